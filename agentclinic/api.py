@@ -253,9 +253,13 @@ _PLAIN = (
 
 
 def _encounter_rows(record: Record) -> Iterator[dict[str, Any]]:
+    from agentclinic.scoring.metrics import columns
+    from agentclinic.scoring.outcome import cost_of, tokens_of
+    from agentclinic.scoring.rows import row_of
+
     verdict, leader = record.judgement, record.differential.hypotheses[0] if record.differential else None
     actions = [turn.action.kind for turn in record.transcript or () if turn.action]
-    yield {
+    made = {
         **{name: getattr(record, name) for name in _PLAIN},
         "relation": verdict.relation if verdict else None,
         "correct_lenient": verdict.correct_lenient if verdict else None,
@@ -265,11 +269,13 @@ def _encounter_rows(record: Record) -> Iterator[dict[str, Any]]:
         "tests": actions.count("test"),
         "leader": leader.diagnosis if leader else None,
         "leader_probability": leader.probability if leader else None,
-        "input_tokens": _total(record, "input_tokens"),
-        "output_tokens": _total(record, "output_tokens"),
-        "cost_usd": _sum(list((record.cost_usd or {}).values())),
+        "input_tokens": tokens_of(record, "input_tokens"),
+        "output_tokens": tokens_of(record, "output_tokens"),
+        "cost_usd": cost_of(record),
         "seconds": (record.timing or {}).get("seconds"),
     }
+    row = row_of(record)
+    yield made | {name: metric.of_encounter(row) for name, metric in columns().items() if name not in made}
 
 
 def _turn_rows(record: Record) -> Iterator[dict[str, Any]]:
@@ -290,12 +296,3 @@ def _turn_rows(record: Record) -> Iterator[dict[str, Any]]:
             "output_tokens": turn.usage.output_tokens if turn.usage else None,
             "notes": "; ".join(turn.notes) or None,
         }
-
-
-def _total(record: Record, key: str) -> Any:
-    return _sum([used.get(key) for used in (record.usage or {}).values()])
-
-
-def _sum(values: Sequence[Any]) -> Any:
-    """A sum with an unknown part is unknown."""
-    return None if not values or any(value is None for value in values) else sum(values)

@@ -29,10 +29,11 @@ from agentclinic.results.record import Record
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
-from agentclinic.scoring import calibration, information, orders
+from agentclinic.scoring.calibration import calibration
 from agentclinic.scoring.estimates import Estimate, Proportion
+from agentclinic.scoring.metrics import Orders, information, orders
 from agentclinic.scoring.outcome import summarise
-from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.rows import row_of
 from agentclinic.scoring.verdicts import answer_key
 from agentclinic.vocabulary.base import in_place, knowledge, redrawn
 
@@ -88,9 +89,9 @@ def records_of(part: Part, doctor: str) -> list[Record]:
 def row(part: Part, doctor: str, records: Sequence[Record]) -> dict[str, object]:
     """One line of the table."""
     summary = summarise(records)
-    facts = information.summarise(map(information.observe, records))
-    bill = orders.summarise(orders.observe(record, knowledge_prices) for record in records)
-    source = next((s for s in calibration.summarise(map(calibration.observe, records)).sources if s.brier), None)
+    rows = [row_of(record) for record in records]
+    facts, bill = information(rows), orders(rows)
+    source = next((s for s in calibration(rows).sources if s.brier), None)
     return {
         "part": part.name,
         "doctor": doctor,
@@ -104,7 +105,7 @@ def row(part: Part, doctor: str, records: Sequence[Record]) -> dict[str, object]
     }
 
 
-def price(bill: orders.Orders, encounters: int) -> str:
+def price(bill: Orders, encounters: int) -> str:
     """Mean price per encounter; if some tests have no price, that of the others and the number without one."""
     if bill.unpriced == 0:
         return mean(bill.price_usd, 0)

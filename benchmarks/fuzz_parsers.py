@@ -91,10 +91,9 @@ from agentclinic.runs import shards, verdicts
 from agentclinic.runs.execute import PlayJob
 from agentclinic.runs.resume import class_of_run, settings_of
 from agentclinic.runs.sweep import read_sweep
-from agentclinic.scoring import calibration, harm, information, orders, ranking, repeats
 from agentclinic.scoring.judges.against_labels import judged_units, panel_and_labels
 from agentclinic.scoring.outcome import RunningSummary
-from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.rows import row_of
 from agentclinic.scoring.sessions import load_sessions, summarise_sessions
 from agentclinic.viewer.moves import Move, Times
 from agentclinic.viewer.players import PLAYERS, Joining, Players
@@ -290,9 +289,7 @@ def _scored(record: Record) -> None:
     outcome = RunningSummary()
     outcome.add(record)
     outcome.summary()
-    for metric in (ranking, repeats, harm, calibration, information):
-        metric.observe(record)
-    orders.observe(record, knowledge_prices)
+    row_of(record)
 
 
 def _results_of_the_original(path: Path) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress, text_table
+from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress
 from agentclinic.config import suggestion
 from agentclinic.errors import ConfigError
-from agentclinic.report.text import markdown_cell, markdown_table, plural
+from agentclinic.report.tables import markdown_cell, markdown_table, text_table
+from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_percent, percent
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ def _rates_csv(rates: list[Rate]) -> str:
 
 
 def _findings_csv(findings: list[Listed]) -> str:
-    from agentclinic.report.spreadsheet import safe
+    from agentclinic.report.tables import safe
 
     columns = ["scenario_id", "repeat", "case_hash", "turn", "role", "by", "kind", "asked", "words", "path", "why"]
     dumped = [finding.model_dump(mode="json") for finding in findings]

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import clipped, print_json, text_table
+from agentclinic.cli.format import clipped, print_json
 from agentclinic.errors import InputError
+from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_number, as_points, number, percent
 
@@ -68,7 +69,7 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
         lines += ["", f"{short[comparison.arm]} against {short[comparison.baseline]}:"]
         for verdict in telling(comparison.verdicts):
             lines += _verdict(verdict)
-        lines += [_beside(beside) for beside in comparison.beside]
+        lines += [_measure(one) for one in comparison.beside]
         lines += [f"  note: {shortened(note, short)}" for note in comparison.notes]
     return lines
 
@@ -84,7 +85,7 @@ def _verdict(verdict: RuleComparison) -> list[str]:
         f"  {verdict.rule}: {percent(verdict.before)} -> {percent(verdict.after)}, difference {difference}",
         f"    {', '.join(tests)}",
         f"    {plural(verdict.cases, 'case')} in {plural(verdict.clusters, 'cluster')} by {verdict.clustered_by}",
-        f"    {len(verdict.gained)} gained{_listed(verdict.gained)}, {len(verdict.lost)} lost{_listed(verdict.lost)}",
+        f"    {len(verdict.gained)} gained{_flips(verdict.gained)}, {len(verdict.lost)} lost{_flips(verdict.lost)}",
     ]
     if verdict.detectable is not None:
         smallest = f"{100 * verdict.detectable:.1f} points"
@@ -92,16 +93,16 @@ def _verdict(verdict: RuleComparison) -> list[str]:
     return lines
 
 
-def _beside(beside: SecondaryMetric) -> str:
-    digits = 3 if abs(beside.before) < 1 and abs(beside.after) < 1 else 1
-    difference = as_number(beside.difference, digits, signed=True)
+def _measure(measured: SecondaryMetric) -> str:
+    digits = 3 if abs(measured.before) < 1 and abs(measured.after) < 1 else 1
+    difference = as_number(measured.difference, digits, signed=True)
     return (
-        f"  {beside.measure}: {number(beside.before, digits)} -> {number(beside.after, digits)}, "
-        f"difference {difference}, {plural(beside.cases, 'case')}"
+        f"  {measured.measure}: {number(measured.before, digits)} -> {number(measured.after, digits)}, "
+        f"difference {difference}, {plural(measured.cases, 'case')}"
     )
 
 
-def _listed(flips: Sequence[Flip], most: int = 12) -> str:
+def _flips(flips: Sequence[Flip], most: int = 12) -> str:
     if not flips:
         return ""
     shown = ", ".join(str(flip.scenario_id) for flip in flips[:most])

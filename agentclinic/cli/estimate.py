@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentclinic.cli.format import print_json, text_table
+from agentclinic.cli.format import print_json
+from agentclinic.report.tables import text_table
 from agentclinic.runs.budget import money
 from agentclinic.runs.estimate import Estimate, Row, added, total
 

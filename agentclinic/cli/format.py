@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
@@ -54,19 +54,6 @@ def deliver(text: str, output: Path | None) -> None:
         raise InputError(f"{output}: there is no folder {output.parent}; create it, or name another file")
     write_whole(output, text)
     print(f"Written to {output}")
-
-
-def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[int] = ()) -> list[str]:
-    """The lines of a table with aligned columns; those in `numbers` are aligned on the right."""
-    cells = [list(head), *(list(row) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column in numbers else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
 
 
 def counted(counts: Mapping[str, int]) -> str:

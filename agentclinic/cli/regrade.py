@@ -19,10 +19,10 @@ from agentclinic.cli.format import (
     finish,
     print_json,
     progress,
-    text_table,
 )
 from agentclinic.cli.judge import names_in, show_comparison, show_majority
 from agentclinic.errors import InputError
+from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_percent
 

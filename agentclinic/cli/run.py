@@ -199,7 +199,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
 
     from agentclinic.results.record import bias_label
     from agentclinic.scoring.judges.measured import builtin_judge_warning
-    from agentclinic.scoring.slips import slip_lines
+    from agentclinic.scoring.outcome import slip_lines
 
     run, summary = plan.settings.run, finished.summary
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)

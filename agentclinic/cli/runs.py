@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import deliver, print_json, progress, text_table
+from agentclinic.cli.format import deliver, print_json, progress
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
+from agentclinic.report.tables import text_table
 from agentclinic.scoring.format import interval, percent
 
 if TYPE_CHECKING:

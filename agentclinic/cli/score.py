@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import counted, print_json, text_table
+from agentclinic.cli.format import print_json
 from agentclinic.cli.judge import label_notes, next_lines
+from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
-from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
+from agentclinic.scoring.format import as_percent, interval, percent
 
 if TYPE_CHECKING:
-    from agentclinic.scoring.calibration import SourceCalibration
     from agentclinic.scoring.score import Score
 
 
@@ -24,9 +24,6 @@ def score_command(
     judge: opt.Judge = None,
     full_information: Annotated[
         Path | None, typer.Option(help="Run of the same cases with --doctor full_information, to show the gap to it.")
-    ] = None,
-    recalibrate_on: Annotated[
-        Path | None, typer.Option(help="Another run, used to turn planner scores into probabilities.")
     ] = None,
     corrected: opt.Corrected = False,
     seed: opt.Seed = 0,
@@ -44,7 +41,6 @@ def score_command(
         load_run(run, judge),
         seed=seed,
         full_information=load_run(full_information, judge) if full_information else None,
-        recalibrate_on=load_run(recalibrate_on, judge) if recalibrate_on else None,
         corrected=corrected,
     )
     if json:
@@ -54,48 +50,22 @@ def score_command(
 
 
 def as_text(result: Score) -> str:
-    """The whole score for a person: unknown numbers are left out, or called unknown if they are main figures."""
-    lines = [_title(result)]
-    for part in (_outcome, _judge, _ranking, _repeats, _harm, _calibration, _information, _orders):
-        lines += part(result)
-    lines.append("Intervals are 95%; those of means resample cases. --json prints everything.")
-    return "\n".join(lines)
+    """The whole score for a person; what the records do not say is left out."""
+    from agentclinic.report.numbers import sections
+
+    lines = [_title(result), f"{_sentence(result)}.", result.judged_by, *_correction(result)]
+    for section in sections(result):
+        lines += ["", *section.text()]
+    return "\n".join([*lines, "", "Intervals are 95%; those of means resample cases. --json prints everything."])
 
 
 def short_text(result: Score) -> str:
     """The main figures in one table, and one sentence."""
-    from agentclinic.report.parts import outcome_name
-    from agentclinic.results.record import bias_label
-    from agentclinic.runs.budget import money
+    from agentclinic.report.numbers import headline
 
-    outcome, info, price = result.outcome, result.information, result.orders.price_usd
-    rows = [("", "value (95% interval)"), ("accuracy", as_percent(outcome.accuracy_strict))]
-    if outcome.lenient_differs:
-        rows[1] = ("accuracy, strict", rows[1][1])
-        rows.append(("accuracy, lenient", as_percent(outcome.accuracy_lenient)))
-    ended = {outcome_name(name): count for name, count in outcome.outcomes.items()}
-    rows.append(("how encounters ended", counted(ended)))
-    for source in result.calibration.sources:
-        if source.n:
-            sure = f"{as_percent(source.mean_forecast)} sure on average; " if source.mean_forecast else ""
-            rows.append((f"confidence ({source.source.value})", f"{sure}AUROC {as_number(source.auroc)}"))
-    rows += [(name.replace("_", "'s ", 1), bias_label(asked)) for name, asked in outcome.unsupported_bias.items()]
-    rows.append(("turns per encounter", as_number(info.turns, 1)))
-    if info.key_facts.encounters:
-        rows.append(("key findings found", as_percent(info.key_facts.recall)))
-    if result.repeats.repeated:
-        rows.append(("repeats that differ", as_percent(result.repeats.flip_rate)))
-    if outcome.tokens:
-        rows.append(("tokens of the models", f"{outcome.tokens:,}"))
-    if outcome.cost or (outcome.tokens and outcome.cost is None):
-        rows.append(("cost of the models", "unknown" if outcome.cost is None else money(outcome.cost)))
-    if price.value:
-        rows.append(("simulated tests per encounter", f"${as_number(price, 0)}"))
-    gap = result.gap_to_full_information
-    if gap:
-        rows.append(("gap to full information", as_points(gap)))
-    lines = [_title(result), *text_table(rows[0], rows[1:]), "", f"{_sentence(result)}.", result.judged_by]
-    lines += _correction(result)
+    main = headline(result)
+    table = text_table(main.head, ([str(cell) for cell in row] for row in main.rows))
+    lines = [_title(result), *table, "", f"{_sentence(result)}.", result.judged_by, *_correction(result)]
     return "\n".join([*lines, "--full adds calibration, information and tests; --json prints everything."])
 
 
@@ -124,34 +94,6 @@ def _unfinished(result: Score) -> str:
     return f"; the run is not finished: {played:,} of {planned:,} encounters were played"
 
 
-def _outcome(result: Score) -> list[str]:
-    from agentclinic.results.record import bias_label
-    from agentclinic.scoring.slips import slip_lines
-
-    outcome = result.outcome
-    lines = ["", f"outcome{_unfinished(result)}"]
-    if outcome.lenient_differs:
-        lines.append(f"  accuracy, strict: {as_percent(outcome.accuracy_strict)}")
-        lines.append(f"  accuracy, lenient: {as_percent(outcome.accuracy_lenient)}")
-    else:
-        lines.append(f"  accuracy: {as_percent(outcome.accuracy_strict)}")
-    low, high = outcome.if_missing_wrong, outcome.if_missing_right
-    if low != high:
-        lines.append(f"  if all missing were wrong {percent(low)}, if all were right {percent(high)}")
-    lines.append(f"  {counted(outcome.outcomes)}")
-    lines += [f"  fault {name}: {count}" for name, count in outcome.faults.items()]
-    lines += [f"  {line}" for line in slip_lines(outcome)]
-    lines += [f"  {name}: {bias_label(asked)}" for name, asked in outcome.unsupported_bias.items()]
-    gap = result.gap_to_full_information
-    if gap:
-        lines.append(f"  gap to full information: {as_points(gap)} of strict accuracy, {gap.n} cases")
-    return lines
-
-
-def _judge(result: Score) -> list[str]:
-    return ["", "judge", f"  {result.judged_by}", *(f"  {line}" for line in _correction(result))]
-
-
 def _correction(result: Score) -> list[str]:
     """The accuracy corrected for the judge's errors, and what more labels would do."""
     found = result.corrected
@@ -163,121 +105,3 @@ def _correction(result: Score) -> list[str]:
         *(f"  note: {note}" for note in label_notes(found)),
     ]
     return [*lines, *next_lines(found)]
-
-
-def _ranking(result: Score) -> list[str]:
-    lines = []
-    for source, ranked in result.ranking.by_source.items():
-        tops = ", ".join(f"top-{k} {as_percent(share)}" for k, share in ranked.top.items())
-        mrr = as_number(ranked.mean_reciprocal_rank)
-        lines += ["", f"differential ({source})", f"  {tops}", f"  mean reciprocal rank {mrr}"]
-    return lines
-
-
-def _repeats(result: Score) -> list[str]:
-    repeated = result.repeats
-    if not repeated.repeated:
-        return []
-    passes = ", ".join(f"pass^{k} {as_percent(estimate)}" for k, estimate in repeated.pass_k.items())
-    lines = [
-        "",
-        f"repeats ({plural(repeated.repeated, 'case')})",
-        f"  flip rate {as_percent(repeated.flip_rate)}",
-        f"  {passes}",
-        f"  majority vote {as_percent(repeated.majority_vote)}",
-    ]
-    return [*lines, f"  {repeated.note}"] if repeated.note else lines
-
-
-def _harm(result: Score) -> list[str]:
-    harmed = result.harm
-    if not harmed.stated:
-        return []
-    return [
-        "",
-        f"harm ({harmed.stated} records of cases that state it)",
-        f"  harm-weighted loss {as_percent(harmed.weighted_loss)}",
-        f"  wrong on cases of harm 3 or more: {as_percent(harmed.serious_wrong)}",
-        f"  must-not-miss diseases never considered: {as_percent(harmed.must_not_miss_missed)}",
-    ]
-
-
-def _calibration(result: Score) -> list[str]:
-    lines = []
-    for source in result.calibration.sources:
-        lines += [
-            "",
-            f"calibration ({source.source.value}, {source.scale}; {plural(source.n, 'diagnosis', 'diagnoses')})",
-            *_source(source),
-        ]
-    return lines
-
-
-def _source(source: SourceCalibration) -> list[str]:
-    lines = [f"  AUROC {as_number(source.auroc)}, area under risk-coverage {as_number(source.aurc)}"]
-    if source.brier:
-        lines.append(f"  Brier {as_number(source.brier)}, log score {as_number(source.log_score)}")
-        lines.append(f"  intercept {as_number(source.intercept)}, slope {as_number(source.slope)}")
-    if source.ece:
-        ece = source.ece
-        perfect = f"{ece.expected:.3f} ({ece.low:.3f} to {ece.high:.3f})"
-        lines.append(f"  ECE {ece.value:.3f}; perfect forecasts at this n give {perfect}")
-    if source.unmatched:
-        lines.append(f"  left out: {source.unmatched} diagnoses that are not in their own differential")
-    lines += [f"  {note}" for note in source.notes]
-    for mark in source.landmarks:
-        when = f"turn {mark.turn}" if mark.turn else "end"
-        sure = f", mean confidence {as_percent(mark.mean_forecast)}" if mark.mean_forecast else ""
-        lines.append(f"  {when}: leader right {as_percent(mark.accuracy)}{sure} (n {mark.n})")
-    return lines
-
-
-def _information(result: Score) -> list[str]:
-    info = result.information
-    lines = ["", "information"]
-    lines.append(
-        f"  per encounter: turns {as_number(info.turns)}, questions {as_number(info.questions)}, "
-        f"tests {as_number(info.tests)}"
-    )
-    lines += [f"  tokens, {role}: {as_number(tokens, 0)}" for role, tokens in info.tokens.items() if tokens.value]
-    if info.questions.value is not None:
-        lines.append(
-            f"  repeated questions {as_percent(info.repeated_questions)}, "
-            f"repeated tests {as_percent(info.repeated_tests)}"
-        )
-    if info.key_facts.encounters:
-        ways = ", ".join(f"{way} {as_percent(share)}" for way, share in info.key_facts.by_way.items() if share)
-        lines.append(f"  key facts: recall {as_percent(info.key_facts.recall)}; {ways}")
-        lines.append(f"  key facts per request {as_number(info.key_facts.yield_per_request)}")
-    if info.premature_closure.of:
-        lines.append(f"  premature closure {as_percent(info.premature_closure)}")
-    for source, course in info.differentials.items():
-        lines.append(
-            f"  truth ({source}): ever listed {as_percent(course.truth_appeared)}, "
-            f"ever first {as_percent(course.truth_led)}"
-        )
-        lines.append(f"    dropped after being first {as_percent(course.truth_dropped)}")
-    return lines
-
-
-def _orders(result: Score) -> list[str]:
-    ordered = result.orders
-    if not ordered.encounters:
-        return []
-    given = ", ".join(f"{name} {as_percent(share)}" for name, share in ordered.answered_by.items() if share.count)
-    lines = [
-        "",
-        "tests",
-        f"  ordered per encounter {as_number(ordered.orders)}; repeated {as_percent(ordered.repeated)}",
-        f"  answered by {given}",
-    ]
-    if ordered.price_usd.value is None:
-        total = ordered.priced + ordered.unpriced
-        lines.append(f"  price unknown: {ordered.unpriced} of {total} tests done have no price")
-    else:
-        lines.append(f"  price per encounter, USD (estimates): {as_number(ordered.price_usd)}")
-    for stratum, share in ordered.accuracy_by_unanswerable.items():
-        if share.of:
-            where = "no test was ordered" if stratum == "no tests" else f"the share of unanswered tests is {stratum}"
-            lines.append(f"  accuracy where {where}: {as_percent(share)}")
-    return lines

@@ -181,8 +181,8 @@ def _show_summary(found: Sessions, seed: int, *, as_json: bool) -> None:
     print(f"  concluded {as_percent(summary.concluded)}")
     print(f"  synthesis failed {as_percent(summary.synthesis_failed)}")
     print(f"  synthesis differs from the doctor's leading diagnosis {as_percent(summary.synthesis_differs)}")
-    if summary.mended or summary.spoiled:
-        print(f"    synthesis fixed {summary.mended}, broke {summary.spoiled}")
+    if summary.fixed or summary.broken:
+        print(f"    synthesis fixed {summary.fixed}, broke {summary.broken}")
     for problem in found.damaged:
         print(f"  damaged: {problem}")
     if scored:

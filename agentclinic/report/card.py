@@ -15,15 +15,12 @@ from typing import Any
 from agentclinic.config import ROLES, RunSettings, is_builtin_or_person, is_person, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.privacy import names_secret
-from agentclinic.report.collect import passing
-from agentclinic.report.text import markdown_cell, markdown_table, plural
+from agentclinic.report.numbers import sections
+from agentclinic.report.tables import markdown_cell, markdown_table
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import RunData, load_run
 from agentclinic.results.run_folder import CONFIG
-from agentclinic.scoring.estimates import Estimate, Proportion
-from agentclinic.scoring.format import as_number, as_percent, percent
-from agentclinic.scoring.orders import Orders
 from agentclinic.scoring.score import Score, score
 from agentclinic.version import __version__
 
@@ -48,7 +45,6 @@ _FEW = 100
 
 
 def card(place: Path, judge: str | None = None) -> str:
-    """The card of a run."""
     run = _load(place, judge)
     parts = (_head, _repeat, _models, _data, _judging, _results, _limits, _checklists)
     return "\n\n".join("\n".join(part(run)) for part in parts) + "\n"
@@ -130,7 +126,7 @@ class _Run:
 
 def _load(place: Path, judge: str | None) -> _Run:
     data, records = load_run(place, judge), _Records()
-    scored = score(data, records=passing(data.records(), records.add))
+    scored = score(data, seen=lambda record, _: records.add(record))
     if not records.count:
         raise InputError(f"{place}: contains no records, so there is nothing to put on a card")
     return _Run(data, scored, records)
@@ -151,18 +147,6 @@ def _cleared(value: Any) -> Any:
     if isinstance(value, str) and "://" in value:
         return without_credentials(value)
     return value
-
-
-def _known(estimate: Estimate | Proportion | None, text: str) -> str:
-    return UNKNOWN if estimate is None or estimate.value is None else text
-
-
-def _share(estimate: Estimate | Proportion | None) -> str:
-    return _known(estimate, as_percent(estimate, label="95% interval"))
-
-
-def _mean(estimate: Estimate | None) -> str:
-    return _known(estimate, as_number(estimate, label="95% interval"))
 
 
 # --- sections -------------------------------------------------------------------------------------------------------
@@ -338,47 +322,11 @@ def _judging(run: _Run) -> list[str]:
 
 
 def _results(run: _Run) -> list[str]:
-    outcome, info = run.score.outcome, run.score.information
-    rows: list[tuple[str, str]] = [
-        ("accuracy, strict", _share(outcome.accuracy_strict)),
-        ("accuracy, lenient", _share(outcome.accuracy_lenient)),
-        ("right of all presented, as the original counts", percent(outcome.accuracy, unknown=UNKNOWN)),
-    ]
-    if outcome.if_missing_wrong is not None and outcome.if_missing_right is not None:
-        limits = f"{percent(outcome.if_missing_wrong)}; {percent(outcome.if_missing_right)}"
-        rows.append(("strict, if all missing were wrong; right", limits))
-    rows.append(("how encounters ended", ", ".join(f"{name} {count}" for name, count in outcome.outcomes.items())))
-    rows += [(f"fault {name}", str(count)) for name, count in outcome.faults.items()]
-    for source in run.score.calibration.sources:
-        name = f"confidence ({source.source.value}, {source.scale}; {plural(source.n, 'diagnosis', 'diagnoses')})"
-        brier = f"; Brier score {_mean(source.brier)}" if source.brier else ""
-        rows.append((name, f"AUROC {_mean(source.auroc)}{brier}"))
-    rows += [
-        ("turns per encounter", _mean(info.turns)),
-        ("questions; tests per encounter", f"{_mean(info.questions)}; {_mean(info.tests)}"),
-        ("key facts found", _share(info.key_facts.recall)),
-        ("price of tests per encounter, USD (estimates)", _price(run.score.orders)),
-    ]
-    if run.score.repeats.repeated:
-        rows.append(("pairs of repeats with different verdicts", _share(run.score.repeats.flip_rate)))
-    for role, usage in outcome.usage.items():
-        tokens = [usage.get("input_tokens"), usage.get("output_tokens")]
-        if tokens == [0, 0]:  # a builtin role
-            continue
-        cost = outcome.cost_usd.get(role)
-        money = f"; {cost:.4f} USD" if cost is not None else ""
-        rows.append((f"tokens in; out, {role}", "; ".join(UNKNOWN if t is None else f"{t:,}" for t in tokens) + money))
     note = (
         "Shares have Wilson intervals; intervals of means resample cases. `agentclinic score` prints every metric, and "
         "`agentclinic audit` shows how far patient and laboratory kept to the chart."
     )
-    return ["## Results", "", *markdown_table(("what", "value"), rows), "", note]
-
-
-def _price(ordered: Orders) -> str:
-    if ordered.price_usd.value is None and ordered.unpriced:
-        return f"unknown: {ordered.unpriced} of {ordered.priced + ordered.unpriced} tests done have no price"
-    return _mean(ordered.price_usd)
+    return ["## Results", *(f"\n{section.markdown()}" for section in sections(run.score)), "", note]
 
 
 def _limits(run: _Run) -> list[str]:

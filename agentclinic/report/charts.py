@@ -58,7 +58,6 @@ def svg(name: str, title: str, description: str, *parts: object, width: float = 
 
 
 def words(x: float, y: float, text: str, anchor: str = "middle", class_: str = "tick") -> Html:
-    """Text at a place."""
     return tag("text", text, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
@@ -79,7 +78,6 @@ def axes(frame: Frame, xs: Sequence[tuple[float, str]], ys: Sequence[tuple[float
 
 
 def percents(top: float = 1.0, steps: int = 4) -> list[tuple[float, str]]:
-    """Marks of a percentage axis."""
     return [(top * i / steps, f"{100 * top * i / steps:g}%") for i in range(steps + 1)]
 
 
@@ -94,12 +92,10 @@ def nice(top: float, steps: int = 4) -> list[float]:
 
 
 def path(points: Sequence[tuple[float, float]], class_: str) -> Html:
-    """A line through places."""
     return tag("path", d="M" + "L".join(f"{x:g} {y:g}" for x, y in points), class_=class_, fill="none")
 
 
 def area(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], class_: str) -> Html:
-    """The band between two lines."""
     points = [*upper, *reversed(lower)]
     return tag("polygon", points=" ".join(f"{x:g},{y:g}" for x, y in points), class_=class_)
 
@@ -193,24 +189,17 @@ class Series:
     points: Sequence[tuple[float, float]]
     band: Sequence[tuple[float, float, float]] = ()
     """x, low, high"""
-    dashed: bool = False
     sizes: Sequence[int] = ()
     """How many diagnoses are behind each point, if that differs."""
 
 
-def lines(
-    name: str, title: str, series: Sequence[Series], *, y: str, top: float | None = None, unit: str = "percent"
-) -> Html:
+def lines(name: str, title: str, series: Sequence[Series], *, y: str) -> Html:
     """Values by turn."""
-
-    def show(value: float) -> str:
-        return f"{value:.1%}" if unit == "percent" else f"{value:.2f}"
-
     last = max((x for one in series for x, _ in one.points), default=1)
     highest = max([v for one in series for _, v in one.points] + [h for one in series for *_, h in one.band] + [0.01])
-    marks = nice(highest) if top is None else [top * i / 4 for i in range(5)]
+    marks = nice(highest)
     frame = Frame(1, max(2.0, last), 0, marks[-1], right=96)
-    ys = [(v, f"{100 * v:g}%" if unit == "percent" else f"{v:g}") for v in marks]
+    ys = [(v, f"{v:g}") for v in marks]
     turns = sorted({x for one in series for x, _ in one.points})
     step = max(1, math.ceil(len(turns) / 8))
     xs = [(x, f"{x:g}") for x in (turns if len(turns) <= 8 else turns[::step])]
@@ -220,13 +209,13 @@ def lines(
             upper = [(frame.x(x), frame.y(high)) for x, _, high in one.band]
             parts.append(area(upper, [(frame.x(x), frame.y(low)) for x, low, _ in one.band], f"band {one.colour}"))
     for one in series:
-        style = f"line {one.colour}{' dashed' if one.dashed else ''}"
+        style = f"line {one.colour}"
         parts.append(path([(frame.x(x), frame.y(v)) for x, v in one.points], style))
         if len(one.points) <= 8:
-            parts += [_point(frame, x, v, one.colour, f"turn {x:g}: {one.label} {show(v)}", 3) for x, v in one.points]
+            parts += [_point(frame, x, v, one.colour, f"turn {x:g}: {one.label} {v:.2f}", 3) for x, v in one.points]
     parts += _ends(frame, series)
     shown = [
-        f"{one.label}: " + ", ".join(f"turn {x:g} {show(v)}" for x, v in one.points[:: max(1, len(one.points) // 8)])
+        f"{one.label}: " + ", ".join(f"turn {x:g} {v:.2f}" for x, v in one.points[:: max(1, len(one.points) // 8)])
         for one in series
     ]
     return svg(name, title, "; ".join(shown) + ".", *parts)

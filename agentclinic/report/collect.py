@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel
@@ -14,17 +14,17 @@ from agentclinic.report.encounters import Encounter, encounter_of
 from agentclinic.report.pack import Charts, Packer
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
-from agentclinic.scoring import breakdown
+from agentclinic.scoring.breakdown import Breakdown, breakdown
 from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, labels_of
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.labels import SETTINGS
-from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.rows import Row
 from agentclinic.scoring.score import Score, score
 from agentclinic.scoring.stats import binomial_band
 
 
 class Known(BaseModel):
-    """How many records hold what the original's format lacks."""
+    """How many records have what the original's format lacks."""
 
     records: int = 0
     transcripts: int = 0
@@ -54,12 +54,12 @@ class RunReport(BaseModel):
 
     name: str
     label: str = ""
-    """What tells it from the other runs in the report."""
+    """What distinguishes it from the other runs in the report."""
     score: Score
     headline: Estimate
     """Strict accuracy; its interval is Wilson's, or resamples cases if there are repeats or near copies of cases."""
     headline_by: str
-    breakdown: breakdown.Breakdown
+    breakdown: Breakdown
     reliability: list[ReliabilityPoint]
     reasons: dict[str, int]
     """How many encounters that are not right have each kind of reason; one encounter may have several."""
@@ -89,6 +89,8 @@ class Collected:
 
     report: Report
     encounters: list[list[Encounter]] = field(default_factory=list)
+    rows: list[list[Row]] = field(default_factory=list)
+    """What the metrics know of each encounter, in the same order."""
     blocks: list[list[str]] = field(default_factory=list)
     charts: list[str] = field(default_factory=list)
     """Packed charts of the cases, which runs and repeats share."""
@@ -99,17 +101,19 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
     collected = Collected(Report(seed=seed, runs=[], comparison=None))
     arms, charts = [], Charts()
     for run, name in zip(runs, names, strict=True):
-        arm, seen = Arm(name, run), _Seen(run, charts)
+        arm = Arm(name, run)
+        seen = _Seen(run, charts, arm)
         # One pass over the records: they are too large to keep, and reading them is most of the work.
-        scored = score(run, seed=seed, records=passing(run.records(), arm.add, seen.add))
+        scored = score(run, seed=seed, seen=seen.add)
         if not arm.records:
             raise InputError(f"{run.path}: contains no records")
         seen.packer.close()
         # Workers finish in any order; readers look for a number.
-        seen.encounters.sort(key=lambda one: (one.scenario_id, one.repeat, one.dataset or ""))
+        order = sorted(zip(seen.encounters, seen.rows, strict=True), key=lambda pair: _place(pair[0]))
         arms.append(arm)
         collected.report.runs.append(_run_report(run, scored, arm, seen, seed))
-        collected.encounters.append(seen.encounters)
+        collected.encounters.append([one for one, _ in order])
+        collected.rows.append([row for _, row in order])
         collected.blocks.append(seen.packer.blocks)
     collected.charts = charts.closed()
     for run_report, label in zip(collected.report.runs, labels_of(arms), strict=True):
@@ -122,32 +126,29 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
     return collected
 
 
-def passing(records: Iterable[Record], *readers: Callable[[Record], None]) -> Iterator[Record]:
-    """The records, each shown to the readers first: several measures share one pass over a file."""
-    for record in records:
-        for read in readers:
-            read(record)
-        yield record
+def _place(one: Encounter) -> tuple[int, int, str]:
+    return one.scenario_id, one.repeat, one.dataset or ""
 
 
 class _Seen:
     """What only the report needs from a run's records."""
 
-    def __init__(self, run: RunData, charts: Charts) -> None:
+    def __init__(self, run: RunData, charts: Charts, arm: Arm) -> None:
         self.packer = Packer()
+        self._arm = arm
         self._folder = RunFolder(run)
         self._judge = run.judge
         self._charts = charts
         self.encounters: list[Encounter] = []
-        self.parts: list[breakdown.Observation] = []
+        self.rows: list[Row] = []
         self.known: Counter[str] = Counter()
 
-    def add(self, record: Record) -> None:
-        part = breakdown.observe(record, knowledge_prices)
-        self.parts.append(part)
-        one = encounter_of(record, part.bill)
+    def add(self, record: Record, row: Row) -> None:
+        self._arm.add(record)
+        self.rows.append(row)
+        one = encounter_of(record, row.tests.bill if row.tests else None)
         why = [reason.text for reason in one.reasons]
-        shown = encounter_data(record, self._folder.beside(record), judge=self._judge, why=why)
+        shown = encounter_data(record, self._folder.context(record), judge=self._judge, why=why)
         # The page does not need the facts' ids, which are a fifth of a packed chart.
         chart = [{key: fact[key] for key in fact if key != "id"} for fact in shown.pop("chart", ())]
         place = self.packer.add(shown)
@@ -174,7 +175,7 @@ def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -
         score=scored,
         headline=headline,
         headline_by=by,
-        breakdown=breakdown.summarise(seen.parts),
+        breakdown=breakdown(seen.rows),
         reliability=_reliability(scored),
         reasons=dict(sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))),
         settings={named.name: _values(arm.settings[key]) for key, named in SETTINGS.items() if key in arm.settings},

@@ -1,4 +1,4 @@
-"""A comparison of runs in short: one table, what it shows in one sentence, and what else differs between the runs."""
+"""A short comparison of runs: one table, one sentence on what it shows, and what else differs between the runs."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Compared:
     words: int
     """The columns before this one are text, the others numbers."""
     sentences: list[str]
-    """What the comparisons with the first run show: one sentence for each rule that tells something of its own."""
+    """What the comparisons with the first run show: one sentence for each rule with a result of its own."""
     remarks: list[str]
-    """Who judged, and what the labels make of the differences."""
+    """Who judged, and the differences corrected by labels."""
     warnings: list[str]
 
 
 def compared(report: ComparisonReport, against_first: Sequence[Comparison]) -> Compared:
-    """The comparison in short; `against_first` are those with the first run, in the order of the table."""
+    """The short comparison; `against_first` are the comparisons with the first run, in the order of the table."""
     short = short_names(report)
     told = {
         rule: [(short[c.arm], v) for c in against_first for v in telling(c.verdicts) if v.rule == rule]
@@ -71,7 +71,7 @@ def _judges(report: ComparisonReport, short: Mapping[str, str]) -> list[str]:
 
 
 def _corrected(against_first: Sequence[Comparison], short: Mapping[str, str]) -> list[str]:
-    """What the labels make of the differences."""
+    """The differences corrected by labels."""
     lines = []
     for comparison in against_first:
         found = comparison.corrected

@@ -6,18 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
-from agentclinic.report.encounters import confidence, reasons
+from agentclinic.report.encounters import reasons
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
-from agentclinic.scoring.information import KeyFinding, Way, below, discloses, key_facts, requests
+from agentclinic.scoring.differentials import confidence
+from agentclinic.scoring.information import KeyFinding, LearnedFrom, below, discloses, key_facts, requests
 from agentclinic.scoring.verdicts import strict
 from agentclinic.vocabulary.compare import Relation, compare
 
 _WAYS = {
-    Way.DOOR: "known at the door",
-    Way.VOLUNTEERED: "volunteered",
-    Way.ASKED: "asked",
-    Way.ORDERED: "ordered",
+    LearnedFrom.DOOR: "known at the door",
+    LearnedFrom.VOLUNTEERED: "volunteered",
+    LearnedFrom.ASKED: "asked",
+    LearnedFrom.ORDERED: "ordered",
 }
 _LONGEST = 200
 """Characters of a key finding that are shown: about three lines."""

@@ -24,7 +24,7 @@ from agentclinic.memory.experience import Experience
 from agentclinic.memory.store import read_lessons
 from agentclinic.models.base import cost_usd
 from agentclinic.models.endpoint import OPENAI_URL
-from agentclinic.report.encounters import confidence, reasons
+from agentclinic.report.encounters import reasons
 from agentclinic.results.differential import Differential, Source
 from agentclinic.results.original import case_of_result
 from agentclinic.results.record import JUDGEABLE, Record, Verdict
@@ -32,10 +32,10 @@ from agentclinic.results.run_cases import case_finder
 from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
 from agentclinic.results.run_folder import MEMORY
 from agentclinic.results.turn import Turn
+from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.economics import by_order
 from agentclinic.scoring.information import AT_THE_DOOR, key_findings_in
-from agentclinic.scoring.outcome import cost_of, outcome, tokens_of
-from agentclinic.scoring.slips import slip_name
+from agentclinic.scoring.outcome import cost_of, outcome, slip_name, tokens_of
 from agentclinic.scoring.verdicts import case_key, names_truth
 
 Data = dict[str, Any]
@@ -81,7 +81,7 @@ _STEP = re.compile(r"[/#\[.]")
 
 
 @dataclass
-class Beside:
+class RunContext:
     """What a run's folder holds about one encounter beside its record."""
 
     chart: Chart | None = None
@@ -106,9 +106,9 @@ class RunFolder:
         self._price = price_of(run.config)
         self._sessions = SessionStore(self._folder / FOLDER)
 
-    def beside(self, record: Record) -> Beside:
+    def context(self, record: Record) -> RunContext:
         """What belongs to a record; a file that cannot be read is a problem to be shown, not a failure."""
-        found = Beside(price=self._price)
+        found = RunContext(price=self._price)
 
         def attempt(what: str, read: Callable[[], Any]) -> Any:
             try:
@@ -161,20 +161,20 @@ class RunFolder:
 
 
 def encounter_data(
-    record: Record, beside: Beside, *, judge: str | None = None, why: Iterable[str] | None = None
+    record: Record, context: RunContext, *, judge: str | None = None, why: Iterable[str] | None = None
 ) -> Data:
     """What can be shown about one encounter.
 
     `judge` is whose verdict the record has, if not the run's own. Without `why`, the reasons why it is not right are
     read from the record.
     """
-    chart = beside.chart
+    chart = context.chart
     turns = record.transcript
     ended, judged, fault = outcome(record), record.judgement, record.fault
     if why is None:
         why = () if ended == "diagnosed_right" else (one.text for one in reasons(record, confidence(record)[0]))
-    steps = _Steps(beside.session, turns or ())
-    shown = _Shown(record, beside, steps)
+    steps = _Steps(context.session, turns or ())
+    shown = _Shown(record, context, steps)
     said = [shown.turn(place, turn) for place, turn in enumerate(turns or ())]
     return _full(
         {
@@ -193,7 +193,7 @@ def encounter_data(
             else None,
             "verdicts": [
                 {"judge": _text(name), **_verdict(given.get("correct"), verdict_of(given))}
-                for name, given in beside.verdicts
+                for name, given in context.verdicts
             ],
             "fault": {"role": _text(fault.role), "error": _text(fault.error), "message": _text(fault.message)}
             if fault
@@ -214,7 +214,7 @@ def encounter_data(
             "uncovered": shown.uncovered,
             "session": steps.rest(),
             "totals": _totals(record),
-            "missing": [_text(text) for text in (*beside.problems, *_missing(record, beside))],
+            "missing": [_text(text) for text in (*context.problems, *_missing(record, context))],
         }
     )
 
@@ -332,14 +332,14 @@ def _step(step: Step) -> Data:
 class _Shown:
     """Turns as data, one after another, and what has been uncovered so far."""
 
-    def __init__(self, record: Record, beside: Beside, steps: _Steps) -> None:
+    def __init__(self, record: Record, context: RunContext, steps: _Steps) -> None:
         self.truths: list[str] = []
         """Names in the differentials that name the truth."""
         self.uncovered: list[list[Any]] = []
         """Turns with the facts that each was the first to uncover; turn 0 is the door."""
         self._record = record
         self._steps = steps
-        self._beside = beside
+        self._context = context
         self._seen: set[int] = set()
         self._orders = iter(by_order(record) or ())
         self._names: dict[str, bool] = {}
@@ -348,7 +348,6 @@ class _Shown:
         self._uncover(0, self._facts([AT_THE_DOOR]))
 
     def turn(self, place: int, turn: Turn) -> Data:
-        """One utterance."""
         details = turn.details or {}
         told = [
             _full({"topic": _text(part.topic), "from": _text(part.provenance), "facts": self._facts(part.paths)})
@@ -379,7 +378,7 @@ class _Shown:
         )
 
     def _facts(self, paths: Sequence[str]) -> list[int]:
-        return self._beside.chart.places(paths) if self._beside.chart else []
+        return self._context.chart.places(paths) if self._context.chart else []
 
     def _uncover(self, turn: int, facts: Sequence[int]) -> None:
         new = [fact for fact in dict.fromkeys(facts) if fact not in self._seen]
@@ -413,7 +412,7 @@ class _Shown:
         recorded = costs.get(role)
         if not recorded:  # nothing was spent, or it is not known what
             return recorded
-        return self._beside.price(role, turn) if self._beside.price else None
+        return self._context.price(role, turn) if self._context.price else None
 
     def _recalled(self, found: Mapping[str, Any]) -> Data:
         """What memory offered, and whether the doctor followed it, if that can be told."""
@@ -427,7 +426,7 @@ class _Shown:
         )
 
     def _experience(self, name: str, offered: Mapping[str, Any]) -> Data:
-        known = self._beside.experiences.get(name)
+        known = self._context.experiences.get(name)
         said = {"observation": _text(known.observation), "suggestion": _text(known.suggestion)} if known else {}
         return {"id": _text(name), **said, "score": offered.get("score"), "followed": offered.get("followed")}
 
@@ -450,12 +449,12 @@ def _tokens(turn: Turn) -> list[int | None] | None:
 _WHO = {"patient": "patient", "measurement": "laboratory"}
 
 
-def _missing(record: Record, beside: Beside) -> Iterator[str]:
+def _missing(record: Record, context: RunContext) -> Iterator[str]:
     """What the run did not record."""
     turns = record.transcript
     if turns is None:
         yield "The run kept the dialogue as one text." if record.doctor_hist else "No transcript was kept."
-    if beside.chart is None and not beside.problems:
+    if context.chart is None and not context.problems:
         yield "The run does not hold this case, so the chart cannot be shown."
     for role, name in _WHO.items():
         replies = [turn for turn in turns or () if turn.role == role]
@@ -471,5 +470,5 @@ def _missing(record: Record, beside: Beside) -> Iterator[str]:
         yield "Tokens by turn are not recorded."
     if not (record.timing or {}).get("turns"):
         yield "Time by turn is not recorded."
-    if record.session_id and beside.session is None and not beside.problems:
+    if record.session_id and context.session is None and not context.problems:
         yield "The doctor's session is not in the run's folder."

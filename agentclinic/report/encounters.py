@@ -10,18 +10,14 @@ from agentclinic.report.text import plural
 from agentclinic.results.differential import Source
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of
-from agentclinic.scoring.breakdown import annotation, harm_step
-from agentclinic.scoring.calibration import committed, number_of, scale_of
+from agentclinic.scoring.differentials import PREFERRED, confidence, course, differentials
 from agentclinic.scoring.format import percent
-from agentclinic.scoring.harm import SERIOUS, harm_if_missed, missed
-from agentclinic.scoring.information import course, differentials, never_requested, premature_closure
+from agentclinic.scoring.information import never_requested, premature_closure
+from agentclinic.scoring.metrics import SERIOUS
 from agentclinic.scoring.orders import Bill
 from agentclinic.scoring.outcome import cost_of, outcome, tokens_of
-from agentclinic.scoring.ranking import final_differentials
-from agentclinic.scoring.verdicts import case_key, strict
+from agentclinic.scoring.verdicts import annotation, case_key, harm_if_missed, harm_step, missed, strict
 
-PREFERRED = (Source.POSTERIOR, Source.STATED, Source.ELICITED)
-"""Which probability is shown if a record has several: the doctor's own before one asked for afterwards."""
 OVERCONFIDENT = 0.8
 """A wrong diagnosis this sure is called confident: at most one in five such diagnoses should be wrong."""
 
@@ -72,7 +68,6 @@ class Encounter:
 
 
 def encounter_of(record: Record, bill: Bill | None) -> Encounter:
-    """The line about a record."""
     sure, source = confidence(record)
     ended = outcome(record)
     return Encounter(
@@ -98,20 +93,6 @@ def encounter_of(record: Record, bill: Bill | None) -> Encounter:
         harm=harm_step(record),
         reasons=() if ended == "diagnosed_right" else tuple(reasons(record, sure)),
     )
-
-
-def confidence(record: Record) -> tuple[float | None, str | None]:
-    """The probability given to the diagnosis, and its source; planner scores are not probabilities."""
-    given = final_differentials(record)
-    for source in PREFERRED:
-        differential = given.get(source.value)
-        if differential is None or scale_of(differential) != "probability":
-            continue
-        hypothesis = committed(record, differential)
-        number = number_of(hypothesis, differential) if hypothesis else None
-        if number is not None:
-            return number, source.value
-    return None, None
 
 
 RELATIONS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Literal
 
@@ -12,22 +13,26 @@ from agentclinic.config import read_json
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
 from agentclinic.report.collect import Collected, collect
+from agentclinic.report.encounters import Encounter
 from agentclinic.report.markdown import markdown
 from agentclinic.report.page import MARK, page
-from agentclinic.report.spreadsheet import HEAD, spreadsheet
 from agentclinic.report.statements import statements
+from agentclinic.report.tables import csv_table
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import ARMS, RECORDS, SWEEP
+from agentclinic.scoring.metrics import columns
 
 Format = Literal["html", "md", "json", "csv"]
 _FORMATS: dict[str, Format] = {"html": "html", "md": "md", "json": "json", "csv": "csv"}
 """By the name of the format, which is also the file's extension."""
+_COLUMNS = [field.name for field in fields(Encounter) if field.name not in ("block", "position")]
+HEAD = "agentclinic_run,"
+"""How a CSV file begins."""
 _STARTS = (f"<!-- {MARK} -->", f'{{\n  "made_by": "{MARK}"', HEAD)
 """How the formats other than html begin."""
 
 
 def render(collected: Collected, format_: Format) -> str:
-    """The report in one of the formats."""
     if format_ == "html":
         return page(collected)
     if format_ == "md":
@@ -37,6 +42,28 @@ def render(collected: Collected, format_: Format) -> str:
     said = [[one.model_dump() for one in listed] for listed in statements(collected.report)]
     numbers = collected.report.model_dump(mode="json")
     return json.dumps({"made_by": MARK, **numbers, "statements": said}, ensure_ascii=False, indent=2) + "\n"
+
+
+def spreadsheet(collected: Collected) -> str:
+    """Every encounter of every run on one line: what is known about it, then the metrics of that encounter alone."""
+    metrics = {name: metric for name, metric in columns().items() if name not in _COLUMNS}
+    lines = (
+        [
+            *(run.name, run.label),
+            *(_value(one, column) for column in _COLUMNS),
+            *(metric.of_encounter(row) for metric in metrics.values()),
+        ]
+        for place, run in enumerate(collected.report.runs)
+        for one, row in zip(collected.encounters[place], collected.rows[place], strict=True)
+    )
+    return csv_table([HEAD.rstrip(","), "label", *_COLUMNS, *metrics], lines)
+
+
+def _value(one: Encounter, column: str) -> object:
+    value = getattr(one, column)
+    if column == "reasons":
+        return "; ".join(reason.text for reason in one.reasons)
+    return int(value) if isinstance(value, bool) else value
 
 
 def write_report(
@@ -78,7 +105,6 @@ def run_names(places: Sequence[Path]) -> list[str]:
 
 
 def gather(places: Sequence[Path], judge: str | None, seed: int) -> Collected:
-    """Everything a report shows about these runs."""
     places = runs_in(places)
     return collect([load_run(place, judge) for place in places], run_names(places), seed=seed)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from agentclinic.report.collect import Collected, RunReport
+from agentclinic.report.numbers import sections
 from agentclinic.report.parts import View, outcome_name
 from agentclinic.report.sections.first_screen import (
     bounds,
@@ -16,10 +16,11 @@ from agentclinic.report.sections.first_screen import (
     verdict,
 )
 from agentclinic.report.statements import TITLES, statements
-from agentclinic.report.text import DASH, line, markdown_cell
+from agentclinic.report.tables import Quoted, markdown_cell, markdown_table, quoted
+from agentclinic.report.text import DASH
 from agentclinic.scoring.compare import telling
-from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
-from agentclinic.scoring.slips import slip_rows
+from agentclinic.scoring.format import as_percent, as_points, interval, percent
+from agentclinic.scoring.outcome import slip_rows
 
 MOST_FAILURES = 20
 """Failures listed: no one reads a longer comment. The CSV format has them all."""
@@ -39,20 +40,8 @@ def markdown(collected: Collected, mark: str) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def quoted(text: str | None) -> str:
-    """Text from a record as a code span, so that no markup, mention, link or table border in it counts."""
-    flat = line(text, 160).replace("|", "\\|")
-    if not flat:
-        return DASH
-    fence = "`" * (max((len(run) for run in re.findall(r"`+", flat)), default=0) + 1)
-    pad = " " if "`" in flat else ""
-    return f"{fence}{pad}{flat}{pad}{fence}"
-
-
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table of cells that are safe already: numbers, our own words, quoted text."""
-    lines = [" | ".join(head), " | ".join("---" for _ in head), *(" | ".join(map(str, row)) for row in rows)]
-    return "\n".join(f"| {text} |" for text in lines)
+    return "\n".join(markdown_table(head, rows))
 
 
 def _headline(view: View) -> str:
@@ -64,7 +53,7 @@ def _headline(view: View) -> str:
         cost, tokens = models_cost(run)[0], run.score.outcome.tokens
         rows.append(
             [
-                f"{view.letters[index]} {quoted(view.labels[index])}",
+                Quoted(f"{view.letters[index]} {quoted(view.labels[index])}"),
                 f"**{percent(run.headline.value)}** ({interval(run.headline)})",
                 f"{percent(outer[0])} to {percent(outer[1])}" if outer else "nothing missing",
                 f"{percent(sure)}, {verdict(source)}" if source and sure is not None else "unknown",
@@ -102,7 +91,7 @@ def _comparison(view: View) -> list[str]:
 
 
 def _run(view: View, index: int, run: RunReport) -> list[str]:
-    outcome, info = run.score.outcome, run.score.information
+    outcome = run.score.outcome
     parts = ["### Outcomes", _table(["outcome", "n"], [[outcome_name(k), v] for k, v in outcome.outcomes.items()])]
     if outcome.faults:
         faults = [[quoted(k), v, quoted(outcome.fault_examples.get(k))] for k, v in outcome.faults.items()]
@@ -110,44 +99,8 @@ def _run(view: View, index: int, run: RunReport) -> list[str]:
     slips = [[role, kind, did, count, f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
     if slips:
         parts.append(_table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
-    lenient = [["accuracy, lenient", as_percent(outcome.accuracy_lenient)]] if outcome.lenient_differs else []
-    rows = [
-        ["accuracy, strict", as_percent(outcome.accuracy_strict)],
-        *lenient,
-        ["turns per encounter", as_number(info.turns)],
-    ]
-    if run.known.transcripts:
-        rows += [
-            ["tests and examinations per encounter", as_number(run.score.orders.items)],
-            ["repeated orders", as_percent(run.score.orders.repeated)],
-            ["tests done without a price", as_percent(run.breakdown.price.unpriced)],
-        ]
-    if info.key_facts.encounters:
-        rows += [
-            ["key facts, weighted recall", as_number(info.key_facts.recall)],
-            ["premature closure", as_percent(info.premature_closure)],
-        ]
-    if run.breakdown.twins.pairs:
-        rows.append(["twins, both right", as_percent(run.breakdown.twins.told_apart)])
-    if run.score.harm.stated:
-        rows.append(["harm-weighted loss", as_number(run.score.harm.weighted_loss)])
-    if run.score.repeats.repeated:
-        rows.append(["flip rate between repeats", as_number(run.score.repeats.flip_rate)])
-    rows.append(["models", " ".join(models_cost(run))])
-    parts += ["### Numbers", _table(["", "value (95% interval)"], rows)]
-    return [*parts, *_calibration(run), *_groups(run), *_failures(view, index), *_statement(view, index)]
-
-
-def _calibration(run: RunReport) -> list[str]:
-    rows = []
-    for source in run.score.calibration.sources:
-        if source.n:
-            ece, brier = source.ece, source.brier
-            error = f"{ece.value:.3f} (perfect: {ece.low:.3f} to {ece.high:.3f})" if ece else DASH
-            rows.append(
-                [source.source.value, source.n, as_number(source.auroc), as_number(brier) if brier else DASH, error]
-            )
-    return ["### Calibration", _table(["source", "n", "AUROC", "Brier", "ECE"], rows)] if rows else []
+    parts += [section.markdown() for section in sections(run.score)]
+    return [*parts, *_groups(run), *_failures(view, index), *_statement(view, index)]
 
 
 def _groups(run: RunReport) -> list[str]:
@@ -156,6 +109,8 @@ def _groups(run: RunReport) -> list[str]:
         for kind, groups in run.breakdown.groups.items()
         for group in groups[:MOST_GROUPS]
     ]
+    if run.breakdown.twins.pairs:
+        rows.append(["twins", "both right", as_percent(run.breakdown.twins.told_apart)])
     return ["### By kind of case", _table(["kind", "", "strict accuracy"], rows)] if rows else []
 
 

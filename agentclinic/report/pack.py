@@ -30,7 +30,6 @@ class Packer:
         self._size = 0
 
     def add(self, value: Any) -> Place:
-        """Pack a value and return its place."""
         written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if self._open and self._size + len(written) > BLOCK:
             self.close()
@@ -39,7 +38,6 @@ class Packer:
         return Place(len(self.blocks), len(self._open) - 1)
 
     def close(self) -> None:
-        """Finish the open block."""
         if self._open:
             self.blocks.append(packed(f"[{','.join(self._open)}]"))
             self._open, self._size = [], 0
@@ -60,7 +58,6 @@ class Charts:
         return self._places[key]
 
     def closed(self) -> list[str]:
-        """The finished blocks."""
         self._packer.close()
         return self._packer.blocks
 

@@ -29,6 +29,7 @@ _NAV = {
     "tests": "Tests",
     "flips": "Flips",
     "encounters": "Encounters",
+    "numbers": "Numbers",
     "limits": "Limits",
     "settings": "Settings",
 }
@@ -49,6 +50,7 @@ def page(collected: Collected) -> str:
         "tests": information.tests(view),
         "flips": differences.flips(view),
         "encounters": listing.encounters(view),
+        "numbers": closing.numbers(view),
         "limits": closing.limits(view),
         "settings": closing.settings(view),
     }

@@ -1,8 +1,8 @@
-"""The building blocks of the page's sections: runs with their labels and colours, tables, figures, notes."""
+"""The building blocks of the page's sections: runs with their labels and colours, figures, notes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentclinic.report.collect import Collected, Report, RunReport
@@ -53,7 +53,6 @@ class View:
         return tag("span", self.badge(run), tag("span", self.labels[run]), class_="chip")
 
     def badge(self, run: int) -> Html:
-        """The run's letter in its colour."""
         return tag("b", self.letters[run], class_=f"letter {self.colour(run)}")
 
     def section(
@@ -81,61 +80,23 @@ def section(name: str, title: str, lede: object, *parts: object) -> Html:
 
 
 def figure(caption: str, note: str, *parts: object) -> Html:
-    """A chart with its caption."""
     return tag("figure", tag("figcaption", tag("strong", caption), tag("span", note)), *parts)
 
 
-def table(
-    caption: str,
-    head: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    words: Iterable[int] = (0,),
-    *,
-    stacked: bool = False,
-) -> Html:
-    """A table whose first cells head the rows; `words` are the columns of text. The caption is for screen readers.
-
-    On a phone, the cells of a `stacked` table stand one below the other, each with the name of its column.
-    """
-    text = frozenset(words)
-
-    def cell(place: int, content: object) -> Html:
-        kind, named = None if place in text else "num", head[place] if stacked else None
-        name, scope = ("th", "row") if place == 0 else ("td", None)
-        return tag(name, content, scope=scope, class_=kind, data_head=named)
-
-    heads = [tag("th", name, scope="col", class_=None if i in text else "num") for i, name in enumerate(head)]
-    body = [tag("tr", [cell(place, content) for place, content in enumerate(row)]) for row in rows]
-    hidden = tag("caption", caption, class_="hidden")
-    made = tag(
-        "table", hidden, tag("thead", tag("tr", heads)), tag("tbody", body), class_="stacked" if stacked else None
-    )
-    return scrolling(caption, made)
-
-
-def scrolling(label: str, *parts: object) -> Html:
-    """A region that scrolls sideways on a narrow screen, also with the keyboard."""
-    return tag("div", *parts, class_="scroll", tabindex=0, role="region", aria_label=label)
-
-
 def details(summary: str, *parts: object) -> Html:
-    """A part that can be unfolded."""
     return tag("details", tag("summary", summary), *parts)
 
 
 def note(text: object) -> Html:
-    """A remark."""
     return tag("p", text, class_="note")
 
 
 def open_button(run: int, place: int, text: str, label: str | None = None) -> Html:
-    """The button that opens a transcript."""
     says = label or f"Transcript of scenario {text}"
     return tag("button", text, type="button", class_="open", data_run=run, data_place=place, aria_label=says)
 
 
 def outcome_name(outcome: str) -> str:
-    """The page's label of an outcome."""
     return OUTCOMES.get(outcome) or line(outcome.replace("_", " "), 40)
 
 

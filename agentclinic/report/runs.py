@@ -1,4 +1,4 @@
-"""The runs in a folder, each on one line: what was played, how it went, what it cost, and whether it is complete."""
+"""The runs in a folder, one line each: what was played, the result, the cost, and whether it is complete."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def list_runs(folder: Path) -> list[ListedRun]:
     """The runs in a folder and in the folders below it, by name; a folder that is itself a run is listed alone."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder; runs are written to run.output_dir, by default `runs`")
-    return [listed(place, folder) for place in run_places(folder)]
+    return [describe_run(place, folder) for place in run_places(folder)]
 
 
 def run_places(folder: Path) -> list[Path]:
@@ -66,7 +66,7 @@ def _places(folder: Path) -> Iterator[Path]:
             yield path.parent
 
 
-def listed(place: Path, root: Path, summary: Summary | None = None) -> ListedRun:
+def describe_run(place: Path, root: Path, summary: Summary | None = None) -> ListedRun:
     """One run below a folder of runs; without a summary of its records, the written one is used or one is made."""
     name = place.name if place == root else str(place.relative_to(root))
     try:

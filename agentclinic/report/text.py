@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from agentclinic.jsonl import inert
 
 CLIPPED = 240
@@ -29,15 +27,3 @@ def dollars(value: float | None) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """`1 case`, `2 cases`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def markdown_cell(value: object) -> str:
-    """A value that cannot break out of its cell in a Markdown table."""
-    text = " ".join(str(value).split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-    return text.replace("`", "'")
-
-
-def markdown_table(head: Sequence[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """The lines of a Markdown table; cells are made harmless."""
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return lines + [f"| {' | '.join(markdown_cell(cell) for cell in row)} |" for row in rows]

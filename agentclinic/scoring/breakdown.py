@@ -4,50 +4,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from agentclinic.cases.facts import patient_section, readable
 from agentclinic.cases.model import Section
-from agentclinic.results.record import Record
-from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring.estimates import Proportion, proportion
-from agentclinic.scoring.harm import harm_if_missed
-from agentclinic.scoring.information import KeyFinding, Way, key_facts, requests
-from agentclinic.scoring.orders import UNANSWERED, Bill, Item, Price, PriceOf, bill, items
-from agentclinic.scoring.repeats import REPEATS_AS_INDEPENDENT
-from agentclinic.scoring.verdicts import case_key, strict
+from agentclinic.scoring.information import LearnedFrom
+from agentclinic.scoring.metrics import REPEATS_AS_INDEPENDENT
+from agentclinic.scoring.orders import NOT_DONE, Ordered
+from agentclinic.scoring.rows import Row
+from agentclinic.scoring.verdicts import KINDS, NOT_STATED
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.compare import Relation, compare
-from agentclinic.vocabulary.text import fold
-
-NOT_STATED = "not stated"
 
 # --- by kind of case ------------------------------------------------------------------------------------------------
 
-
-def annotation(record: Record, key: str) -> str | None:
-    """A case's annotation as text; None if it is absent or not a single value."""
-    value = (record.annotations or {}).get(key)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    return " ".join(str(value).split()) or None
-
-
-def harm_step(record: Record) -> str | None:
-    """The case's harm if missed, as a level of its scale."""
-    harm = harm_if_missed(record)
-    return None if harm is None else f"{harm:g}"
-
-
-KINDS: dict[str, Callable[[Record], str | None]] = {
-    "specialty": lambda record: annotation(record, "Specialty"),
-    "difficulty": lambda record: annotation(record, "Difficulty"),
-    "harm": harm_step,
-}
-"""How cases are grouped."""
 _ORDER = {"easy": 0, "medium": 1, "hard": 2}
 
 
@@ -62,13 +35,13 @@ class Group(BaseModel):
     note: str | None = None
 
 
-def groups(observations: Sequence[Observation]) -> dict[str, list[Group]]:
+def groups(rows: Sequence[Row]) -> dict[str, list[Group]]:
     """Accuracy by kind of case; a kind that no case states is left out."""
     found = {}
     for place, kind in enumerate(KINDS):
-        members: dict[str | None, list[Observation]] = {}
-        for seen in observations:
-            members.setdefault(seen.kinds[place], []).append(seen)
+        members: dict[str | None, list[Row]] = {}
+        for row in rows:
+            members.setdefault(row.kinds[place], []).append(row)
         if set(members) - {None}:
             # Specialties by size, the other kinds in their own order; cases that state nothing come last.
             made = [(name is None, _group(name or NOT_STATED, given)) for name, given in members.items()]
@@ -83,9 +56,9 @@ def groups(observations: Sequence[Observation]) -> dict[str, list[Group]]:
     return found
 
 
-def _group(name: str, members: Sequence[Observation]) -> Group:
-    cases = len({seen.case for seen in members})
-    verdicts = [seen.right for seen in members if seen.right is not None]
+def _group(name: str, members: Sequence[Row]) -> Group:
+    cases = len({row.case for row in members})
+    verdicts = [row.right for row in members if row.right is not None]
     return Group(
         name=name,
         cases=cases,
@@ -129,43 +102,25 @@ class Twins(BaseModel):
     """Records whose twin was not played in the same repeat, or has no outcome."""
 
 
-class _Twin(NamedTuple):
-    """A case that has a twin."""
-
-    case_id: str
-    twin_of: str
-    side: TwinSide | None
-    """None without an outcome."""
-
-
-def _twin(record: Record, right: bool | None) -> _Twin | None:
-    own, other = annotation(record, "case_id"), annotation(record, "twin_of")
-    if own is None or other is None or own == other:
-        return None
-    if right is None:
-        return _Twin(own, other, None)
-    side = TwinSide(
-        scenario_id=record.scenario_id,
-        repeat=record.repeat,
-        truth=record.ground_truth,
-        diagnosis=diagnosis_of(record),
-        right=right,
-    )
-    return _Twin(own, other, side)
-
-
-def twins(observations: Iterable[Observation]) -> Twins:
+def twins(rows: Sequence[Row]) -> Twins:
     """Pair the cases by `case_id` and `twin_of`, within a repeat; pairs without two right diagnoses come first."""
     waiting: dict[tuple[str, int], TwinSide] = {}
     pairs = []
     without_outcome = 0
-    for twin in (seen.twin for seen in observations if seen.twin):
-        if twin.side is None:
+    for row in rows:
+        twin = row.twin
+        if twin is None:
+            continue
+        if row.right is None:
             without_outcome += 1
-        elif (partner := waiting.pop((twin.twin_of, twin.side.repeat), None)) is None:
-            waiting[twin.case_id, twin.side.repeat] = twin.side
+            continue
+        _, other, scenario_id, repeat, truth, diagnosis = twin
+        side = TwinSide(scenario_id=scenario_id, repeat=repeat, truth=truth, diagnosis=diagnosis, right=row.right)
+        partner = waiting.pop((other, repeat), None)
+        if partner is None:
+            waiting[twin.case_id, repeat] = side
         else:
-            pairs.append(_pair(*sorted((partner, twin.side), key=lambda side: side.scenario_id)))
+            pairs.append(_pair(*sorted((partner, side), key=lambda one: one.scenario_id)))
     pairs.sort(key=lambda pair: (pair.outcome == "told apart", pair.first.scenario_id))
     return Twins(
         pairs=pairs,
@@ -187,24 +142,6 @@ def _pair(first: TwinSide, second: TwinSide) -> TwinPair:
 
 # --- key facts by section -------------------------------------------------------------------------------------------
 
-_ROOTS = {
-    "physical_exams": Section.EXAMINATION,
-    "Physical_Examination_Findings": Section.EXAMINATION,
-    "Test_Results": Section.TESTS,
-}
-
-
-def section_of(finding: KeyFinding) -> str:
-    """The chart section of a key finding: that of the first path its author named."""
-    if not finding.paths:
-        return NOT_STATED
-    root, _, rest = finding.paths[0].partition("/")
-    head = readable(rest.split("/")[0].split("#")[0].split("[")[0])
-    root = root.split("#")[0]
-    if root in _ROOTS:
-        return Section.VITALS.value if "vital sign" in fold(head) else _ROOTS[root].value
-    return patient_section(head).value
-
 
 class FactSection(BaseModel):
     """The key findings of one section of the charts."""
@@ -217,18 +154,18 @@ class FactSection(BaseModel):
     not_found: int
 
 
-def fact_sections(observations: Iterable[Observation]) -> list[FactSection]:
+def fact_sections(rows: Sequence[Row]) -> list[FactSection]:
     """Key findings by section, in the order of a chart, and by how the doctor learned them."""
-    found: dict[str, Counter[Way | None]] = {}
-    for seen in observations:
-        for section, way in seen.facts:
+    found: dict[str, Counter[LearnedFrom | None]] = {}
+    for row in rows:
+        for section, way in row.dialogue.facts if row.dialogue else ():
             found.setdefault(section, Counter())[way] += 1
     order = [*(section.value for section in Section), NOT_STATED]
     return [
         FactSection(
             section=section,
             total=ways.total(),
-            by_way={way.value: ways[way] for way in Way},
+            by_way={way.value: ways[way] for way in LearnedFrom},
             not_found=ways[None],
         )
         for section, ways in sorted(found.items(), key=lambda entry: order.index(entry[0]))
@@ -260,35 +197,18 @@ class TestUse(BaseModel):
     """Price × encounters in which it was done: it is charged once per encounter."""
 
 
-class _Ordered(NamedTuple):
-    """A test as it was ordered once."""
-
-    key: str
-    """What the price list calls it, else its own name."""
-    name: str
-    usd: float | None
-    done: bool
-
-
-def _ordered(item: Item, price_of: PriceOf) -> _Ordered:
-    price = price_of(item.name) or Price(None)
-    test = knowledge().tests.get(price.panel) if price.panel else None
-    done = item.provenance not in ("unavailable", UNANSWERED)
-    return _Ordered(price.panel or fold(item.name), test.name if test else item.name, price.usd, done)
-
-
-def tests_used(observations: Iterable[Observation]) -> list[TestUse]:
+def tests_used(rows: Sequence[Row]) -> list[TestUse]:
     """Every test, the most ordered first."""
     uses: dict[str, TestUse] = {}
-    for seen in observations:
-        by_key: dict[str, list[_Ordered]] = {}
-        for one in seen.tests:
+    for row in rows:
+        by_key: dict[str, list[Ordered]] = {}
+        for one in row.tests.items if row.tests else ():
             by_key.setdefault(one.key, []).append(one)
         for key, given in by_key.items():
             use = uses.get(key)
             if use is None:
                 use = uses[key] = TestUse(name=given[0].name, usd=given[0].usd)
-            done = sum(one.done for one in given)
+            done = sum(one.provenance not in NOT_DONE for one in given)
             use.ordered += len(given)
             use.encounters += 1
             use.again += len(given) - 1
@@ -339,12 +259,12 @@ class _Priced(NamedTuple):
     right: bool
 
 
-def price_accuracy(observations: Iterable[Observation], dearest: float) -> PriceAccuracy:
+def price_accuracy(rows: Sequence[Row], dearest: float) -> PriceAccuracy:
     """Accuracy by price; without groups if too much has no price or every encounter costs the same.
 
     `dearest` is the highest price on the list.
     """
-    given = [(seen.bill, seen.right) for seen in observations if seen.bill is not None and seen.right is not None]
+    given = [(row.tests.bill, row.right) for row in rows if row.tests is not None and row.right is not None]
     bills = sorted(_Priced(bill.usd, bill.unpriced, right) for bill, right in given)
     priced, unpriced = (sum(getattr(bill, name) for bill, _ in given) for name in ("priced", "unpriced"))
     share = proportion(unpriced, unpriced + priced)
@@ -400,45 +320,12 @@ class Breakdown(BaseModel):
     price: PriceAccuracy
 
 
-class Observation(NamedTuple):
-    """What one record contributes."""
-
-    case: str
-    right: bool | None
-    kinds: tuple[str | None, ...]
-    """In the order of `KINDS`."""
-    twin: _Twin | None
-    facts: tuple[tuple[str, Way | None], ...] = ()
-    """Section and way of each key finding that can be assessed."""
-    tests: tuple[_Ordered, ...] = ()
-    bill: Bill | None = None
-    """What the tests cost; None if the record does not say."""
-
-
-def observe(record: Record, price_of: PriceOf) -> Observation:
-    """Reduce a record to what the breakdown needs."""
-    right = strict(record)
-    seen = Observation(
-        case_key(record), right, tuple(name_of(record) for name_of in KINDS.values()), _twin(record, right)
-    )
-    asked = requests(record)
-    if asked is None or record.status == "model_failed":
-        return seen
-    ordered = [items(request) for request in asked if request.kind == "test"]
-    return seen._replace(
-        facts=tuple((section_of(entry.finding), entry.way) for entry in key_facts(record, asked) or ()),
-        tests=tuple(_ordered(item, price_of) for order in ordered for item in order),
-        bill=bill(ordered, price_of),
-    )
-
-
-def summarise(observations: Iterable[Observation]) -> Breakdown:
+def breakdown(rows: Sequence[Row]) -> Breakdown:
     """Break a run down by kind of case, twins, section, test and price."""
-    seen = list(observations)
     return Breakdown(
-        groups=groups(seen),
-        twins=twins(seen),
-        fact_sections=fact_sections(seen),
-        tests=tests_used(seen),
-        price=price_accuracy(seen, max(test.price.usd for test in knowledge().tests.values())),
+        groups=groups(rows),
+        twins=twins(rows),
+        fact_sections=fact_sections(rows),
+        tests=tests_used(rows),
+        price=price_accuracy(rows, max(test.price.usd for test in knowledge().tests.values())),
     )

@@ -27,8 +27,6 @@ EPSILON = 1e-6
 only claims of certainty, large enough that a single certain miss costs 13.8 nats rather than infinitely many."""
 BINS = 10
 """The usual number; forecasts in multiples of 10% each have their own bin."""
-NEWTON_STEPS = 100
-"""Ten usually suffice. Data that need more than 100 are nearly separated, and their slope is meaningless."""
 
 
 def mean(values: Floats, w: Floats) -> Floats:
@@ -53,7 +51,6 @@ def clipped(p: Floats) -> Floats:
 
 
 def count_clipped(p: Floats) -> int:
-    """How many forecasts `clipped` moves."""
     return int(np.count_nonzero((p < EPSILON) | (p > 1 - EPSILON)))
 
 
@@ -177,125 +174,6 @@ CHUNK = 500_000
 """Numbers per block of resamples: 4 MB, so that memory stays small."""
 
 
-class Line(NamedTuple):
-    """logit P(right) = intercept + slope·x."""
-
-    intercept: Floats
-    slope: Floats
-
-
-def calibration_slope(p: Floats, y: Floats, w: Floats, start: Line | None = None) -> Floats:
-    """Slope b of logit P(right) = a + b·logit p, by maximum likelihood.
-
-    1 for calibrated forecasts, below 1 for overconfident ones, above 1 for underconfident ones, 0 for uninformative
-    ones. NaN under separation. Forecasts are clipped as for the log score.
-    """
-    return calibration_line(p, y, w, start).slope
-
-
-def calibration_line(p: Floats, y: Floats, w: Floats, start: Line | None = None) -> Line:
-    """The logistic recalibration line of which `calibration_slope` is the slope."""
-    return logistic_line(logit(p), y, w, start)
-
-
-def calibration_intercept(p: Floats, y: Floats, w: Floats) -> Floats:
-    """Calibration in the large: a of logit P(right) = a + logit p, the slope held at 1.
-
-    0 for calibrated forecasts, below 0 if they are too high overall. It solves Σ w·(y - σ(a + logit p)) = 0;
-    NaN if all are right or all wrong.
-    """
-    x, rows = logit(p), np.atleast_2d(w)
-    shift = np.full(rows.shape[0], np.nan)
-    share = mean(y, rows)
-    active = np.flatnonzero((share > 0) & (share < 1))
-    shift[active] = 0.0
-    for _ in range(NEWTON_STEPS):
-        if active.size == 0:
-            break
-        mu = sigmoid(shift[active, None] + x)
-        step = _ratio((rows[active] * (y - mu)).sum(axis=-1), (rows[active] * mu * (1 - mu)).sum(axis=-1))
-        # A step of ln(1 + |s|) instead of Newton's s never overshoots the root: the curvature of the logistic
-        # likelihood changes by at most a factor of e over a distance of 1.
-        shift[active] += np.sign(step) * np.log1p(np.abs(step))
-        active = active[np.abs(step) > 1e-5]  # the remaining error is of the order of its square
-    shift[active] = np.nan
-    return shift.reshape(w.shape[:-1])
-
-
-def logistic_line(x: Floats, y: Floats, w: Floats, start: Line | None = None) -> Line:
-    """Maximum-likelihood line of a logistic regression on x, by damped Newton steps.
-
-    NaN if it does not exist: if a threshold on x separates right from wrong (except for ties at the threshold), if
-    one of them is missing, or if all x are equal. `start` saves steps: resamples end near the fit to all data.
-    """
-    rows = np.atleast_2d(w)
-    used = (rows > 0).any(axis=0)  # what has no weight must not count, not even in the length of a step
-    x, y, rows = x[used], y[used], rows[:, used]
-    if x.size == 0:
-        nothing = np.full(w.shape[:-1], np.nan)
-        return Line(nothing, nothing)
-    # By the range, not by mean and deviation: a weight must count exactly as a repetition does.
-    centre, scale = (x.min() + x.max()) / 2, (x.max() - x.min()) / 2 or 1.0
-    z = (x - centre) / scale
-    theta = np.full((2, rows.shape[0]), np.nan)
-    active = np.flatnonzero(_overlap(z, y, rows))
-    begin = np.zeros((2, 1))
-    if start is not None and np.isfinite(start.slope):
-        begin = np.array([[start.intercept + start.slope * centre], [start.slope * scale]])
-    theta[:, active] = _newton(z, y, rows[active], np.repeat(begin, active.size, axis=1))
-    slope = theta[1] / scale
-    intercept = theta[0] - slope * centre
-    return Line(intercept.reshape(w.shape[:-1]), slope.reshape(w.shape[:-1]))
-
-
-def _newton(z: Floats, y: Floats, w: Floats, start: Floats) -> Floats:
-    """Intercepts and slopes, one column per row of w; NaN if 100 steps do not suffice."""
-    theta = start.copy()
-    low, high, square = z.min(), z.max(), z * z
-    active = np.arange(w.shape[0])
-    for _ in range(NEWTON_STEPS):
-        if active.size == 0:
-            break
-        rows = w[active]
-        mu = sigmoid(theta[0, active, None] + theta[1, active, None] * z)
-        residual, weight = rows * (y - mu), rows * (mu * (1 - mu))
-        g0, g1 = residual.sum(axis=-1), residual @ z
-        h0, h1, h2 = weight.sum(axis=-1), weight @ z, weight @ square
-        det = h0 * h2 - h1 * h1
-        det = np.where(det > 1e-14 * h0 * h2, det, 0.0)
-        da, db = _ratio(h2 * g0 - h1 * g1, det), _ratio(h0 * g1 - h1 * g0, det)
-        # How far the step moves any logit. Shortened by ln(1 + reach) / reach it never passes the best point in its
-        # direction (the logistic loss is self-concordant in this sense: Bach 2010), so every step descends.
-        reach = np.maximum(np.abs(da + db * low), np.abs(da + db * high))
-        theta[:, active] += np.stack([da, db]) * _ratio(np.log1p(reach), reach, 1.0)
-        # The remaining error is of the order of reach². A NaN drops out as well and stays NaN.
-        active = active[reach > 1e-5]
-    theta[:, active] = np.nan
-    return theta
-
-
-def _overlap(x: Floats, y: Floats, w: Floats) -> NDArray[np.bool_]:
-    """Whether right and wrong overlap in x by more than a point, so that the likelihood has a maximum."""
-    lows, highs = [], []
-    for value in (0, 1):
-        here = (y == value) & (w > 0)
-        lows.append(np.where(here, x, np.inf).min(axis=-1, initial=np.inf))
-        highs.append(np.where(here, x, -np.inf).max(axis=-1, initial=-np.inf))
-    overlap: NDArray[np.bool_] = (highs[0] > lows[1]) & (highs[1] > lows[0])
-    return overlap
-
-
-def logit(p: Floats) -> Floats:
-    """ln(p / (1 - p)) of the clipped forecast."""
-    q = clipped(p)
-    return np.log(q) - np.log1p(-q)
-
-
-def sigmoid(x: Floats) -> Floats:
-    """The inverse of the logit."""
-    return 0.5 + 0.5 * np.tanh(x / 2)  # unlike 1 / (1 + exp(-x)) this cannot overflow
-
-
 def _by_forecast(p: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats, Floats]:
     """Distinct forecasts in ascending order, with the weight of right and of wrong ones at each."""
     if np.any(p[1:] < p[:-1]):
@@ -328,8 +206,6 @@ def _ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
 
 RANGES: Mapping[str, tuple[float, float]] = {
     "log_score": (0, math.inf),
-    "slope": (-math.inf, math.inf),
-    "intercept": (-math.inf, math.inf),
     "within": (-1, 1),
     "resolution": (0, 0.25),
     "uncertainty": (0, 0.25),
@@ -338,11 +214,6 @@ RANGES: Mapping[str, tuple[float, float]] = {
 BIASED = frozenset({"reliability", "resolution", "within"})
 """Chance differences between bins bias these, and each resample adds the same bias again. Their interval is the pivotal
 one (2·estimate - quantile), which removes the bias; it may not contain the estimate."""
-UNDEFINED: Mapping[str, str] = {
-    "auroc": "needs right and wrong diagnoses",
-    "intercept": "needs right and wrong diagnoses",
-    "slope": "no slope exists: a threshold on the forecast separates all right from all wrong diagnoses",
-}
 
 
 @dataclass(frozen=True)
@@ -358,12 +229,7 @@ class Forecasts:
 
     @property
     def n(self) -> int:
-        """Number of forecasts."""
         return int(self.p.size)
-
-    def by_case(self) -> list[str]:
-        """The case of each forecast."""
-        return [self.keys[case] for case in self.case]
 
     @classmethod
     def of(cls, p: Sequence[float] | Floats, y: Sequence[float] | Floats, cases: Sequence[str]) -> Forecasts:
@@ -413,7 +279,11 @@ def estimates(data: Forecasts, measure: Measure, rng: np.random.Generator) -> di
 
 def _estimate(name: str, value: float, drawn: Floats | None, data: Forecasts) -> Estimate:
     if math.isnan(value):
-        return Estimate(value=None, n=data.n, note=UNDEFINED.get(name, "undefined for these forecasts"))
+        return Estimate(
+            value=None,
+            n=data.n,
+            note="needs right and wrong diagnoses" if name == "auroc" else "undefined for these forecasts",
+        )
     if drawn is None:
         return Estimate(value=value, n=data.n, note="no interval: fewer than three cases")
     defined = drawn[~np.isnan(drawn)]

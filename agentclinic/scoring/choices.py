@@ -18,7 +18,7 @@ class Marked:
 
     paths: frozenset[str]
     equivalent: frozenset[str] = frozenset()
-    """Results of another test that give the same information: right if told, no miss if left out."""
+    """Results of another test that give the same information: right if told, not a miss if left out."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,6 @@ def count(told: Collection[str], marked: Marked) -> Counts:
 
 
 def added(counts: Iterable[Counts]) -> Counts:
-    """The sum over rows."""
     return sum(counts, Counts())
 
 

@@ -1,4 +1,4 @@
-"""Is one run really better than another? Paired by case, clustered, with warnings about what else differs."""
+"""Whether one run is really better than another: paired by case, clustered, with warnings about other differences."""
 
 from __future__ import annotations
 
@@ -76,7 +76,6 @@ class CaseOutcomes:
     """Whether every repeat had the same dialogue."""
 
     def add(self, record: Record) -> None:
-        """Count one repeat."""
         dialogue = zlib.crc32(record.doctor_hist.encode())
         self.same = self.same and (self.repeats == 0 or dialogue == self.dialogue)
         self.dialogue = dialogue
@@ -117,7 +116,6 @@ class Arm:
 
     @property
     def repeats(self) -> int:
-        """The most repeats any case has."""
         return max((case.repeats for case in self.cases.values()), default=0)
 
     @property
@@ -130,7 +128,6 @@ class Arm:
         return builtin and set(self.conditions["doctor"]) <= {"plain", "uncertainty", "None"}
 
     def add(self, record: Record) -> None:
-        """Count one record."""
         self.records += 1
         case = self.cases.get(case_key(record))
         if case is None:
@@ -299,7 +296,6 @@ def compare_arms(arms: Sequence[Arm], *, seed: int = 0, corrected: bool = False)
 
 
 def compared_runs(arms: Sequence[Arm], labels: Sequence[str]) -> list[ComparedRun]:
-    """The lines of the table of runs."""
     return [
         ComparedRun(
             arm=arm.name,
@@ -495,7 +491,7 @@ def incomparable(baseline: Arm, arm: Arm, common: int, varied: Collection[str] =
     for key, name in _CONDITIONS.items():
         before, after = set(baseline.conditions[key]), set(arm.conditions[key])
         if before != after and key not in varied:
-            found.append(f"{name}: {_listed(before)} against {_listed(after)}")
+            found.append(f"{name}: {_joined(before)} against {_joined(after)}")
     if baseline.run.judge != arm.run.judge:
         found.append(f"judge: {baseline.run.judge or 'recorded'} against {arm.run.judge or 'recorded'}")
     ours = [(arm.run.config.get("agentclinic") or {}).get("digest") or {} for arm in (baseline, arm)]
@@ -512,7 +508,7 @@ def _missing_share(arm: Arm) -> float:
     return 1 - sum(case.known[0] for case in arm.cases.values()) / arm.records
 
 
-def _listed(values: set[str]) -> str:
+def _joined(values: set[str]) -> str:
     return ", ".join(sorted(values))
 
 
@@ -547,7 +543,7 @@ def sentence(verdict: RuleComparison, arm: str, baseline: str) -> str:
 
 
 def unseen(verdicts: Sequence[RuleComparison]) -> str:
-    """Which differences may go unseen with so few cases."""
+    """Which differences so few cases may fail to show."""
     cases = min(verdict.cases for verdict in verdicts)
     sizes = [verdict.detectable for verdict in verdicts if verdict.detectable is not None]
     if not sizes:

@@ -8,8 +8,7 @@ from typing import Any
 
 from agentclinic.results.record import Record
 from agentclinic.scoring.information import requests
-from agentclinic.scoring.orders import NOT_DONE, Item, items, waiting_factor
-from agentclinic.scoring.prices import priced_test
+from agentclinic.scoring.orders import NOT_DONE, Item, items, priced_test, waiting_factor
 from agentclinic.vocabulary.tests import table
 
 

@@ -76,10 +76,11 @@ def ratio(
             n += 1
     if not n:
         return Estimate(value=None)
+    if len(totals) < _FEWEST_CASES:
+        value = sum(total for total, _ in totals.values()) / sum(size for _, size in totals.values())
+        return Estimate(value=value, n=n, note=f"no interval: fewer than {_FEWEST_CASES} cases")
     distinct, counts = np.unique(np.array(list(totals.values())), axis=0, return_counts=True)
     clusters = Clusters(distinct[:, 0], distinct[:, 1], counts.astype(np.int64))
-    if clusters.number < _FEWEST_CASES:
-        return Estimate(value=clusters.mean, n=n, note=f"no interval: fewer than {_FEWEST_CASES} cases")
     error = clusters.standard_error
     if len(counts) > _MOST_DISTINCT:
         interval = Interval(clusters.mean, clusters.mean - Z95 * error, clusters.mean + Z95 * error)

@@ -1,34 +1,27 @@
-"""How the doctor got its information: requests, key facts found, the differential by turn, premature closure."""
+"""How the doctor got its information: what it asked for, which key facts it learned, and premature closure."""
 
 from __future__ import annotations
 
 import math
 import re
-from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
-
 from agentclinic.cases.matcher import Asked, asked_of_measurement, asked_of_patient
 from agentclinic.cases.model import Fact, Section
+from agentclinic.clinic.doctor import door_text
 from agentclinic.results.actions import ActionKind
-from agentclinic.results.differential import Differential, Source
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn, asked_and_answered
-from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion, ratio
-from agentclinic.scoring.verdicts import case_key, names_truth, strict
+from agentclinic.scoring.estimates import Estimate, mean
+from agentclinic.scoring.verdicts import case_key, strict
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold
 
 NOT_RECORDED = "not recorded"
-NO_KEY_FACTS = "the records do not show whether any key finding was found"
-NO_DOOR = "the records do not say what the doctor was told at the door: facts told there count as not found"
-
 # --- what the doctor asked for and was told -------------------------------------------------------------------------
 
 
@@ -156,7 +149,7 @@ def _marked(text: str) -> tuple[frozenset[tuple[str, bool]], ...]:
     )
 
 
-class Way(StrEnum):
+class LearnedFrom(StrEnum):
     """How the doctor learned a key fact."""
 
     DOOR = "door"
@@ -169,11 +162,6 @@ class Way(StrEnum):
     """Reported by the laboratory."""
 
 
-def door_text(record: Record) -> str | None:
-    """What the doctor was told at the door; None if the record does not say."""
-    return f"{record.door.demographics}. {record.door.objective}" if record.door else None
-
-
 def discloses(record: Record, role: str, asked: Iterable[Request]) -> bool:
     """Whether a role states which chart facts it reveals; a builtin role that was never asked would have."""
     replies = [request.reply for request in asked if request.reply and request.reply.role == role]
@@ -182,47 +170,46 @@ def discloses(record: Record, role: str, asked: Iterable[Request]) -> bool:
     return any(reply.disclosures for reply in replies)
 
 
-def way_found(finding: KeyFinding, record: Record, asked: Sequence[Request]) -> Way | None:
+def way_found(finding: KeyFinding, record: Record, asked: Sequence[Request]) -> LearnedFrom | None:
     """How the doctor first learned the finding; None if it never did.
 
     By path: a reply discloses it. By phrase: a reply says it (`says`); a bare "Yes" does not.
     """
     if any(below(path, AT_THE_DOOR) for path in finding.paths):
-        return Way.DOOR
-    door = door_text(record)
-    if door and any(says(door, phrase) for phrase in finding.phrases):
-        return Way.DOOR
+        return LearnedFrom.DOOR
+    if record.door and any(says(door_text(record.door), phrase) for phrase in finding.phrases):
+        return LearnedFrom.DOOR
     return next((way for request in asked if (way := _way(finding, request)) is not None), None)
 
 
-def _way(finding: KeyFinding, request: Request) -> Way | None:
+def _way(finding: KeyFinding, request: Request) -> LearnedFrom | None:
     reply = request.reply
     if reply is None or reply.role not in ("patient", "measurement"):
         return None
     ordered = reply.role == "measurement"
     for part in reply.disclosures:
         if any(below(path, place) for path in part.paths for place in finding.paths):
-            return Way.ORDERED if ordered else _told_in_topic(request.content, part.topic)
+            return LearnedFrom.ORDERED if ordered else _told_in_topic(request.content, part.topic)
     spoken = next((phrase for phrase in finding.phrases if says(reply.text, phrase)), None)
     if spoken is None:
         return None
-    return Way.ORDERED if ordered else _told_in_words(request.content, spoken)
+    return LearnedFrom.ORDERED if ordered else _told_in_words(request.content, spoken)
 
 
-def _told_in_topic(question: str, topic: str) -> Way:
+def _told_in_topic(question: str, topic: str) -> LearnedFrom:
     topics = asked_of_patient(question, ())
     opening = any(t.kind is Asked.OPENING for t in topics)
     named = any(t.name == topic and t.kind is not Asked.OPENING for t in topics)
-    return Way.VOLUNTEERED if opening and not named else Way.ASKED
+    return LearnedFrom.VOLUNTEERED if opening and not named else LearnedFrom.ASKED
 
 
-def _told_in_words(question: str, phrase: str) -> Way:
+def _told_in_words(question: str, phrase: str) -> LearnedFrom:
     """Asked, unless the question is open or is about symptoms other than the phrase's."""
     topics = asked_of_patient(question, ())
     if _findings(question) & _findings(phrase) or content_words(question) & content_words(phrase):
-        return Way.ASKED
+        return LearnedFrom.ASKED
     elsewhere = all(t.kind in (Asked.OPENING, Asked.SYMPTOM, Asked.RESULT) and t.name != "timing" for t in topics)
-    return Way.VOLUNTEERED if elsewhere else Way.ASKED
+    return LearnedFrom.VOLUNTEERED if elsewhere else LearnedFrom.ASKED
 
 
 def _findings(text: str) -> set[str]:
@@ -233,7 +220,7 @@ class Found(NamedTuple):
     """A key finding of a record and how the doctor learned it."""
 
     finding: KeyFinding
-    way: Way | None
+    way: LearnedFrom | None
 
 
 def key_facts(record: Record, asked: Sequence[Request] | None = None) -> tuple[Found, ...] | None:
@@ -315,292 +302,6 @@ def _as_fact(path: str) -> Fact:
     section = Section.TESTS if root == "Test_Results" else Section.EXAMINATION
     vital = bool(heads) and "vital sign" in fold(heads[0])
     return Fact(path, Section.VITALS if vital else section, heads, "")
-
-
-# --- the course of the differential ---------------------------------------------------------------------------------
-
-# Ten hypotheses rounded to whole percents add up to 1 within 0.05; anything further off is not a distribution.
-_ROUNDING = 0.05
-
-
-def entropy(differential: Differential) -> float | None:
-    """-Σ p·log2 p in bits, with `other` as one class; None if the numbers are not a distribution.
-
-    An `other` that is not stated is what the hypotheses leave of 1. Sums off by rounding are scaled to 1.
-    """
-    stated = [hypothesis.probability for hypothesis in differential.hypotheses]
-    given = [p for p in stated if p is not None]
-    if differential.source is Source.PLANNER_SCORE or len(given) < len(stated):
-        return None
-    other = differential.other
-    given.append(max(0.0, 1 - math.fsum(given)) if other is None else other)
-    total = math.fsum(given)
-    if abs(total - 1) > _ROUNDING:
-        return None
-    return max(0.0, -math.fsum(p / total * math.log2(p / total) for p in given if p > 0))
-
-
-class Course(NamedTuple):
-    """How the truth fared in the differentials of one source."""
-
-    appeared: int | None
-    """First turn that lists it; turn 1 is before any answer."""
-    led: int | None
-    """First turn in which it is at the top."""
-    dropped: bool
-    """It led at some point but not in the last differential."""
-
-
-def course(stated: Sequence[tuple[int, Differential]], record: Record) -> Course:
-    """Follow the truth through differentials by turn."""
-    true = {name: names_truth(name, record) for name in {h.diagnosis for _, d in stated for h in d.hypotheses}}
-    listed = [turn for turn, d in stated if any(true[h.diagnosis] for h in d.hypotheses)]
-    leading = [turn for turn, d in stated if d.hypotheses and true[d.hypotheses[0].diagnosis]]
-    led = leading[0] if leading else None
-    return Course(listed[0] if listed else None, led, led is not None and leading[-1] != stated[-1][0])
-
-
-def differentials(record: Record) -> dict[str, list[tuple[int, Differential]]]:
-    """The differentials of the transcript by source, each with its turn."""
-    by_source: dict[str, list[tuple[int, Differential]]] = {}
-    for turn in record.transcript or ():
-        if turn.differential is not None:
-            by_source.setdefault(turn.differential.source.value, []).append((turn.turn, turn.differential))
-    return by_source
-
-
-# --- the whole ------------------------------------------------------------------------------------------------------
-
-
-class KeyFacts(BaseModel):
-    """Key findings of the cases and how they were found; null if the cases or records do not say."""
-
-    encounters: int = 0
-    """Encounters with at least one key finding that can be assessed."""
-    without: int = 0
-    """Encounters whose case names no key findings."""
-    not_assessable: int = 0
-    """Key findings left out because the record does not show whether they were found."""
-    recall: Estimate
-    """Mean over encounters of Σ weight found ÷ Σ weight."""
-    by_way: dict[str, Proportion | None] = {}
-    """Key findings first learned this way ÷ all that can be assessed; `door` is null if not recorded."""
-    yield_per_request: Estimate
-    """Key findings told by patient or laboratory ÷ questions and tests: Σ over encounters ÷ Σ over encounters."""
-    note: str | None = None
-
-
-class DifferentialCourse(BaseModel):
-    """The differentials of one source from turn to turn."""
-
-    encounters: int = 0
-    entropy_bits: dict[int, Estimate] = {}
-    """Mean entropy by turn; the last value is carried forward after the end and through turns without a new one."""
-    truth_appeared: Proportion
-    """Encounters in which the truth was ever listed."""
-    turn_appeared: Estimate
-    """Mean first such turn, over those encounters."""
-    truth_led: Proportion
-    turn_led: Estimate
-    truth_dropped: Proportion
-    """Encounters in which the truth led but not at the end ÷ those in which it led."""
-
-
-class Information(BaseModel):
-    """How the doctor got its information; null, with a note, if the records do not say."""
-
-    encounters: int = 0
-    """Records, except those cut short by a failure that was not the doctor's."""
-    missing: int = 0
-    """Records cut short by such a failure."""
-    without_transcript: int = 0
-    """Encounters for which only the number of turns is known."""
-    turns: Estimate
-    """Mean turns of the doctor."""
-    questions: Estimate
-    tests: Estimate
-    """Mean orders; one may name several tests."""
-    images: Estimate
-    tokens: dict[str, Estimate] = {}
-    """By role: mean input and output tokens, over the encounters that used the role and report them."""
-    repeated_questions: Proportion
-    """Questions that repeat an earlier one of the encounter ÷ questions."""
-    repeated_tests: Proportion
-    key_facts: KeyFacts
-    differentials: dict[str, DifferentialCourse] = {}
-    """By source, never pooled."""
-    premature_closure: Proportion
-    """Premature closures ÷ encounters where this can be known."""
-    premature_of_wrong: Proportion
-    """The same among the wrong diagnoses: how many stopped short of a finding that could have settled it."""
-
-
-class Observation(NamedTuple):
-    """What one record contributes."""
-
-    case: str
-    turns: int | None
-    tokens: tuple[tuple[str, int | None], ...]
-    """By role; None if unknown."""
-    dialogue: Dialogue | None
-    """None if no transcript was kept."""
-
-
-class Dialogue(NamedTuple):
-    """What a transcript shows, in numbers."""
-
-    questions: int
-    tests: int
-    images: int
-    repeated_questions: int
-    repeated_tests: int
-    facts: tuple[Way | None, ...]
-    """How the doctor learned each key finding that can be assessed."""
-    recall: float | None
-    no_findings: bool
-    """The case names no key findings."""
-    not_assessable: int
-    """Key findings for which the record does not show whether they were found."""
-    door: bool
-    """Whether the record says what the doctor was told at the door."""
-    courses: tuple[tuple[str, array[float], Course | None], ...]
-    """By source: entropies by turn, and how the truth fared, if it is known."""
-    premature: bool | None
-    wrong: bool
-    """Ended with a wrong diagnosis."""
-
-
-def observe(record: Record) -> Observation | None:
-    """Reduce a record to a few numbers; None for an encounter cut short by a failure that was not the doctor's."""
-    if record.status == "model_failed":
-        return None
-    asked = requests(record)
-    tokens = tuple((role, _tokens(used)) for role, used in (record.usage or {}).items())
-    return Observation(case_key(record), record.num_turns, tokens, None if asked is None else _dialogue(record, asked))
-
-
-def _tokens(used: Mapping[str, int | None]) -> int | None:
-    sent, received = used.get("input_tokens"), used.get("output_tokens")
-    return None if sent is None or received is None else sent + received
-
-
-def _dialogue(record: Record, asked: Sequence[Request]) -> Dialogue:
-    questions, tests = ([r.content for r in asked if r.kind == kind] for kind in ("question", "test"))
-    stated, found = key_findings(record), key_facts(record, asked) or ()
-    return Dialogue(
-        questions=len(questions),
-        tests=len(tests),
-        images=len(asked) - len(questions) - len(tests),
-        repeated_questions=repeated(questions),
-        repeated_tests=repeated(tests),
-        facts=tuple(entry.way for entry in found),
-        recall=recall(found),
-        no_findings=not stated,
-        not_assessable=len(stated) - len(found),
-        door=door_text(record) is not None,
-        courses=tuple(
-            (source, entropy_by_turn(given), course(given, record) if record.ground_truth else None)
-            for source, given in differentials(record).items()
-        ),
-        premature=premature_closure(record, asked),
-        wrong=record.status == "diagnosed" and strict(record) is False,
-    )
-
-
-def entropy_by_turn(stated: Sequence[tuple[int, Differential]]) -> array[float]:
-    """Entropy of each turn from 1 to the last stated; not a number before the first."""
-    values: array[float] = array("d")
-    for turn, differential in stated:
-        bits = entropy(differential)
-        if bits is not None and turn > len(values):
-            values.extend([values[-1] if values else math.nan] * (turn - 1 - len(values)))
-            values.append(bits)
-    return values
-
-
-def summarise(observations: Iterable[Observation | None], seed: int = 0) -> Information:
-    """Means per encounter, key facts, differentials by turn and premature closure."""
-    given = list(observations)
-    seen = [one for one in given if one is not None]
-    talks = [(one.case, one.dialogue) for one in seen if one.dialogue is not None]
-    roles = sorted({role for one in seen for role, _ in one.tokens})
-    closures = [talk for _, talk in talks if talk.premature is not None]
-    premature = sum(talk.premature is True for talk in closures)
-
-    def average(values: Iterable[tuple[str, float | None]]) -> Estimate:
-        found = mean(((case, value) for case, value in values if value is not None), seed, low=0)
-        return found if found.n else Estimate(value=None, note=NOT_RECORDED)
-
-    return Information(
-        encounters=len(seen),
-        missing=len(given) - len(seen),
-        without_transcript=len(seen) - len(talks),
-        turns=average((one.case, one.turns) for one in seen),
-        questions=average((case, talk.questions) for case, talk in talks),
-        tests=average((case, talk.tests) for case, talk in talks),
-        images=average((case, talk.images) for case, talk in talks),
-        tokens={role: average((one.case, dict(one.tokens).get(role)) for one in seen) for role in roles},
-        repeated_questions=_share(talks, "repeated_questions", "questions"),
-        repeated_tests=_share(talks, "repeated_tests", "tests"),
-        key_facts=_key_facts(talks, seed),
-        differentials=_courses(talks, seed),
-        premature_closure=proportion(premature, len(closures)),
-        premature_of_wrong=proportion(premature, sum(talk.wrong for talk in closures)),
-    )
-
-
-def _share(talks: Sequence[tuple[str, Dialogue]], part: str, whole: str) -> Proportion:
-    return proportion(*(sum(getattr(talk, name) for _, talk in talks) for name in (part, whole)))
-
-
-def _key_facts(talks: Sequence[tuple[str, Dialogue]], seed: int) -> KeyFacts:
-    assessed = [(case, talk) for case, talk in talks if talk.recall is not None]
-    ways = Counter(way for _, talk in assessed for way in talk.facts)
-    doors = sum(talk.door for _, talk in assessed)
-    by_way: dict[str, Proportion | None] = {way.value: proportion(ways[way], ways.total()) for way in Way}
-    if not doors and not ways[Way.DOOR]:
-        by_way[Way.DOOR.value] = None
-    told = (
-        (case, sum(way not in (None, Way.DOOR) for way in talk.facts), talk.questions + talk.tests)
-        for case, talk in assessed
-    )
-    return KeyFacts(
-        encounters=len(assessed),
-        without=sum(talk.no_findings for _, talk in talks),
-        not_assessable=sum(talk.not_assessable for _, talk in talks),
-        recall=mean(((case, talk.recall or 0.0) for case, talk in assessed), seed, low=0, high=1),
-        by_way=by_way if assessed else {},
-        yield_per_request=ratio(told, seed, low=0),
-        note=NO_KEY_FACTS if not assessed else NO_DOOR if doors < len(assessed) else None,
-    )
-
-
-def _courses(talks: Sequence[tuple[str, Dialogue]], seed: int) -> dict[str, DifferentialCourse]:
-    by_source: dict[str, list[tuple[str, array[float], Course | None]]] = {}
-    for case, talk in talks:
-        for source, bits, followed in talk.courses:
-            by_source.setdefault(source, []).append((case, bits, followed))
-    return {source: _course(given, seed) for source, given in sorted(by_source.items())}
-
-
-def _course(given: Sequence[tuple[str, array[float], Course | None]], seed: int) -> DifferentialCourse:
-    followed = [(case, seen) for case, _, seen in given if seen is not None]
-    appeared = [(case, seen.appeared) for case, seen in followed if seen.appeared is not None]
-    led = [(case, seen.led) for case, seen in followed if seen.led is not None]
-    entropies = [(case, bits) for case, bits, _ in given if bits]
-    by_turn = {
-        turn: [(case, value) for case, bits in entropies if not math.isnan(value := bits[min(turn, len(bits)) - 1])]
-        for turn in range(1, max((len(bits) for _, bits in entropies), default=0) + 1)
-    }
-    return DifferentialCourse(
-        encounters=len(followed),
-        entropy_bits={turn: mean(values, seed, low=0) for turn, values in by_turn.items()},
-        truth_appeared=proportion(len(appeared), len(followed)),
-        turn_appeared=mean(appeared, seed, low=1),
-        truth_led=proportion(len(led), len(followed)),
-        turn_led=mean(led, seed, low=1),
-        truth_dropped=proportion(sum(seen.dropped for _, seen in followed), len(led)),
-    )
 
 
 # --- against a doctor who was shown everything ----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What runs are called: by the settings in which they differ."""
+"""Names for runs, taken from the settings in which they differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentclinic.results.run_folder import ARMS
 
 
 class Setting(NamedTuple):
-    """A setting that says how a run was played."""
+    """A setting that affects how a run is played."""
 
     name: str
     """In tables."""
@@ -43,7 +43,7 @@ SETTINGS = {
 }
 """Fields of a record that say how a run was played; those that matter most come first in a label."""
 BEFORE_0_3: Mapping[str, Any] = {"simulator": {"patient": "free", "measurement": "free"}, "dialogue": "transcript"}
-"""How runs were played whose records do not say it."""
+"""How runs were played before records said so."""
 _STAMPED = re.compile(r".*_\d{8}_\d{6}(_.*)?")
 """The folder of a run as the program names it: data set and time."""
 

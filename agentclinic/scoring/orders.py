@@ -1,19 +1,21 @@
-"""The tests the doctor ordered: how many, how they were answered, what they cost, and what the chart lacked."""
+"""The tests a doctor ordered: how they were answered, what they cost, and what the chart lacked.
+
+Prices are from the knowledge base: one perspective and one year, stated in `vocabulary/data/tests.json`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
-
-from pydantic import BaseModel
 
 from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.results.record import Record
-from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion
-from agentclinic.scoring.information import NOT_RECORDED, Request, repeated, requests
-from agentclinic.scoring.verdicts import case_key, strict
+from agentclinic.scoring.information import Request, repeated, requests
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.tests import Test
+from agentclinic.vocabulary.text import fold
 
 UNKNOWN = "unknown"
 """Provenance of what a laboratory without disclosures (a language model) reported."""
@@ -45,11 +47,6 @@ def waiting_factor(resource_level: str | None) -> float:
 
 PriceOf = Callable[[str], Price | None]
 """Looks up a test by name; None if it has no price."""
-
-
-def no_prices(name: str) -> Price | None:  # noqa: ARG001
-    """A price list without prices."""
-    return None
 
 
 class Item(NamedTuple):
@@ -127,37 +124,46 @@ def stratum(ordered: Sequence[Item]) -> str:
     return STRATA[0 if rate == 0 else 1 if rate <= 0.25 else 2 if rate <= 0.5 else 3]
 
 
-class Orders(BaseModel):
-    """What was ordered; null, with a note, if the records do not say."""
+# --- prices ---------------------------------------------------------------------------------------------------------
 
-    encounters: int = 0
-    """Records with a transcript, except those cut short by a failure that was not the doctor's."""
-    not_recorded: int = 0
-    """Records without a transcript."""
-    missing: int = 0
-    orders: Estimate
-    """Mean orders (turns with `REQUEST TEST`) per encounter."""
-    items: Estimate
-    """Mean tests and examinations named in them."""
-    answered_by: dict[str, Proportion] = {}
-    """Items by provenance ÷ items."""
-    repeated: Proportion
-    """Orders that repeat an earlier one of the encounter ÷ orders."""
-    price_usd: Estimate
-    """Mean price per encounter; null if any item done has no price."""
-    priced_usd: float | None = None
-    """Sum of the known prices: everything costs at least this. Null if none is known."""
-    priced: int = 0
-    unpriced: int = 0
-    """Items done without a price."""
-    waiting_hours: Estimate
-    """Mean waiting time per encounter; null if any item done has none."""
-    untimed: int = 0
-    resource_level: dict[str, int] = {}
-    """Records by the run's `resource_level`."""
-    accuracy_by_unanswerable: dict[str, Proportion] = {}
-    """Strict accuracy by the share of an encounter's items that the chart could not answer, without missing data."""
-    note: str | None = None
+
+@lru_cache(maxsize=4096)
+def knowledge_prices(name: str) -> Price | None:
+    """The price and waiting time of a test by name; None if the knowledge base does not know it.
+
+    A single test is billed with its panel only if the order names the panel itself; tests ordered separately are
+    charged separately, once per encounter.
+    """
+    test = priced_test(name)
+    return Price(test.price.usd, test.wait_minutes / 60, test.id) if test else None
+
+
+def priced_test(name: str) -> Test | None:
+    """The test of this name, or the first test named in it; None if the knowledge base does not know it."""
+    return _by_name().get(fold(name)) or _named_in(name)
+
+
+def _named_in(name: str) -> Test | None:
+    found = knowledge().test_names.find(name)
+    return knowledge().tests[found[0].key] if found else None
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> dict[str, Test]:
+    return {fold(test.name): test for test in knowledge().tests.values()}
+
+
+# --- one encounter --------------------------------------------------------------------------------------------------
+
+
+class Ordered(NamedTuple):
+    """A test as it was ordered once."""
+
+    key: str
+    """What the price list calls it, else its own name."""
+    name: str
+    usd: float | None
+    provenance: str
 
 
 class Tests(NamedTuple):
@@ -165,88 +171,32 @@ class Tests(NamedTuple):
 
     orders: int
     repeated: int
-    provenance: tuple[str, ...]
-    """Of each item."""
+    items: tuple[Ordered, ...]
     bill: Bill
     stratum: str
 
 
-class Observation(NamedTuple):
-    """What one record contributes."""
-
-    case: str
-    right: bool | None
-    resource_level: str
-    missing: bool
-    """The encounter was cut short by a failure that was not the doctor's."""
-    tests: Tests | None
-    """None if missing or without a transcript."""
-
-
-def observe(record: Record, price_of: PriceOf = no_prices) -> Observation:
-    """Reduce a record to counts of its orders and their bill."""
-    missing, asked = record.status == "model_failed", requests(record)
-    waiting = waiting_factor(record.resource_level)
-    tests = None if missing or asked is None else _tests([r for r in asked if r.kind == "test"], price_of, waiting)
-    return Observation(case_key(record), strict(record), record.resource_level or NOT_RECORDED, missing, tests)
-
-
-def _tests(orders: Sequence[Request], price_of: PriceOf, waiting: float) -> Tests:
+def ordered_in(
+    record: Record, asked: Sequence[Request] | None = None, price_of: PriceOf = knowledge_prices
+) -> Tests | None:
+    """The tests of a record and their bill; None without a transcript. `asked` saves reading the transcript again."""
+    asked = requests(record) if asked is None else asked
+    if asked is None:
+        return None
+    orders = [request for request in asked if request.kind == "test"]
     ordered = [items(order) for order in orders]
     every = [item for order in ordered for item in order]
     return Tests(
         len(orders),
         repeated([order.content for order in orders]),
-        tuple(item.provenance for item in every),
-        bill(ordered, price_of, waiting),
+        tuple(_ordered(item, price_of) for item in every),
+        bill(ordered, price_of, waiting_factor(record.resource_level)),
         stratum(every),
     )
 
 
-def summarise(observations: Iterable[Observation], seed: int = 0) -> Orders:
-    """Counts, answers, prices and accuracy by what the chart could not answer."""
-    levels: Counter[str] = Counter()
-    strata: Counter[tuple[str, bool]] = Counter()
-    missing = not_recorded = 0
-    seen: list[tuple[str, Tests]] = []
-    for one in observations:
-        levels[one.resource_level] += 1
-        missing += one.missing
-        not_recorded += one.tests is None and not one.missing
-        if one.tests is not None:
-            seen.append((one.case, one.tests))
-            if one.right is not None:
-                strata[one.tests.stratum, one.right] += 1
-    answers = Counter(how for _, tests in seen for how in tests.provenance)
-    ways = dict.fromkeys((*ANSWERED_BY, *sorted(answers))) if answers else ()
-    priced, unpriced, untimed = (
-        sum(getattr(tests.bill, name) for _, tests in seen) for name in ("priced", "unpriced", "untimed")
-    )
-
-    def per_encounter(value: Callable[[Tests], float], without: int = 0, what: str = "") -> Estimate:
-        if without or not seen:
-            return Estimate(value=None, note=f"{without} items have no {what}" if without else NOT_RECORDED)
-        return mean(((case, value(tests)) for case, tests in seen), seed, low=0)
-
-    return Orders(
-        encounters=len(seen),
-        not_recorded=not_recorded,
-        missing=missing,
-        orders=per_encounter(lambda tests: tests.orders),
-        items=per_encounter(lambda tests: len(tests.provenance)),
-        answered_by={how: proportion(answers[how], answers.total()) for how in ways},
-        repeated=proportion(sum(tests.repeated for _, tests in seen), sum(tests.orders for _, tests in seen)),
-        price_usd=per_encounter(lambda tests: tests.bill.usd, unpriced, "price"),
-        priced_usd=math.fsum(tests.bill.usd for _, tests in seen) if priced else None,
-        priced=priced,
-        unpriced=unpriced,
-        waiting_hours=per_encounter(lambda tests: tests.bill.hours, untimed, "waiting time"),
-        untimed=untimed,
-        resource_level=dict(sorted(levels.items())),
-        accuracy_by_unanswerable={
-            name: proportion(strata[name, True], n)
-            for name in (*STRATA, NO_TESTS, UNKNOWN)
-            if (n := strata[name, True] + strata[name, False])
-        },
-        note=None if seen else NOT_RECORDED,
-    )
+@lru_cache(maxsize=4096)  # equal ones are kept once: a run may have 100,000 records
+def _ordered(item: Item, price_of: PriceOf) -> Ordered:
+    price = price_of(item.name) or Price(None)
+    test = knowledge().tests.get(price.panel) if price.panel else None
+    return Ordered(price.panel or fold(item.name), test.name if test else item.name, price.usd, item.provenance)

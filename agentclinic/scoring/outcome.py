@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.turn import Turn
+from agentclinic.results.utterance import SLIPS
 from agentclinic.scoring.estimates import Proportion, proportion
 
 Number = TypeVar("Number", int, float)
@@ -43,7 +44,7 @@ class Summary(BaseModel):
     slips: dict[str, dict[str, int]] = {}
     """Utterances with a slip, by role and kind (docs/simulator.md)."""
     by_code: dict[str, int] = {}
-    """Replies of language-model patients and laboratories that code had to give instead, by role."""
+    """Replies that code gave in place of a language-model patient or laboratory, by role."""
     memory: dict[str, int] = {}
     """Turns with memory, turns on which it offered something, experiences offered and followed, and turns on which one
     of its models failed; empty without memory."""
@@ -97,7 +98,6 @@ class RunningSummary:
         """What each test ordered cost, if a record says."""
 
     def add(self, record: Record) -> None:
-        """Count one record."""
         self.presented += 1
         self.turns += record.num_turns or 0
         self.outcomes[outcome(record)] += 1
@@ -116,7 +116,7 @@ class RunningSummary:
         elif self.lenient is not None and lenient:
             self.lenient += 1
         for turn in record.transcript or ():
-            self._hear(turn)
+            self._count_turn(turn)
         for role, used in (record.usage or {}).items():
             self.usage[role] = _added(self.usage.get(role), used)
             self.tokens += (used.get("input_tokens") or 0) + (used.get("output_tokens") or 0)
@@ -128,7 +128,7 @@ class RunningSummary:
             before = self.cost.get(role, 0.0)
             self.cost[role] = None if before is None or money is None else before + money
 
-    def _hear(self, turn: Turn) -> None:
+    def _count_turn(self, turn: Turn) -> None:
         self.utterances[turn.role] += 1
         if turn.slips:
             self.slips.setdefault(turn.role, Counter()).update(set(turn.slips))
@@ -148,16 +148,13 @@ class RunningSummary:
 
     @property
     def missing(self) -> int:
-        """Units without a verdict."""
         return sum(self.outcomes[name] for name in MISSING)
 
     @property
     def accuracy(self) -> Proportion:
-        """Strict accuracy so far."""
         return proportion(self.correct, self.presented - self.missing)
 
     def summary(self) -> Summary:
-        """The summary so far."""
         presented = self.presented
         scored = presented - self.missing
         known = [cost for cost in self.tests or () if cost is not None]
@@ -187,7 +184,7 @@ class RunningSummary:
 
 
 def nothing_judged(summary: Summary) -> bool:
-    """Whether every encounter ended without a verdict, through no fault of the doctor: the run says nothing."""
+    """Whether no encounter has a verdict, through no fault of the doctor: the run shows nothing."""
     return summary.presented > 0 and summary.presented == sum(summary.outcomes.get(name, 0) for name in MISSING)
 
 
@@ -201,7 +198,6 @@ def outcome(record: Record) -> str:
 
 
 def summarise(records: Iterable[Record]) -> Summary:
-    """The summary of records."""
     running = RunningSummary()
     for record in records:
         running.add(record)
@@ -229,3 +225,43 @@ def _added(left: dict[str, Any] | None, right: dict[str, Any]) -> dict[str, int 
         return dict(right)
     keys = [*left, *(key for key in right if key not in left)]
     return {k: None if left.get(k) is None or right.get(k) is None else left[k] + right[k] for k in keys}
+
+
+# --- slips of language models, as rates -------------------------------------------------------------------------------
+
+_PATIENT = {
+    "number": "named a number that is in no chosen fact",
+    "disease": "named a disease that is in no chosen fact",
+    "polarity": "said yes where the answer is no or not known",
+    "malformed": "gave no usable reply",
+    "refused": "declined to answer",
+}
+_NAMES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory"}
+
+
+def slip_name(kind: str) -> str:
+    """What the model did; empty for a kind that is not known."""
+    return SLIPS.get(kind) or _PATIENT.get(kind, "")
+
+
+def slip_rows(outcome: Summary) -> list[tuple[str, str, str, int, float]]:
+    """Role, kind, what the model did, utterances with it, and how many that is per 100 utterances of the role."""
+    return [
+        (_NAMES[role], kind, slip_name(kind), count, 100 * count / outcome.utterances[role])
+        for role in _NAMES
+        for kind, count in sorted(outcome.slips.get(role, {}).items(), key=lambda entry: (-entry[1], entry[0]))
+    ]
+
+
+def slip_lines(outcome: Summary) -> list[str]:
+    """One line for each role that slipped, and one for each role whose replies code had to give."""
+    lines = []
+    for role, name in _NAMES.items():
+        kinds = outcome.slips.get(role)
+        if kinds:
+            told = ", ".join(f"{kind} {100 * count / outcome.utterances[role]:.1f}" for kind, count in kinds.items())
+            lines.append(f"{name}'s slips per 100 utterances: {told}")
+        if outcome.by_code.get(role):
+            share = outcome.by_code[role] / outcome.utterances[role]
+            lines.append(f"{name}'s replies given by code: {outcome.by_code[role]} ({share:.1%})")
+    return lines

@@ -1,19 +1,32 @@
-"""Everything a run says about its doctor, in one pass over its records."""
+"""The score of a run: every metric, in one pass over its records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 
 from pydantic import BaseModel
 
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
-from agentclinic.scoring import calibration, harm, information, orders, ranking, repeats
+from agentclinic.scoring.calibration import Calibration, calibration
 from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.information import gap_to_full_information
 from agentclinic.scoring.judges.against_labels import AgainstLabels, labeled_run, need_labels
 from agentclinic.scoring.judges.measured import judged_by
+from agentclinic.scoring.metrics import (
+    Harm,
+    Information,
+    Orders,
+    Ranking,
+    Repeats,
+    harm,
+    information,
+    orders,
+    ranking,
+    repeats,
+)
 from agentclinic.scoring.outcome import RunningSummary, Summary
-from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.rows import Row, row_of
 
 
 class Score(BaseModel):
@@ -28,12 +41,12 @@ class Score(BaseModel):
     planned: int | None = None
     """Encounters that the run has when it is complete; null if it was not written by this program."""
     outcome: Summary
-    ranking: ranking.Ranking
-    repeats: repeats.Repeats
-    harm: harm.Harm
-    calibration: calibration.Calibration
-    information: information.Information
-    orders: orders.Orders
+    ranking: Ranking
+    repeats: Repeats
+    harm: Harm
+    calibration: Calibration
+    information: Information
+    orders: Orders
     gap_to_full_information: Estimate | None = None
 
 
@@ -42,31 +55,25 @@ def score(
     *,
     seed: int = 0,
     full_information: RunData | None = None,
-    recalibrate_on: RunData | None = None,
-    records: Iterable[Record] | None = None,
+    seen: Callable[[Record, Row], None] | None = None,
     corrected: bool = False,
 ) -> Score:
-    """Score a run; `full_information` is the same doctor shown the whole chart, `recalibrate_on` another split.
+    """Score a run; `full_information` is the same doctor shown the whole chart.
 
     `corrected` adds the accuracy corrected for the judge's errors by the labels in the run's folder.
 
-    `records` are the run's records if the caller reads them anyway; they are used in one pass, which keeps a few
-    numbers of each.
+    The records are read once, and only the row of each is kept. `seen` is called with both, for a caller who needs
+    more from the records.
     """
-    mappings = [_recalibration(recalibrate_on)] if recalibrate_on else []
     outcome = RunningSummary()
     judges: set[str | None] = set()
-    ranks, repeated, harms, forecasts, told, ordered = [], [], [], [], [], []
-    for record in run.records() if records is None else records:
+    rows = []
+    for record in run.records():
         outcome.add(record)
         judges.add(record.moderator_llm)
-        ranks.append(ranking.observe(record))
-        repeated.append(repeats.observe(record))
-        harms.append(harm.observe(record))
-        forecasts.append(calibration.observe(record))
-        told.append(information.observe(record))
-        ordered.append(orders.observe(record, knowledge_prices))
-    digest = calibration.file_digest(run.path) if mappings else None
+        rows.append(row_of(record))
+        if seen:
+            seen(record, rows[-1])
     return Score(
         run=run.name,
         judge=run.judge,
@@ -74,13 +81,13 @@ def score(
         corrected=_corrected(run, seed) if corrected else None,
         planned=run.planned,
         outcome=outcome.summary(),
-        ranking=ranking.summarise(ranks, seed),
-        repeats=repeats.summarise(repeated, seed),
-        harm=harm.summarise(harms, seed),
-        calibration=calibration.summarise(forecasts, seed, mappings, digest),
-        information=information.summarise(told, seed),
-        orders=orders.summarise(ordered, seed),
-        gap_to_full_information=information.gap_to_full_information(run.records(), full_information.records(), seed)
+        ranking=ranking(rows, seed),
+        repeats=repeats(rows, seed),
+        harm=harm(rows, seed),
+        calibration=calibration(rows, seed),
+        information=information(rows, seed),
+        orders=orders(rows, seed),
+        gap_to_full_information=gap_to_full_information(run.records(), full_information.records(), seed)
         if full_information
         else None,
     )
@@ -91,9 +98,3 @@ def _corrected(run: RunData, seed: int) -> AgainstLabels:
     if found is None:
         raise need_labels(run.path)
     return found
-
-
-def _recalibration(run: RunData) -> calibration.Recalibration:
-    """A mapping from planner scores to probabilities, fitted on the judged diagnoses of a run."""
-    seen = map(calibration.observe, run.records())
-    return calibration.recalibration(seen, run.name, digest=calibration.file_digest(run.path))

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agentclinic.results.differential import Source
 from agentclinic.results.record import Record
-from agentclinic.scoring.calibration import committed, number_of, scale_of
+from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.information import key_facts, recall
-from agentclinic.scoring.ranking import final_differentials
 from agentclinic.scoring.verdicts import strict
 
 DOCTORS_PARTS = ("doctor", "planner", "synthesis", "memory", "embedding")
@@ -19,12 +17,10 @@ DOCTORS_PARTS = ("doctor", "planner", "synthesis", "memory", "embedding")
 
 
 def turns(record: Record) -> float | None:
-    """Turns the doctor took."""
     return record.num_turns
 
 
 def tests(record: Record) -> float | None:
-    """Orders for tests or examinations."""
     if record.transcript is None:
         return None
     return sum(turn.action is not None and turn.action.kind == "test" for turn in record.transcript)
@@ -57,16 +53,8 @@ def brier(record: Record) -> float | None:
 
     Uses the first available of posterior, stated and elicited probabilities; never a planner's scores.
     """
-    right, given = strict(record), final_differentials(record)
-    for source in (Source.POSTERIOR, Source.STATED, Source.ELICITED):
-        differential = given.get(source.value)
-        if right is None or differential is None or scale_of(differential) != "probability":
-            continue
-        hypothesis = committed(record, differential)
-        p = number_of(hypothesis, differential) if hypothesis else None
-        if p is not None:
-            return (p - right) ** 2
-    return None
+    right, (p, _) = strict(record), confidence(record)
+    return None if right is None or p is None else (p - right) ** 2
 
 
 MEASURES: Mapping[str, Callable[[Record], float | None]] = {

@@ -1,4 +1,4 @@
-"""What a run's sessions add to its records: how notes were kept, and what the synthesis concluded from them."""
+"""What a run's sessions add to its records: the notes the doctor kept, and what the synthesis concluded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from pydantic import BaseModel
+from pydantic import BaseModel, computed_field
 
 from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionError, Step, read_session
 from agentclinic.doctors.uncertainty.tools import top_of
@@ -92,10 +92,20 @@ class SessionsSummary(BaseModel):
     """Concluded sessions that used the top of the differential instead."""
     synthesis_differs: Proportion
     """Concluded sessions whose synthesis names another disease, not a synonym, than the top of the differential."""
-    mended: int = 0
+    fixed: int = 0
     """Of those with a known truth: the synthesis fixed a wrong top diagnosis."""
-    spoiled: int = 0
+    broken: int = 0
     """The synthesis broke a right top diagnosis."""
+
+    @computed_field
+    def mended(self) -> int:
+        """`fixed` under its old name in JSON."""
+        return self.fixed
+
+    @computed_field
+    def spoiled(self) -> int:
+        """`broken` under its old name in JSON."""
+        return self.broken
 
 
 def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
@@ -135,8 +145,8 @@ def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
             sum(bool(getattr(one.session, "synthesis_error", None)) for one, _ in concluded), len(concluded)
         ),
         synthesis_differs=proportion(len(changed), len(concluded)),
-        mended=sum(after and not before for before, after in judged),
-        spoiled=sum(before and not after for before, after in judged),
+        fixed=sum(after and not before for before, after in judged),
+        broken=sum(before and not after for before, after in judged),
     )
 
 

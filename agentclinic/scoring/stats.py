@@ -54,12 +54,10 @@ class Clusters:
 
     @property
     def number(self) -> int:
-        """Number of clusters."""
         return int(self.counts.sum())
 
     @property
     def mean(self) -> float:
-        """Mean over all values."""
         return float((self.sums * self.counts).sum() / (self.sizes * self.counts).sum())
 
     @property
@@ -74,7 +72,6 @@ class Clusters:
 
 
 def bootstrap_means(clusters: Clusters, rng: np.random.Generator, resamples: int = RESAMPLES) -> Floats:
-    """Means of resampled clusters."""
     k = clusters.number
     draws = rng.multinomial(k, clusters.counts / k, size=resamples)
     means: Floats = (draws @ clusters.sums) / (draws @ clusters.sizes)
@@ -190,7 +187,6 @@ def case_draws(totals: Floats, prior: Floats, rng: np.random.Generator, resample
 
 
 def totals_by_case(rows: Sequence[Sequence[float]] | Floats, cases: Sequence[str]) -> Floats:
-    """Sum the rows of each case."""
     index: dict[str, int] = {}
     codes = [index.setdefault(case, len(index)) for case in cases]
     array = np.asarray(rows, dtype=np.float64)

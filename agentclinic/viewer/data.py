@@ -18,22 +18,21 @@ from agentclinic.files import is_locked
 from agentclinic.jsonl import inert
 from agentclinic.report.comparison import compared
 from agentclinic.report.encounter_data import RunFolder, encounter_data
-from agentclinic.report.encounters import RELATIONS, confidence
+from agentclinic.report.encounters import RELATIONS
 from agentclinic.report.parts import OUTCOMES
-from agentclinic.report.runs import ListedRun, listed, run_places, written_summary
+from agentclinic.report.runs import ListedRun, describe_run, run_places, written_summary
 from agentclinic.report.text import line
 from agentclinic.results.journal import Reading, parse_record
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of, load_run
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
 from agentclinic.runs.budget import money
-from agentclinic.scoring.breakdown import annotation
 from agentclinic.scoring.compare import compare_arms, load_arm
+from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.format import interval, percent
-from agentclinic.scoring.orders import observe
+from agentclinic.scoring.orders import ordered_in
 from agentclinic.scoring.outcome import RunningSummary, cost_of, outcome
-from agentclinic.scoring.prices import knowledge_prices
-from agentclinic.scoring.verdicts import case_key
+from agentclinic.scoring.verdicts import annotation, case_key
 
 Data = dict[str, Any]
 BRIEF = 0.25
@@ -52,7 +51,7 @@ SNIPPET = 60
 
 def row_of(record: Record, name: str) -> list[Any]:
     """The row about an encounter, in the order of `COLUMNS`."""
-    tests = observe(record, knowledge_prices).tests
+    tests = None if record.status == "model_failed" else ordered_in(record)
     sure, _ = confidence(record)
     ended = outcome(record)
     relation = record.judgement.relation if record.judgement and ended == "diagnosed_wrong" else None
@@ -177,7 +176,7 @@ class RunIndex:
             judged = [path.stat().st_mtime_ns for path in sorted(self.path.parent.glob("judgements/*.jsonl"))]
             if self._folder is None or judged != self._judged:  # judged again since it was read
                 self._folder, self._judged = RunFolder(load_run(self.path.parent)), judged
-            return encounter_data(record, self._folder.beside(record))
+            return encounter_data(record, self._folder.context(record))
 
     def _written(self, place: Place) -> bytes:
         with self.path.open("rb") as file:
@@ -274,7 +273,7 @@ class Library:
             summary = written_summary(place)
             index = self._index(place)
             unread = summary is None and index.read(max(0.0, until - time.monotonic()))
-            run = run_data(listed(place, self.folder, summary or index.summary.summary()), index.problem)
+            run = run_data(describe_run(place, self.folder, summary or index.summary.summary()), index.problem)
             shown.append({**run, "reading": unread})
             more = more or unread
             if not unread:
@@ -287,7 +286,7 @@ class Library:
         index = self.index(name)
         more = index.read(LONGER if first else BRIEF)
         first = first if version == index.version else 0
-        run = run_data(listed(index.path.parent, self.folder, index.summary.summary()), index.problem)
+        run = run_data(describe_run(index.path.parent, self.folder, index.summary.summary()), index.problem)
         return {"version": index.version, "first": first, "rows": index.rows[first:], "more": more, "run": run}
 
     def compare(self, names: Sequence[str]) -> Data:

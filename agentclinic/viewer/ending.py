@@ -12,10 +12,10 @@ from pydantic import BaseModel, ValidationError
 from agentclinic.config import is_person
 from agentclinic.report.debriefing import debriefing
 from agentclinic.report.encounter_data import RunFolder, encounter_data
-from agentclinic.report.encounters import confidence
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
+from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.verdicts import strict
 from agentclinic.viewer.game import Game
 
@@ -70,7 +70,7 @@ def ending(game: Game) -> dict[str, Any]:
         "tests_unpriced": (record.test_economics_totals or {}).get("tests_without_price"),
         "seconds": (record.timing or {}).get("on_task_seconds"),
         "calibration": _as_json(calibration(run.records.values())) if run.seat == "doctor" else None,
-        "encounter": encounter_data(record, RunFolder(load_run(run.open())).beside(record)),
+        "encounter": encounter_data(record, RunFolder(load_run(run.open())).context(record)),
         "others": [_as_json(other) for other in others(Path(run.plan.settings.run.output_dir), case.id, run.folder)],
     }
 

@@ -93,12 +93,12 @@ async def test_the_summary_counts_what_the_records_lack(run: Path, capsys: pytes
     assert summary.concluded.value == 1
     assert summary.synthesis_failed.value == pytest.approx(1 / 3)
     assert summary.synthesis_differs.value == pytest.approx(1 / 3)
-    assert (summary.mended, summary.spoiled) == (0, 1)
+    assert (summary.fixed, summary.broken) == (0, 1)
     text = shown(capsys, run, "--summary")
     assert "synthesis fixed 0, broke 1" in text
     assert "accuracy" in text
     data = json.loads(shown(capsys, run, "--summary", "--json"))
-    assert data["sessions"]["spoiled"] == 1
+    assert data["sessions"]["broken"] == data["sessions"]["spoiled"] == 1
     assert data["score"] is not None
 
 

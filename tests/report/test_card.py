@@ -110,8 +110,8 @@ def test_the_card_uses_the_cases_in_the_run_and_never_looks_for_the_data_set(tmp
 def test_results_and_intervals_are_those_of_the_summary(tmp_path: Path) -> None:
     folder = played(tmp_path)
     strict = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["accuracy_strict"]
-    shown = f"{strict['value']:.1%} (95% interval {strict['low']:.1%} to {strict['high']:.1%}; {strict['count']} of 3)"
-    assert f"| accuracy, strict | {shown} |" in card(folder)
+    shown = f"{strict['value']:.1%} ({strict['low']:.1%} to {strict['high']:.1%}; {strict['count']} of 3)"
+    assert f"| accuracy | {shown} |" in card(folder)
 
 
 def test_checklists_are_named_and_open_items_are_left_to_the_authors(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def data_of(folder: Path, place: int = 0) -> Json:
     """An encounter of a run, as it reaches a page."""
     run = load_run(folder)
     record = list(run.records())[place]
-    shown: Json = json.loads(json.dumps(encounter_data(record, RunFolder(run).beside(record))))
+    shown: Json = json.loads(json.dumps(encounter_data(record, RunFolder(run).context(record))))
     return shown
 
 
@@ -259,7 +259,7 @@ def test_hostile_text_in_records_and_charts_stays_text(browser: Browser, tmp_pat
     attacks = list(ATTACKS.values())
     folder = write_run(tmp_path / "hostile", [hostile(number, attack) for number, attack in enumerate(attacks)])
     run, beside = load_run(folder), RunFolder(load_run(folder))
-    every = [encounter_data(one, beside.beside(one), why=attacks) for one in run.records()]
+    every = [encounter_data(one, beside.context(one), why=attacks) for one in run.records()]
     turns = [{**turn, "turn": 3 * n + turn["turn"]} for n, shown in enumerate(every) for turn in shown["turns"]]
     texts = [inert(attack)[:400] for attack in attacks]
     facts = [{"id": text, "section": text, "heads": [text, text], "text": text, "key": text} for text in texts]

@@ -385,7 +385,7 @@ def test_a_run_in_the_originals_format_leaves_out_what_it_cannot_know_and_says_s
     with watched(browser, folders["original"]) as watch:
         page = watch.page
         sections = page.evaluate("() => [...document.querySelectorAll('main > section')].map(section => section.id)")
-        assert sections == ["outcomes", "encounters", "limits", "settings"]
+        assert sections == ["outcomes", "encounters", "numbers", "limits", "settings"]
         notice = page.locator(".notice").inner_text()
         for gone in ("confidence", "tests", "twins", "specialty"):
             assert gone in notice

@@ -9,10 +9,9 @@ import zlib
 import pytest
 
 from agentclinic.jsonl import inert
-from agentclinic.report.markdown import quoted
 from agentclinic.report.pack import BLOCK, Packer
-from agentclinic.report.spreadsheet import safe
-from agentclinic.report.text import line, markdown_table
+from agentclinic.report.tables import markdown_table, quoted, safe
+from agentclinic.report.text import line
 
 
 def test_characters_that_act_invisibly_are_shown_by_their_number() -> None:
@@ -25,7 +24,7 @@ def test_characters_that_act_invisibly_are_shown_by_their_number() -> None:
 def test_a_markdown_table_keeps_its_columns_whatever_its_cells_say() -> None:
     assert markdown_table(("a", "b"), [("x | y", "`<b>`\n# z")]) == [
         "| a | b |",
-        "|---|---|",
+        "| --- | --- |",
         "| x \\| y | '&lt;b>' # z |",
     ]
 

@@ -8,14 +8,14 @@ import pytest
 from report_support import Json, in_the_originals_format, record, wrong
 
 from agentclinic.results.record import Record
-from agentclinic.scoring.breakdown import observe, section_of, summarise
+from agentclinic.scoring.breakdown import breakdown
 from agentclinic.scoring.information import KeyFinding
-from agentclinic.scoring.orders import Price
-from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.orders import Price, knowledge_prices
+from agentclinic.scoring.rows import row_of, section_of
 
 
 def broken_down(*entries: Json, price_of: Any = knowledge_prices) -> Any:
-    return summarise(observe(Record.model_validate(entry), price_of) for entry in entries)
+    return breakdown([row_of(Record.model_validate(entry), price_of) for entry in entries])
 
 
 def noted(number: int, right: bool, **annotations: Any) -> Json:

@@ -1,34 +1,21 @@
-"""Calibration of a run: which forecasts count, by source and by turn, in any order of records."""
+"""Calibration of a run: which forecasts count, by source, in any order of records."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentclinic.errors import InputError
 from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
-from agentclinic.results.turn import Turn
 from agentclinic.scoring import calibration_metrics as metrics
-from agentclinic.scoring.calibration import (
-    Calibration,
-    Recalibration,
-    SourceCalibration,
-    committed,
-    file_digest,
-    fit_recalibration,
-    leader,
-    observe,
-    recalibration,
-    scale_of,
-    summarise,
-)
+from agentclinic.scoring.calibration import Calibration, SourceCalibration, calibration
+from agentclinic.scoring.differentials import committed, scale_of
+from agentclinic.scoring.rows import row_of
 
 TRUTH = "Myasthenia gravis"
 OTHER = "Multiple sclerosis"
@@ -68,18 +55,8 @@ def record(
     return Record.model_validate({**fields, **changes})
 
 
-def calibrated(
-    records: Iterable[Record], *recalibrations: Recalibration, seed: int = 0, digest: str | None = None
-) -> Calibration:
-    return summarise(map(observe, records), seed, recalibrations, digest)
-
-
-def fitted(records: Iterable[Record], digest: str | None = None) -> Recalibration:
-    return recalibration(map(observe, records), "runs/A", digest=digest)
-
-
-def turn(number: int, given: Differential | None) -> Turn:
-    return Turn(turn=number, role="doctor", text="…", differential=given)
+def calibrated(records: Iterable[Record], seed: int = 0) -> Calibration:
+    return calibration(list(map(row_of, records)), seed)
 
 
 def only(result: Calibration) -> SourceCalibration:
@@ -154,7 +131,7 @@ def test_without_a_judged_diagnosis_there_is_no_forecast() -> None:
     )
     assert result.left_out == {"no_diagnosis": 2, "no_differential": 1, "not_judged": 3}
     assert result.records == 6
-    assert only(result).n == 0
+    assert result.sources == []
 
 
 def test_sources_are_never_pooled() -> None:
@@ -169,7 +146,6 @@ def test_scores_and_probabilities_of_one_source_are_kept_separate() -> None:
     scored = Differential(source=Source.STATED, hypotheses=(Hypothesis(diagnosis=TRUTH, score=7.5),))
     result = calibrated([record(0, source=Source.STATED), record(1, differential=scored)])
     assert [(s.source, s.scale, s.n) for s in result.sources] == [("stated", "probability", 1), ("stated", "score", 1)]
-    assert [landmark.none_yet for s in result.sources for landmark in s.landmarks if landmark.turn is None] == [0, 0]
 
 
 def test_a_planner_never_gives_probabilities() -> None:
@@ -178,7 +154,7 @@ def test_a_planner_never_gives_probabilities() -> None:
     )
     assert scale_of(claimed) == "score"
     found = only(calibrated([record(differential=claimed)]))
-    assert (found.scale, found.n, found.brier, found.ece, found.slope) == ("score", 1, None, None, None)
+    assert (found.scale, found.n, found.brier, found.ece) == ("score", 1, None, None)
 
 
 def test_scores_are_judged_by_their_order_only() -> None:
@@ -188,17 +164,7 @@ def test_scores_are_judged_by_their_order_only() -> None:
     assert found.aurc.value == found.aurc_best
     assert found.risk_coverage[9].risk == 0
     assert found.risk_coverage[-1].risk == 0.5
-    assert found.brier is found.mean_forecast is found.log_score is found.intercept is None
-    assert found.landmarks[-1].brier is None
-    assert found.landmarks[-1].auroc.value is not None
-
-
-def test_the_leader_has_the_highest_number_and_the_first_of_equals() -> None:
-    first = leader(differential(A=0.2, B=0.4, C=0.4, D=None))
-    assert first is not None
-    assert first.hypothesis.diagnosis == "B"
-    assert leader(differential(A=None)) is None
-    assert leader(Differential(source=Source.STATED, hypotheses=())) is None
+    assert found.brier is found.mean_forecast is found.log_score is None
 
 
 # Numbers
@@ -207,14 +173,6 @@ def test_the_leader_has_the_highest_number_and_the_first_of_equals() -> None:
 @pytest.mark.slow
 def test_perfect_forecasts_look_perfect() -> None:
     found = only(calibrated(many(1000), seed=1))
-    assert found.slope is not None
-    assert found.slope.low is not None
-    assert found.slope.high is not None
-    assert found.slope.low < 1 < found.slope.high
-    assert found.intercept is not None
-    assert found.intercept.low is not None
-    assert found.intercept.high is not None
-    assert found.intercept.low < 0 < found.intercept.high
     for error in (found.ece, found.ece_equal_mass):
         assert error is not None
         assert error.low <= error.value <= error.high
@@ -239,9 +197,10 @@ def test_overconfidence_is_detected() -> None:
         hypothesis = Hypothesis(diagnosis=str(each.diagnosis_text), probability=claimed)
         each.differential = Differential(source=Source.POSTERIOR, hypotheses=(hypothesis,))
     found = only(calibrated(sure))
-    assert found.intercept is not None
-    assert found.intercept.high is not None
-    assert found.intercept.high < 0
+    assert found.mean_forecast is not None
+    assert found.mean_forecast.low is not None
+    assert found.accuracy.high is not None
+    assert found.mean_forecast.low > found.accuracy.high
     assert found.ece is not None
     assert found.ece.value > found.ece.high
 
@@ -249,22 +208,10 @@ def test_overconfidence_is_detected() -> None:
 @pytest.mark.parametrize("right", [True, False])
 def test_all_right_or_all_wrong_gives_notes_and_no_exception(right: bool) -> None:
     found = only(calibrated([record(row, 0.5 + row / 100, right) for row in range(30)]))
-    assert found.slope is not None
-    assert found.intercept is not None
-    assert found.slope.value is found.intercept.value is found.auroc.value is None
-    assert "at least 10 of each" in str(found.slope.note)
+    assert found.auroc.value is None
     assert found.auroc.note
     assert found.accuracy.value == float(right)
     assert found.accuracy.low is None, "resampling equal outcomes shows no spread"
-
-
-def test_separated_forecasts_have_no_slope_and_say_so() -> None:
-    found = only(calibrated([record(row, row / 40, row >= 20) for row in range(40)]))
-    assert found.slope is not None
-    assert found.slope.value is None
-    assert "no slope exists" in str(found.slope.note)
-    assert found.intercept is not None
-    assert found.intercept.value is not None
 
 
 def test_one_record_and_none() -> None:
@@ -291,71 +238,6 @@ def test_repeats_of_a_case_are_resampled_together() -> None:
     assert narrow.accuracy.low == pytest.approx(wide.accuracy.low, abs=0.03), "copies add nothing"
 
 
-# By turn
-
-
-def test_landmarks_by_hand() -> None:
-    long = record(
-        0,
-        num_turns=12,
-        transcript=[
-            turn(1, differential(Migraine=0.4, Myasthenia_gravis=0.3)),
-            turn(4, None),
-            turn(5, differential(Myasthenia_gravis=0.6, Migraine=0.2)),
-            turn(12, differential(Myasthenia_gravis=0.9)),
-        ],
-        differential=differential(Myasthenia_gravis=0.9),
-    )
-    short = record(
-        1,
-        right=False,
-        num_turns=2,
-        transcript=[turn(2, differential(Multiple_sclerosis=0.8))],
-        differential=differential(Multiple_sclerosis=0.8),
-    )
-    found = only(calibrated([long, short])).landmarks
-    assert [each.turn for each in found] == [1, 3, 5, 10, 15, 20, None]
-    assert [each.n for each in found] == [1, 2, 2, 2, 2, 2, 2]
-    assert [each.none_yet for each in found] == [1, 0, 0, 0, 0, 0, 0]
-    assert [each.finished for each in found] == [0, 1, 1, 1, 2, 2, 2]
-    assert [each.accuracy.value for each in found] == [0, 0, 0.5, 0.5, 0.5, 0.5, 0.5]
-    confidence = [each.mean_forecast.value if each.mean_forecast else None for each in found]
-    assert confidence == pytest.approx([0.4, 0.6, 0.7, 0.7, 0.85, 0.85, 0.85])
-    brier = [each.brier.value if each.brier else None for each in found]
-    wrong = 0.8**2
-    late = (wrong + 0.1**2) / 2
-    expected = [0.4**2, (0.4**2 + wrong) / 2, (0.4**2 + wrong) / 2, (0.4**2 + wrong) / 2, late, late, late]
-    assert brier == pytest.approx(expected)
-    assert [each.auroc.value for each in found] == [None, None, 0, 0, 1, 1, 1]
-
-
-def test_landmarks_include_encounters_without_a_verdict_but_not_those_cut_short() -> None:
-    result = calibrated(
-        [
-            record(0, status="max_infs_reached", correct=False, diagnosis_text=None),
-            record(1, status="judge_failed", correct=None),
-            record(2, status="model_failed", correct=None),
-            record(3, ground_truth=None),
-        ]
-    )
-    assert only(result).landmarks[-1].n == 2
-
-
-def test_each_source_has_its_own_landmarks() -> None:
-    asked_after = record(
-        num_turns=3,
-        transcript=[turn(1, differential(Source.PLANNER_SCORE, Myasthenia_gravis=0.5))],
-        differential=differential(Source.ELICITED, Myasthenia_gravis=0.9),
-    )
-    elicited, planner = calibrated([asked_after]).sources
-    assert (elicited.source, elicited.n, planner.source, planner.n) == ("elicited", 1, "planner_score", 1)
-    assert [each.n for each in elicited.landmarks] == [0, 1, 1, 1, 1, 1, 1]
-    assert [each.n for each in planner.landmarks] == [1] * 7
-
-
-# Recalibration
-
-
 def planner_records(n: int, first: int = 0, seed: int = 0) -> list[Record]:
     rng = random.Random(seed)
     made = []
@@ -364,62 +246,6 @@ def planner_records(n: int, first: int = 0, seed: int = 0) -> list[Record]:
         chance = 1 / (1 + np.exp(-(score - 48) / 5))
         made.append(record(row, score, rng.random() < chance, Source.PLANNER_SCORE))
     return made
-
-
-@pytest.mark.slow
-def test_scores_recalibrated_on_another_run_become_probabilities() -> None:
-    mapping = fitted(planner_records(600))
-    assert mapping.slope == pytest.approx(0.2, abs=0.05)
-    assert Recalibration.model_validate_json(mapping.model_dump_json()) == mapping
-    records = planner_records(600, first=600, seed=1)
-    found = only(calibrated(records, mapping))
-    assert (found.scale, found.recalibrated_on, found.n, found.notes) == ("recalibrated", "runs/A", 600, [])
-    assert found.slope is not None
-    assert found.slope.value == pytest.approx(1, abs=0.3)
-    assert found.ece is not None
-    assert found.auroc == only(calibrated(records)).auroc, "the order is the same"
-    assert found.landmarks[-1].brier is None, "the mapping was fitted on committed diagnoses, not on leaders"
-
-
-def test_a_recalibration_is_refused_on_its_own_run_in_any_order() -> None:
-    records = planner_records(200)
-    mapping = fitted(records)
-    with pytest.raises(InputError, match="fitted on this same run"):
-        calibrated(records[::-1], mapping)
-
-
-def test_a_recalibration_is_refused_on_its_own_file(tmp_path: Path) -> None:
-    path = tmp_path / "scenarios.jsonl"
-    path.write_text("{}\n", encoding="utf-8")
-    mapping = fitted(planner_records(200), file_digest(path))
-    with pytest.raises(InputError, match="fitted on this same run"):
-        calibrated(planner_records(200)[:150], mapping, digest=file_digest(path))
-
-
-def test_a_recalibration_on_the_same_cases_says_so() -> None:
-    mapping = fitted(planner_records(200))
-    found = only(calibrated(planner_records(100, first=150, seed=2), mapping))
-    assert any(note.startswith("50 of 100 cases") for note in found.notes)
-
-
-def test_a_recalibration_needs_enough_of_both_and_no_separation() -> None:
-    with pytest.raises(InputError, match="needs 10 of each"):
-        fitted(planner_records(5))
-    cases = [str(row) for row in range(40)]
-    with pytest.raises(InputError, match="threshold"):
-        fit_recalibration(list(range(40)), [float(row >= 20) for row in range(40)], cases=cases, run="runs/A")
-
-
-def test_a_falling_recalibration_reverses_the_order() -> None:
-    records = [
-        record(row, float(row % 50), (row % 50) < 25 or row % 7 == 0, Source.PLANNER_SCORE) for row in range(100)
-    ]
-    other = [each.model_copy(update={"scenario_id": each.scenario_id + 500}) for each in records[:90]]
-    mapping = fitted(other)
-    assert mapping.slope < 0
-    raw, mapped = only(calibrated(records)), only(calibrated(records, mapping))
-    assert raw.auroc.value is not None
-    assert mapped.auroc.value == pytest.approx(1 - raw.auroc.value)
 
 
 # Streams
@@ -452,10 +278,8 @@ def test_the_summary_agrees_with_the_metrics_of_all_forecasts() -> None:
     w = np.ones(p.size)
     assert found.brier is not None
     assert found.log_score is not None
-    assert found.slope is not None
     assert found.brier.value == pytest.approx(float(metrics.brier(p, y, w)))
     assert found.log_score.value == pytest.approx(float(metrics.log_score(p, y, w)))
-    assert found.slope.value == pytest.approx(float(metrics.calibration_slope(p, y, w)))
     assert found.auroc.value == pytest.approx(float(metrics.auroc(p, y, w)))
     assert found.aurc.value == pytest.approx(float(metrics.aurc(p, y, w)))
 

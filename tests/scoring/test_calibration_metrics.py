@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
@@ -20,8 +19,6 @@ METRICS: list[Callable[[Floats, Floats, Floats], Floats]] = [
     m.log_score,
     m.auroc,
     m.aurc,
-    m.calibration_slope,
-    m.calibration_intercept,
     lambda p, y, w: m.brier_parts(p, y, w).reliability,
     lambda p, y, w: m.brier_parts(p, y, w).resolution,
     lambda p, y, w: m.ece(p, y, w, m.equal_width(p)),
@@ -132,17 +129,6 @@ def test_expected_ece_by_hand() -> None:
     assert m.ece_expected(two, m.equal_width(two), rng, 20_000).mean() == pytest.approx(0.25, abs=0.01)
 
 
-def test_slope_and_intercept_by_hand() -> None:
-    # At logit ±L right 3 of 4 and 1 of 4: the fitted logits are ±ln 3, so the slope is ln 3 / L, the intercept 0.
-    p = np.repeat([0.9, 0.1], 4)
-    y = floats(1, 1, 1, 0, 1, 0, 0, 0)
-    line = m.calibration_line(p, y, ones(p))
-    assert line.slope == pytest.approx(math.log(3) / math.log(9))
-    assert line.intercept == pytest.approx(0, abs=1e-9)
-    # All said 0.9 and half were right: the logits are too high by ln 9.
-    assert m.calibration_intercept(np.full(4, 0.9), floats(1, 1, 0, 0), np.ones(4)) == pytest.approx(-math.log(9))
-
-
 # Against others
 
 
@@ -153,28 +139,6 @@ def test_scores_agree_with_scikit_learn(seed: int, digits: int | None) -> None:
     assert m.brier(p, y, w) == pytest.approx(brier_score_loss(y, p, sample_weight=w))
     assert m.auroc(p, y, w) == pytest.approx(roc_auc_score(y, p, sample_weight=w))
     assert m.log_score(p, y, w) == pytest.approx(log_loss(y, m.clipped(p), sample_weight=w))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_intercept_and_slope_agree_with_statsmodels(seed: int) -> None:
-    p, y, w = random_forecasts(300, seed)
-    x = np.repeat(m.logit(p), w.astype(int))
-    right = np.repeat(y, w.astype(int))
-    fit = sm.Logit(right, sm.add_constant(x)).fit(disp=0)
-    line = m.calibration_line(p, y, w)
-    assert [float(line.intercept), float(line.slope)] == pytest.approx(fit.params.tolist(), rel=1e-6)
-    shifted = sm.GLM(right, np.ones((right.size, 1)), family=sm.families.Binomial(), offset=x).fit()
-    assert m.calibration_intercept(p, y, w) == pytest.approx(float(shifted.params[0]), rel=1e-6)
-
-
-def test_slope_agrees_with_statsmodels_on_extreme_and_shifted_scores() -> None:
-    rng = np.random.default_rng(3)
-    x = rng.normal(500, 3, 400)
-    y = (rng.random(400) < 1 / (1 + np.exp(-(x - 502)))).astype(np.float64)
-    fit = sm.Logit(y, sm.add_constant(x - 500)).fit(disp=0)
-    line = m.logistic_line(x, y, np.ones(400))
-    assert line.slope == pytest.approx(fit.params[1], rel=1e-6)
-    assert line.intercept == pytest.approx(fit.params[0] - 500 * fit.params[1], rel=1e-6)
 
 
 def brute_aurc(p: Floats, y: Floats, rng: np.random.Generator, shuffles: int) -> float:
@@ -259,22 +223,6 @@ def test_ranking_depends_only_on_the_order(data: tuple[Floats, Floats, Floats]) 
     assert m.auroc(-stretched, y, w) == pytest.approx(1 - float(m.auroc(p, y, w)), nan_ok=True)
 
 
-@settings(max_examples=60)
-@given(forecasts(least=2))
-def test_the_fitted_line_is_where_the_likelihood_is_flat_or_there_is_none(data: tuple[Floats, Floats, Floats]) -> None:
-    p, y, w = data
-    x = m.logit(p)
-    line = m.logistic_line(x, y, w)
-    right, wrong = x[(y == 1) & (w > 0)], x[(y == 0) & (w > 0)]
-    separated = not right.size or not wrong.size or wrong.max() <= right.min() or right.max() <= wrong.min()
-    if separated:
-        assert np.isnan(line.slope)
-    else:
-        residual = w * (y - m.sigmoid(line.intercept + line.slope * x))
-        assert abs(residual.sum()) < 1e-5 * w.sum()
-        assert abs((residual * x).sum()) < 1e-4 * w.sum()
-
-
 @settings(max_examples=25)
 @given(forecasts())
 def test_expected_ece_is_the_mean_of_simulated_eces(data: tuple[Floats, Floats, Floats]) -> None:
@@ -296,8 +244,6 @@ def test_expected_ece_is_the_mean_of_simulated_eces(data: tuple[Floats, Floats, 
 def test_degenerate_forecasts_give_nan_and_never_raise(n: int, forecast: float, right: float) -> None:
     p, y, w = np.full(n, forecast), np.full(n, right), np.ones(n)
     assert np.isnan(m.auroc(p, y, w))
-    assert np.isnan(m.calibration_slope(p, y, w))
-    assert np.isnan(m.calibration_intercept(p, y, w))
     assert np.isnan(m.brier(p, y, w)) == (n == 0)
     assert np.isnan(m.aurc(p, y, w)) == (n == 0)
     assert np.isnan(m.risk_coverage(p, y, w, floats(0.5, 1)).risk).all() == (n == 0)
@@ -306,36 +252,14 @@ def test_degenerate_forecasts_give_nan_and_never_raise(n: int, forecast: float, 
     m.ece(p, y, w, m.equal_mass(p))
 
 
-def test_separated_forecasts_have_no_slope_but_a_shift() -> None:
-    p, y = floats(0.2, 0.3, 0.6, 0.7), floats(0, 0, 1, 1)
-    assert np.isnan(m.calibration_slope(p, y, ones(p)))
-    assert np.isfinite(m.calibration_intercept(p, y, ones(p)))
-    touching = floats(0.2, 0.6, 0.6, 0.7)
-    assert np.isnan(m.calibration_slope(touching, y, ones(p)))
-
-
-def test_extreme_forecasts_that_are_often_wrong_still_have_a_line() -> None:
-    p = np.repeat([1.0, 0.0], 50)
-    y = (np.arange(100) % 3 == 0).astype(np.float64)
-    x = m.logit(p)
-    fit = sm.Logit(y, sm.add_constant(x)).fit(disp=0)
-    line = m.calibration_line(p, y, ones(p))
-    assert [float(line.intercept), float(line.slope)] == pytest.approx(fit.params.tolist(), rel=1e-5)
-    assert np.isfinite(m.calibration_intercept(p, y, ones(p)))
-
-
 # Perfect forecasts
 
 
-def test_perfect_forecasts_have_slope_one_and_no_reliability() -> None:
+def test_the_reliability_of_perfect_forecasts_is_almost_zero() -> None:
     rng = np.random.default_rng(7)
     p = rng.beta(1, 1, 100_000)
     y = (rng.random(p.size) < p).astype(np.float64)
-    assert m.calibration_slope(p, y, ones(p)) == pytest.approx(1, abs=0.02)
-    assert m.calibration_intercept(p, y, ones(p)) == pytest.approx(0, abs=0.03)
     assert m.brier_parts(p, y, ones(p)).reliability < 1e-3
-    overconfident = m.sigmoid(2 * m.logit(p))
-    assert m.calibration_slope(overconfident, y, ones(p)) == pytest.approx(0.5, abs=0.02)
 
 
 def test_the_ece_of_perfect_forecasts_lies_in_its_band_19_times_of_20() -> None:
@@ -392,6 +316,24 @@ def test_what_cannot_have_an_interval_says_why() -> None:
     assert "resamples" in str(rare.note)
     nothing = estimates(Forecasts.of([], [], []), measure, rng)["brier"]
     assert (nothing.value, nothing.n, nothing.note) == (None, 0, "no forecasts")
+
+
+def test_intervals_from_few_cases_are_widened() -> None:
+    """Five cases: the percentiles of the resamples, stretched around the value by t(4) / 1.96 and sqrt(5/4)."""
+    data = Forecasts.of([0.1, 0.3, 0.5, 0.7, 0.9], [0, 1, 0, 1, 1], list("abcde"))
+    found = estimates(data, measure, np.random.default_rng(1))["brier"]
+    drawn = np.concatenate(
+        [
+            m.brier(data.p, data.y, weights)
+            for weights in m.bootstrap_weights(data.case, 5, np.random.default_rng(1), m.resamples(5))
+        ]
+    )
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert found.value is not None
+    wider = 2.776 / 1.96 * math.sqrt(5 / 4)
+    assert found.low == pytest.approx(max(0, found.value + (low - found.value) * wider), abs=0.01)
+    assert found.high == pytest.approx(found.value + (high - found.value) * wider, abs=0.01)
+    assert found.high > high + 0.05, "wider than the plain percentiles"
 
 
 def test_resamples_become_fewer_for_many_forecasts() -> None:

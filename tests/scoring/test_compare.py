@@ -179,6 +179,18 @@ def test_near_copies_are_resampled_together_and_mcnemar_is_not_used(tmp_path: Pa
     assert verdict.p_mcnemar is None
 
 
+def test_cases_with_the_same_diagnosis_but_another_age_or_sex_are_not_near_copies(tmp_path: Path) -> None:
+    people = ("19-year-old man", "19-year-old woman", "62-year-old man", "19-year-old man")
+    entries = [
+        {"status": "diagnosed", "correct": True, "ground_truth": "vitiligo",
+         "door": {"objective": "Assess.", "demographics": demographics}}
+        for demographics in people
+    ]  # fmt: skip
+    run = write_run(tmp_path / "a", entries)
+    verdict = compared(run, write_run(tmp_path / "b", entries)).verdicts[0]
+    assert (verdict.cases, verdict.clusters) == (4, 3), "only the first and the last are near copies"
+
+
 def repeated(outcomes: Sequence[Sequence[bool]], dialogues: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     return [
         {"scenario_id": case, "case_hash": f"hash{case}", "repeat": repeat, "status": "diagnosed", "correct": right,

@@ -8,9 +8,8 @@ import pytest
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Disclosure, Provenance, Turn
-from agentclinic.scoring import orders
 from agentclinic.scoring.economics import economics
-from agentclinic.scoring.prices import knowledge_prices, priced_test
+from agentclinic.scoring.orders import ordered_in, priced_test
 
 
 def played(*ordered: tuple[str, str], level: str | None = None) -> Record:
@@ -59,7 +58,7 @@ def test_what_was_not_done_costs_nothing_and_what_is_unknown_has_no_price() -> N
 def test_the_cost_is_that_of_the_score() -> None:
     record = played(("Lipase", "chart"), ("Lipase", "chart"), ("Complete blood count", "unavailable"))
 
-    seen = orders.observe(record, knowledge_prices).tests
+    seen = ordered_in(record)
     assert seen is not None
     assert entries(record)[1]["total_estimated_cost_usd"] == seen.bill.usd > 0
 
@@ -73,7 +72,7 @@ def test_the_resource_level_lengthens_the_wait_and_nothing_else(level: str | Non
     assert now["estimate_cost"] == before["estimate_cost"]
     assert now["expected_duration_minutes"] == before["expected_duration_minutes"]
     assert (f"resource level {level}, an assumption" in now["assumptions"]) == (factor > 1)
-    bills = [orders.observe(record, knowledge_prices).tests for record in (usual, at_level)]
+    bills = [ordered_in(record) for record in (usual, at_level)]
     assert [tests and tests.bill.hours for tests in bills] == [
         before["expected_wait_time_minutes"] / 60, now["expected_wait_time_minutes"] / 60,
     ]  # fmt: skip

@@ -17,13 +17,11 @@ from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import load_run
 from agentclinic.results.turn import Disclosure, Provenance, Turn
-from agentclinic.scoring import information
+from agentclinic.scoring.differentials import entropy
 from agentclinic.scoring.information import (
-    NO_DOOR,
     NOT_RECORDED,
-    Way,
+    LearnedFrom,
     below,
-    entropy,
     gap_to_full_information,
     key_facts,
     premature_closure,
@@ -31,6 +29,8 @@ from agentclinic.scoring.information import (
     repeated,
     says,
 )
+from agentclinic.scoring.metrics import NO_DOOR, Information, information
+from agentclinic.scoring.rows import row_of
 
 Told = dict[str, list[str]]
 """What a reply discloses: topic to chart paths."""
@@ -68,14 +68,14 @@ def talk(
     )
 
 
-def ways(record: Record) -> list[Way | None]:
+def ways(record: Record) -> list[LearnedFrom | None]:
     found = key_facts(record)
     assert found is not None
     return [entry.way for entry in found]
 
 
-def score(records: list[Record]) -> information.Information:
-    return information.summarise(map(information.observe, records))
+def score(records: list[Record]) -> Information:
+    return information([row_of(record) for record in records])
 
 
 # --- requests -------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_key_facts_are_classified_by_how_they_came() -> None:
             {"any_of": ["Test_Results/Synovial_Fluid"], "role": "discriminating", "weight": 3},
         ],
     )
-    assert ways(record) == [Way.DOOR, Way.VOLUNTEERED, Way.ASKED, Way.ORDERED, None]
+    assert ways(record) == [LearnedFrom.DOOR, LearnedFrom.VOLUNTEERED, LearnedFrom.ASKED, LearnedFrom.ORDERED, None]
     found = score([record]).key_facts
     assert found.recall.value == pytest.approx((1 + 2 + 1 + 1) / 8)
     assert {way: p.count for way, p in found.by_way.items() if p} == {
@@ -184,7 +184,7 @@ def test_the_first_way_counts() -> None:
         ("When did your toe begin to hurt?", "Yesterday.", {"timing": [STORY]}),
         findings=[{"any_of": [STORY]}],
     )
-    assert ways(record) == [Way.VOLUNTEERED]
+    assert ways(record) == [LearnedFrom.VOLUNTEERED]
 
 
 def test_a_topic_named_in_an_open_question_was_asked() -> None:
@@ -196,20 +196,20 @@ def test_a_topic_named_in_an_open_question_was_asked() -> None:
         ),
         findings=[{"any_of": [STORY]}, {"any_of": [FEVER]}],
     )
-    assert ways(record) == [Way.VOLUNTEERED, Way.ASKED]
+    assert ways(record) == [LearnedFrom.VOLUNTEERED, LearnedFrom.ASKED]
 
 
 @pytest.mark.parametrize(
     ("question", "reply", "way"),
     [
-        (OPENING, "My ankle swelling got worse.", Way.VOLUNTEERED),
-        ("Do you have a cough?", "No, but I have ankle swelling.", Way.VOLUNTEERED),
-        ("Any swelling?", "Yes, ankle swelling.", Way.ASKED),
+        (OPENING, "My ankle swelling got worse.", LearnedFrom.VOLUNTEERED),
+        ("Do you have a cough?", "No, but I have ankle swelling.", LearnedFrom.VOLUNTEERED),
+        ("Any swelling?", "Yes, ankle swelling.", LearnedFrom.ASKED),
         ("Do you have a cough?", "No.", None),
-        ("REQUEST TEST: Leg examination", "RESULTS: ankle swelling on the left", Way.ORDERED),
+        ("REQUEST TEST: Leg examination", "RESULTS: ankle swelling on the left", LearnedFrom.ORDERED),
     ],
 )
-def test_phrases_are_found_in_what_language_models_say(question: str, reply: str, way: Way | None) -> None:
+def test_phrases_are_found_in_what_language_models_say(question: str, reply: str, way: LearnedFrom | None) -> None:
     assert ways(talk((question, reply, None), findings=[{"any_of": ["ankle swelling"]}], models="gpt-5")) == [way]
 
 
@@ -219,14 +219,14 @@ def test_what_is_asked_as_background_is_not_volunteered() -> None:
         findings=[{"any_of": ["warfarin"]}],
         models="gpt-5",
     )
-    assert ways(record) == [Way.ASKED]
+    assert ways(record) == [LearnedFrom.ASKED]
 
 
 def test_paths_are_not_assessed_where_a_role_does_not_disclose() -> None:
     findings = [{"any_of": [STORY]}, {"any_of": [WBC, "leukocytosis"]}, {"any_of": [WBC]}]
     said = (OPENING, "My toe hurts.", None), ("REQUEST TEST: CBC", "RESULTS: leukocytosis", None)
     record = talk(*said, findings=findings, models="gpt-5")
-    assert ways(record) == [Way.ORDERED]
+    assert ways(record) == [LearnedFrom.ORDERED]
     found = score([record]).key_facts
     assert (found.not_assessable, found.recall.value) == (2, 1)
     # Never asked at all: whether the laboratory would have disclosed is not known either.
@@ -238,7 +238,7 @@ def test_the_door_counts_where_the_case_keeps_it() -> None:
     findings = [{"any_of": ["painful big toe"]}]
     door = Door(objective="Assess a man with a painful big toe.", demographics="60-year-old man")
     told = talk(findings=findings).model_copy(update={"door": door})
-    assert ways(told) == [Way.DOOR]
+    assert ways(told) == [LearnedFrom.DOOR]
     assert score([told]).key_facts.note is None
     untold = score([talk(findings=findings)]).key_facts
     assert (untold.by_way["door"], untold.note) == (None, NO_DOOR)
@@ -463,7 +463,7 @@ def test_the_builtin_clinic_finds_key_facts_in_its_own_chart(tmp_path: Path) -> 
         {"any_of": [ordered], "role": "discriminating", "weight": 1},
     ]
     chosen.annotations = {**(chosen.annotations or {}), "Key_Findings": findings}
-    assert ways(chosen) == [Way.VOLUNTEERED, Way.ORDERED]
+    assert ways(chosen) == [LearnedFrom.VOLUNTEERED, LearnedFrom.ORDERED]
     assert recall(key_facts(chosen) or ()) == 1
     found = score(records)
     assert found.encounters == len(records)

@@ -6,9 +6,10 @@ import pytest
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Disclosure, Provenance, Turn
-from agentclinic.scoring import orders
 from agentclinic.scoring.information import NOT_RECORDED
-from agentclinic.scoring.orders import Item, Price, bill, stratum, unanswerable_rate
+from agentclinic.scoring.metrics import Orders, orders
+from agentclinic.scoring.orders import Item, Price, PriceOf, bill, stratum, unanswerable_rate
+from agentclinic.scoring.rows import row_of
 
 Answer = list[tuple[str, str]] | None
 """What the laboratory disclosed as (test, provenance); None for a language model, which discloses nothing."""
@@ -24,8 +25,8 @@ def ordering(case: int, *asked: tuple[str, Answer], right: bool = True, status: 
     return Record(scenario_id=case, dataset="x", status=status, correct=right, transcript=transcript)
 
 
-def score(records: list[Record], price_of: orders.PriceOf = orders.no_prices) -> orders.Orders:
-    return orders.summarise(orders.observe(record, price_of) for record in records)
+def score(records: list[Record], price_of: PriceOf = lambda _: None) -> Orders:
+    return orders([row_of(record, price_of) for record in records])
 
 
 CHART, EQUIVALENT, NORMAL, GONE = "chart", "chart_equivalent", "default_normal", "unavailable"

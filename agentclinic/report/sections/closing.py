@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import Drawn, View, section, table
+from agentclinic.report.numbers import sections
+from agentclinic.report.parts import Drawn, View, details, section
 from agentclinic.report.statements import TITLES, Statement, statements
+from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, line
 
 
 def limits(view: View) -> Html | None:
-    """What each run can and cannot show."""
     title = f"What {'these runs' if view.several else 'this run'} can and cannot show"
     drawn = [Drawn(index, _statement(said)) for index, said in enumerate(statements(view.report))]
     return view.section("limits", title, "", drawn)
@@ -24,8 +25,18 @@ def _statement(said: list[Statement]) -> Html:
     return tag("div", parts, class_="says")
 
 
+def numbers(view: View) -> Html | None:
+    """Every number of every run, as `agentclinic score --full` prints them."""
+    drawn = [
+        Drawn(index, details(f"{len(made)} tables", [tag("div", tag("h3", one.title), one.html()) for one in made]))
+        for index, run in enumerate(view.runs)
+        if (made := sections(run.score))
+    ]
+    lede = "The same rows as in agentclinic score --full, the Markdown report and the card."
+    return view.section("numbers", "Every number", lede, drawn)
+
+
 def settings(view: View) -> Html:
-    """The settings as recorded."""
     keys = list(dict.fromkeys(key for run in view.runs for key in run.settings))
     rows: list[list[object]] = [[key, *(line(run.settings.get(key), 120) or DASH for run in view.runs)] for key in keys]
     rows += [

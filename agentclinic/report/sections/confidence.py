@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import Drawn, View, details, figure, note, table
-from agentclinic.report.text import DASH, plural
-from agentclinic.scoring.calibration import LandmarkCalibration, SourceCalibration
+from agentclinic.report.numbers import calibration_section
+from agentclinic.report.parts import Drawn, View, details, figure, note
+from agentclinic.report.tables import html_table as table
+from agentclinic.report.text import plural
+from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.format import as_number, as_percent, interval, percent
-from agentclinic.scoring.information import DifferentialCourse
+from agentclinic.scoring.format import as_percent, interval, percent
+from agentclinic.scoring.metrics import DifferentialCourse
 
 
 def confidence(view: View) -> Html | None:
-    """Reliability and risk-coverage, by run and source."""
     drawn = [
         Drawn(index, _source(view, index, run, source))
         for index, run in enumerate(view.runs)
@@ -80,12 +81,10 @@ def _source(view: View, index: int, run: RunReport, source: SourceCalibration) -
         "h3", f"{_called(source)} {_kind(source)}", tag("small", f" {plural(source.n, 'diagnosis', 'diagnoses')}")
     )
     figures = [_reliability(name, run, source, colour), _risk(name, source, colour)]
-    return tag("div", title, tag("div", figures, class_="figures"), _numbers(source))
+    return tag("div", title, tag("div", figures, class_="figures"), calibration_section(source).html())
 
 
 def _kind(source: SourceCalibration) -> str:
-    if source.scale == "recalibrated":
-        return f"scores recalibrated on {source.recalibrated_on}"
     return "probabilities" if source.scale == "probability" else "scores"
 
 
@@ -128,64 +127,24 @@ def _risk(name: str, source: SourceCalibration, colour: str) -> Html | None:
     return figure("Risk against coverage", about, chart, details("Numbers", numbers))
 
 
-def _numbers(source: SourceCalibration) -> Html:
-    rows: list[list[object]] = [["AUROC", as_number(source.auroc), "0.5 is chance, 1 is best"]]
-    best = "" if source.aurc_best is None else f"{source.aurc_best:.2f} is best at this accuracy"
-    rows.append(["area under risk-coverage", as_number(source.aurc), best])
-    if source.brier is not None:
-        rows += [
-            ["Brier score", as_number(source.brier), "0 is best; always saying 50% gives 0.25"],
-            ["log score, nats", as_number(source.log_score), "0 is best"],
-            ["calibration intercept", as_number(source.intercept), "0 is best; below 0 is too sure"],
-            ["calibration slope", as_number(source.slope), "1 is best; below 1 is too extreme"],
-        ]
-    if source.ece is not None:
-        chance = f"perfect forecasts at this n give {source.ece.low:.3f} to {source.ece.high:.3f}"
-        rows.append(["calibration error (ECE)", f"{source.ece.value:.3f}", chance])
-    if source.unmatched:
-        rows.append(["not in its own differential", source.unmatched, "diagnoses left out here"])
-    if source.unnumbered:
-        rows.append(["without a number", source.unnumbered, "diagnoses left out here"])
-    return tag(
-        "div",
-        table("Calibration", ["", "value (95% interval)", ""], rows, (0, 1, 2)),
-        [note(text) for text in source.notes],
-        class_="narrow",
-    )
-
-
 # --- turn by turn ---------------------------------------------------------------------------------------------------
 
 
 def turn_by_turn(view: View) -> Html | None:
-    """Confidence and entropy by turn."""
+    """The doubt left in the differential, by turn."""
     drawn = []
     for index, run in enumerate(view.runs):
-        figures = [*_leaders(view, index, run), *_entropies(view, index, run)]
+        figures = _entropies(view, index, run)
         if figures:
             drawn.append(Drawn(index, tag("div", figures, class_="figures")))
-    lede = (
-        "Written rules compare the leading hypothesis at each turn with the truth. Encounters that have ended keep "
-        "their last value. Shaded: 95% intervals."
-    )
+    lede = "Encounters that have ended keep their last value. Shaded: 95% intervals."
     overlaid = _turns_overlaid(view)
     return view.section("turns", "Turn by turn", lede, drawn, overlaid, fold=overlaid is not None)
 
 
 def _turns_overlaid(view: View) -> Html | None:
-    """The leading hypotheses of several runs in one chart, and their doubt in another, by source."""
+    """The doubt of several runs in one chart, by source."""
     figures = []
-    for key, found in _shared(view).items():
-        marks = {index: [m for m in source.landmarks if _drawable(m, view.runs[index])] for index, source in found}
-        series = [
-            _series(view.letters[index], view.colour(index), [(mark.turn or 0, mark.accuracy) for mark in drawable])
-            for index, drawable in marks.items()
-            if drawable
-        ]
-        if len(series) > 1:
-            title = "Leading hypothesis by turn"
-            chart = charts.lines(f"turn-all-{key}", title, series, y="share of encounters", top=1.0)
-            figures.append(figure(title, f"{_called(found[0][1])}: how often its leading hypothesis is right.", chart))
     courses: dict[str, list[charts.Series]] = {}
     for index, run in enumerate(view.runs):
         for name, course in run.score.information.differentials.items():
@@ -194,47 +153,10 @@ def _turns_overlaid(view: View) -> Html | None:
                 courses.setdefault(name, []).append(_series(view.letters[index], view.colour(index), points))
     for name, series in courses.items():
         if len(series) > 1:
-            chart = charts.lines(f"bits-all-{name}", "Entropy by turn", series, y="bits", unit="bits")
+            chart = charts.lines(f"bits-all-{name}", "Entropy by turn", series, y="bits")
             about = f"{name.replace('_', ' ').capitalize()}: the doubt left in the differential."
             figures.append(figure("Entropy by turn", about, chart))
     return tag("div", figures, class_="figures overlaid") if figures else None
-
-
-def _leaders(view: View, index: int, run: RunReport) -> list[Html]:
-    figures = []
-    for source in run.score.calibration.sources:
-        marks = [mark for mark in source.landmarks if _drawable(mark, run)]
-        if len(marks) > 1:
-            figures.append(_leader(f"r{index}-{source.source.value}-{source.scale}", source, marks, view.colour(index)))
-    return figures
-
-
-def _drawable(mark: LandmarkCalibration, run: RunReport) -> bool:
-    """Whether the landmark is a turn within the limit, with a value."""
-    limit = run.settings.get("turn limit", "")
-    reachable = mark.turn is not None and (not limit.isdigit() or mark.turn <= int(limit))
-    return reachable and mark.n > 0 and mark.accuracy.value is not None
-
-
-def _leader(name: str, source: SourceCalibration, marks: Sequence[LandmarkCalibration], colour: str) -> Html:
-    series = [_series("leader right", colour, [(mark.turn or 0, mark.accuracy) for mark in marks])]
-    stated = [(mark.turn or 0, mark.mean_forecast) for mark in marks if mark.mean_forecast is not None]
-    if stated:
-        series.append(_series("how sure", "soft", stated, dashed=True))
-    rows = [
-        [
-            *(mark.turn, mark.n, percent(mark.accuracy.value)),
-            percent(mark.mean_forecast.value if mark.mean_forecast else None, unknown=DASH),
-            mark.finished,
-        ]
-        for mark in marks
-    ]
-    numbers = table("By turn in numbers", ["turn", "n", "leader right", "how sure", "already ended"], rows)
-    title = "Confidence by turn" if stated else "Leading hypothesis by turn"
-    about = f"{_called(source)}: how often its leading hypothesis is right"
-    about += ", and how sure it is of it." if stated else "."
-    chart = charts.lines(f"turn-{name}", title, series, y="share of encounters", top=1.0)
-    return figure(title, about, chart, details("Numbers", numbers))
 
 
 def _entropies(view: View, index: int, run: RunReport) -> list[Html]:
@@ -247,7 +169,7 @@ def _entropies(view: View, index: int, run: RunReport) -> list[Html]:
 
 def _entropy(name: str, source: str, course: DifferentialCourse, colour: str) -> Html:
     points = [(turn, bits) for turn, bits in course.entropy_bits.items() if bits.value is not None]
-    chart = charts.lines(name, "Entropy by turn", [_series("entropy", colour, points)], y="bits", unit="bits")
+    chart = charts.lines(name, "Entropy by turn", [_series("entropy", colour, points)], y="bits")
     about = f"{source.replace('_', ' ').capitalize()}: the doubt left in the differential. 1 bit is a coin toss."
     truth = (
         f"The truth was ever listed: {as_percent(course.truth_appeared)}. It was ever first: "
@@ -256,7 +178,7 @@ def _entropy(name: str, source: str, course: DifferentialCourse, colour: str) ->
     return figure("Entropy by turn", about, chart, note(truth))
 
 
-def _series(label: str, colour: str, points: Sequence[tuple[int, Estimate]], *, dashed: bool = False) -> charts.Series:
+def _series(label: str, colour: str, points: Sequence[tuple[int, Estimate]]) -> charts.Series:
     known = [(float(turn), one.value, one) for turn, one in points if one.value is not None]
     band = [(turn, e.low, e.high) for turn, _, e in known if e.low is not None and e.high is not None]
-    return charts.Series(label, colour, [(turn, value) for turn, value, _ in known], band, dashed)
+    return charts.Series(label, colour, [(turn, value) for turn, value, _ in known], band)

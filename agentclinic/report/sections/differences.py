@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from agentclinic.report.encounters import Encounter
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section, table
+from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section
+from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.compare import Comparison, sentence, telling
 from agentclinic.scoring.format import as_points, number, percent

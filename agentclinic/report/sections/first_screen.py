@@ -8,8 +8,9 @@ from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.encounters import PLAINLY_WRONG, Encounter
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import View, table
+from agentclinic.report.parts import View
 from agentclinic.report.statements import left_out
+from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, dollars, line, plural
 from agentclinic.results.differential import Source
 from agentclinic.runs.budget import money
@@ -158,7 +159,7 @@ def _cost(run: RunReport) -> Html:
 
 
 def models_cost(run: RunReport) -> tuple[str, str]:
-    """What the models cost, and for what: tokens in all and per encounter."""
+    """What the models cost, and the tokens used, in all and per encounter."""
     outcome = run.score.outcome
     if not run.known.costs and outcome.tokens is None:
         return DASH, "for the models: not recorded"

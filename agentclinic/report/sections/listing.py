@@ -6,16 +6,8 @@ from urllib.parse import quote
 
 from agentclinic.report.encounters import Encounter
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import (
-    OUTCOMES,
-    View,
-    note,
-    open_button,
-    outcome_class,
-    outcome_name,
-    scrolling,
-    section,
-)
+from agentclinic.report.parts import OUTCOMES, View, note, open_button, outcome_class, outcome_name, section
+from agentclinic.report.tables import scrolling
 from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.format import percent
 

@@ -16,12 +16,12 @@ from agentclinic.report.parts import (
     outcome_class,
     outcome_name,
     section,
-    table,
 )
+from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.breakdown import Group, TwinPair, TwinSide
 from agentclinic.scoring.format import as_percent, percent
-from agentclinic.scoring.slips import slip_lines, slip_rows
+from agentclinic.scoring.outcome import slip_lines, slip_rows
 
 MOST_FAULTS = 20
 MOST_GROUPS = 30
@@ -81,7 +81,6 @@ _KINDS = {"specialty": "By specialty", "difficulty": "By difficulty", "harm": "B
 
 
 def groups(view: View) -> Html | None:
-    """Accuracy by specialty, difficulty and harm."""
     stated = [kind for kind in _KINDS if any(run.breakdown.groups.get(kind) for run in view.runs)]
     if not stated:
         return None
@@ -103,7 +102,7 @@ def _kind(view: View, kind: str) -> Html:
     small = [name for name in names if name not in large]
     letters = view.letters if view.several else ["right"]
 
-    def listed(chosen: list[str]) -> Html:
+    def draw(chosen: list[str]) -> Html:
         rows = [
             [line(name, 60), *_group(view, [named.get(name) for named in by_name])] for name in chosen[:MOST_GROUPS]
         ]
@@ -115,8 +114,8 @@ def _kind(view: View, kind: str) -> Html:
     return tag(
         "div",
         tag("h3", _KINDS[kind]),
-        listed(large) if large else None,
-        details(folded, listed(small)) if small else None,
+        draw(large) if large else None,
+        details(folded, draw(small)) if small else None,
     )
 
 

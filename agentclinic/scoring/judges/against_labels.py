@@ -111,7 +111,6 @@ def paired_units(place: Path, judge: str | None, clusters: Mapping[str, str]) ->
 
 
 def against_labels(panel: Panel, name: str, matched: Matched, seed: int = 0) -> AgainstLabels:
-    """Measure one judge by the labels."""
     units = judged_units(panel, name, matched)
     found = correct(units, seed)
     halved = labels_to_halve(units, found.powered)

@@ -35,7 +35,6 @@ _PRIOR = 1 / 3
 _WIDEST = 1.5
 """The most an interval is widened for few labels: with fewer than five labeled cases the factor means nothing."""
 _YES, _NO, _UNJUDGED, _TP, _FN, _TN, _FP = range(7)
-_CELLS = [_TP, _FN, _TN, _FP]
 _VERDICTS = ((_YES, _TP, _FP), (_NO, _FN, _TN))
 """The column of each verdict, and those of its diagnoses labeled right and labeled wrong."""
 
@@ -237,12 +236,11 @@ class _Table:
 
     @property
     def cases(self) -> int:
-        """Cases with a label."""
         return int(np.count_nonzero(self.labeled.any(axis=1)))
 
     @property
     def caution(self) -> str | None:
-        """What to bear in mind about an interval."""
+        """A warning about an interval from few labels or without errors."""
         few = self.cases < ENOUGH_LABELS
         said = [f"{self.cases} labeled cases: below {ENOUGH_LABELS} the interval is rough"] if few else []
         if not self.sums[[_FN, _FP]].any():

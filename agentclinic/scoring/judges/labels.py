@@ -71,7 +71,6 @@ def _about(label: Label) -> tuple[object, ...]:
 
 
 def labels_in(folder: Path) -> list[Label]:
-    """All labels in a run's folder."""
     return [label for path in sorted((folder / FOLDER).glob("*.jsonl")) for label in read_labels(path)]
 
 

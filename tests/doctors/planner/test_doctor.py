@@ -29,8 +29,9 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
 from agentclinic.runs.resume import plan_again
-from agentclinic.scoring import calibration
+from agentclinic.scoring.calibration import calibration
 from agentclinic.scoring.information import requests
+from agentclinic.scoring.rows import row_of
 
 pytestmark = pytest.mark.anyio
 
@@ -480,7 +481,7 @@ async def test_a_recording_with_bad_plans_replays_to_the_same_records(server: Sc
 
 async def test_scores_of_the_planner_are_never_pooled_with_probabilities() -> None:
     records = [await played(scenarios=str(number)) for number in range(3)]
-    found = {part.source: part for part in calibration.summarise(map(calibration.observe, records)).sources}
+    found = {part.source: part for part in calibration([row_of(record) for record in records]).sources}
     assert found.keys() == {"planner_score", "posterior"}
     assert found[Source.PLANNER_SCORE].scale == "score"
     assert found[Source.POSTERIOR].scale == "probability"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
-from agentclinic.scoring.outcome import summarise
-from agentclinic.scoring.slips import slip_lines, slip_rows
+from agentclinic.scoring.outcome import slip_lines, slip_rows, summarise
 
 TURNS = [
     Turn(turn=1, role="doctor", text="Since when?", slips=("other_speaker", "own_label")),

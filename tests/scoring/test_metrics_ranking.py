@@ -7,8 +7,8 @@ import pytest
 from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
-from agentclinic.scoring import ranking
-from agentclinic.scoring.repeats import REPEATS_AS_INDEPENDENT
+from agentclinic.scoring.metrics import REPEATS_AS_INDEPENDENT, Ranking, ranking
+from agentclinic.scoring.rows import row_of
 
 TRUTH = "Acute appendicitis"
 OTHERS = ["Asthma", "Migraine", "Gout", "Pneumonia", "Psoriasis", "Glaucoma"]
@@ -26,8 +26,8 @@ def ended(case: int, last: Differential | None, status: str = "diagnosed", *, tr
     return Record(scenario_id=case, dataset="x", status=status, ground_truth=truth, differential=last)
 
 
-def score(records: list[Record]) -> ranking.Ranking:
-    return ranking.summarise(map(ranking.observe, records))
+def score(records: list[Record]) -> Ranking:
+    return ranking([row_of(record) for record in records])
 
 
 def test_ranks_are_those_worked_by_hand() -> None:
@@ -98,4 +98,4 @@ def test_the_order_of_records_changes_nothing() -> None:
 
 def test_a_record_of_the_original_has_no_ranking() -> None:
     found = score([Record(scenario_id=0, status="diagnosed", correct=True, ground_truth=TRUTH, diagnosis_text=TRUTH)])
-    assert found == ranking.Ranking(without_differential=1)
+    assert found == Ranking(without_differential=1)

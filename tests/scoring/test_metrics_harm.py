@@ -8,7 +8,9 @@ import pytest
 from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
-from agentclinic.scoring import harm
+from agentclinic.scoring.metrics import Harm, harm
+from agentclinic.scoring.rows import row_of
+from agentclinic.scoring.verdicts import missed
 
 
 def ended(case: int, level: Any, right: bool | None, status: str = "diagnosed") -> Record:
@@ -35,8 +37,8 @@ def thinking(case: int, *by_turn: Differential | None, said: str = "Gout") -> Re
     )
 
 
-def score(records: list[Record]) -> harm.Harm:
-    return harm.summarise(map(harm.observe, records))
+def score(records: list[Record]) -> Harm:
+    return harm([row_of(record) for record in records])
 
 
 def test_the_loss_weighs_errors_by_harm() -> None:
@@ -90,12 +92,12 @@ def test_a_disease_in_any_differential_was_considered() -> None:
 
 
 def test_the_diagnosis_itself_was_considered() -> None:
-    assert harm.missed(thinking(0, stating("Gout"), said="Septic arthritis")) == ("Osteomyelitis",)
+    assert missed(thinking(0, stating("Gout"), said="Septic arthritis")) == ("Osteomyelitis",)
 
 
 def test_without_differentials_it_is_unknown_what_was_considered() -> None:
     found = score([thinking(0, None, None)])
-    assert harm.missed(thinking(0, None)) is None
+    assert missed(thinking(0, None)) is None
     assert (found.not_assessable, found.must_not_miss_missed.value) == (1, None)
     assert found.encounters_with_a_miss.value is None
 

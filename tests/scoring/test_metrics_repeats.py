@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
-from agentclinic.scoring import repeats
-from agentclinic.scoring.repeats import DETERMINISTIC, NOT_REPEATED, flipped_pairs, majority, pass_k
+from agentclinic.scoring.metrics import DETERMINISTIC, NOT_REPEATED, Repeats, flipped_pairs, majority, pass_k, repeats
+from agentclinic.scoring.rows import row_of
 
 
 def judged(case: str, *verdicts: bool | None, said: str | None = None) -> list[Record]:
@@ -29,8 +29,8 @@ def judged(case: str, *verdicts: bool | None, said: str | None = None) -> list[R
     ]
 
 
-def score(records: list[Record]) -> repeats.Repeats:
-    return repeats.summarise(map(repeats.observe, records))
+def score(records: list[Record]) -> Repeats:
+    return repeats([row_of(record) for record in records])
 
 
 def test_measures_over_repeats_are_those_worked_by_hand() -> None:

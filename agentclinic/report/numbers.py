@@ -1,0 +1,202 @@
+"""A score as sections: the rows that the terminal, Markdown, the page and the card all draw."""
+
+from __future__ import annotations
+
+from agentclinic.report.parts import outcome_name
+from agentclinic.report.tables import Cells, Recorded, Section
+from agentclinic.report.text import plural
+from agentclinic.results.record import bias_label
+from agentclinic.runs.budget import money
+from agentclinic.scoring.calibration import SourceCalibration
+from agentclinic.scoring.estimates import Proportion
+from agentclinic.scoring.format import as_number, as_percent, as_points, percent
+from agentclinic.scoring.information import NOT_RECORDED
+from agentclinic.scoring.metrics import METRICS, Measured, Metric, SourceRanking, Value
+from agentclinic.scoring.orders import NO_TESTS
+from agentclinic.scoring.outcome import slip_lines
+from agentclinic.scoring.score import Score
+
+
+def sections(result: Score) -> list[Section]:
+    """Every number of a score that is worth reading; sections without any are left out."""
+    made = [
+        _outcome(result),
+        *(_ranking(source, ranked) for source, ranked in result.ranking.by_source.items()),
+        _repeats(result),
+        _harm(result),
+        *(calibration_section(source) for source in result.calibration.sources),
+        _information(result),
+        _tests(result),
+        _models(result),
+    ]
+    return [section for section in made if section.rows]
+
+
+def headline(result: Score) -> Section:
+    """The main figures in one table."""
+    outcome, info, price = result.outcome, result.information, result.orders.price_usd
+    rows = [*_accuracy(result), _ended(result)]
+    for source in result.calibration.sources:
+        if source.n:
+            sure = f"{as_percent(source.mean_forecast)} sure on average; " if source.mean_forecast else ""
+            rows.append([f"confidence ({source.source.value})", f"{sure}AUROC {as_number(source.auroc)}"])
+    rows += [*_biases(result), ["turns per encounter", as_number(info.turns, 1)]]
+    if info.key_facts.encounters:
+        rows.append(["key findings found", as_percent(info.key_facts.recall)])
+    if result.repeats.repeated:
+        rows.append(["repeats that differ", as_percent(result.repeats.flip_rate)])
+    if outcome.tokens:
+        rows.append(["tokens of the models", f"{outcome.tokens:,}"])
+    if outcome.cost or (outcome.tokens and outcome.cost is None):
+        rows.append(["cost of the models", "unknown" if outcome.cost is None else money(outcome.cost)])
+    if price.value:
+        rows.append(["simulated tests per encounter", f"${as_number(price, 0)}"])
+    if result.gap_to_full_information:
+        rows.append(["gap to full information", as_points(result.gap_to_full_information)])
+    return Section("", rows, head=("", "value (95% interval)"))
+
+
+def shown(metric: Metric, value: Value | None) -> str:
+    """A metric's value with its interval."""
+    if metric.unit == "share":
+        return as_percent(value)
+    return as_number(value) if not isinstance(value, Proportion) else as_percent(value)
+
+
+def _measured(name: str, found: Measured) -> list[Cells]:
+    """The rows of a section's registered metrics; what the records do not say is left out."""
+    rows: list[Cells] = []
+    for metric in METRICS.values():
+        if metric.section != name or not metric.title:
+            continue
+        value = found.value(metric.key)
+        note = None if value is None or isinstance(value, Proportion) else value.note
+        if value is not None and (value.value is not None or note not in (None, NOT_RECORDED)):
+            rows.append([metric.title, shown(metric, value), metric.remark])
+    return rows
+
+
+def _accuracy(result: Score) -> list[Cells]:
+    outcome = result.outcome
+    if not outcome.lenient_differs:
+        return [["accuracy", as_percent(outcome.accuracy_strict)]]
+    strict = ["accuracy, strict", as_percent(outcome.accuracy_strict)]
+    return [strict, ["accuracy, lenient", as_percent(outcome.accuracy_lenient)]]
+
+
+def _ended(result: Score) -> Cells:
+    ended = ", ".join(f"{outcome_name(name)} {count}" for name, count in result.outcome.outcomes.items())
+    return ["how encounters ended", ended]
+
+
+def _biases(result: Score) -> list[Cells]:
+    asked = result.outcome.unsupported_bias
+    return [[name.replace("_", "'s ", 1), Recorded(bias_label(bias))] for name, bias in asked.items()]
+
+
+def _outcome(result: Score) -> Section:
+    outcome, gap = result.outcome, result.gap_to_full_information
+    rows = [*_accuracy(result), _ended(result)]
+    rows.append(["right of all presented, as the original counts", percent(outcome.accuracy)])
+    if outcome.if_missing_wrong != outcome.if_missing_right:
+        limits = f"{percent(outcome.if_missing_wrong)}; {percent(outcome.if_missing_right)}"
+        rows.append(["accuracy, if everything missing were wrong; right", limits])
+    rows += [[Recorded(f"fault {name}"), count] for name, count in outcome.faults.items()]
+    rows += _biases(result)
+    if gap:
+        rows.append(["gap to full information", f"{as_points(gap)} of strict accuracy, {plural(gap.n, 'case')}"])
+    return _section("Outcome", rows, slip_lines(outcome))
+
+
+def _section(title: str, rows: list[Cells], notes: list[str] | None = None) -> Section:
+    """A section whose rows all have a third cell."""
+    return Section(title, [[*row, ""] if len(row) == 2 else row for row in rows], notes or ())
+
+
+def _ranking(source: str, ranked: SourceRanking) -> Section:
+    rows: list[Cells] = [[f"truth in the top {k}", as_percent(share)] for k, share in ranked.top.items()]
+    rows.append(["mean reciprocal rank", as_number(ranked.mean_reciprocal_rank), "higher is better"])
+    return _section(f"Differential ({source})", rows, [ranked.note] if ranked.note else [])
+
+
+def _repeats(result: Score) -> Section:
+    found = result.repeats
+    title = f"Repeats ({plural(found.repeated, 'case')})"
+    if not found.repeated:
+        return Section(title, ())
+    passes: list[Cells] = [
+        [f"pass^{k}", as_percent(share), f"all of {k} are right"] for k, share in found.pass_k.items()
+    ]
+    return _section(title, [*_measured("repeats", found), *passes], [found.note] if found.note else [])
+
+
+def _harm(result: Score) -> Section:
+    title = f"Harm ({plural(result.harm.stated, 'record')} of cases that state it)"
+    return _section(title, _measured("harm", result.harm) if result.harm.stated else [])
+
+
+def calibration_section(source: SourceCalibration) -> Section:
+    """How sure the doctor was and whether it should have been, for one source."""
+    best = "" if source.aurc_best is None else f"{source.aurc_best:.2f} is best at this accuracy"
+    rows: list[Cells] = [
+        ["AUROC", as_number(source.auroc), "0.5 is chance, 1 is best"],
+        ["area under risk-coverage", as_number(source.aurc), best],
+    ]
+    if source.brier is not None:
+        rows += [
+            ["Brier score", as_number(source.brier), "0 is best; always saying 50% gives 0.25"],
+            ["log score, nats", as_number(source.log_score), "0 is best"],
+        ]
+    if source.ece is not None:
+        chance = f"perfect forecasts at this n give {source.ece.low:.3f} to {source.ece.high:.3f}"
+        rows.append(["calibration error (ECE)", f"{source.ece.value:.3f}", chance])
+    if source.unmatched:
+        rows.append(["not in its own differential", source.unmatched, "diagnoses left out here"])
+    if source.unnumbered:
+        rows.append(["without a number", source.unnumbered, "diagnoses left out here"])
+    diagnoses = plural(source.n, "diagnosis", "diagnoses")
+    return Section(f"Calibration ({source.source.value}, {source.scale}; {diagnoses})", rows, source.notes)
+
+
+def _information(result: Score) -> Section:
+    info, facts = result.information, result.information.key_facts
+    rows = _measured("information", info)
+    rows += [
+        [Recorded(f"tokens, {role}"), as_number(tokens, 0)] for role, tokens in info.tokens.items() if tokens.value
+    ]
+    if facts.encounters:
+        rows += _measured("key_facts", facts)
+        rows += [[f"key findings {way}", as_percent(share)] for way, share in facts.by_way.items() if share]
+    for source, course in info.differentials.items():
+        rows += [
+            [f"truth ever listed ({source})", as_percent(course.truth_appeared)],
+            [f"truth ever first ({source})", as_percent(course.truth_led)],
+            [f"truth dropped after being first ({source})", as_percent(course.truth_dropped)],
+        ]
+    return _section("Information", rows, [facts.note] if facts.encounters and facts.note else [])
+
+
+def _tests(result: Score) -> Section:
+    found = result.orders
+    if not found.encounters:
+        return Section("Tests", ())
+    rows = _measured("orders", found)
+    rows += [[f"answered by {name}", as_percent(share)] for name, share in found.answered_by.items() if share.count]
+    if found.unpriced:
+        rows.append(["tests done without a price", f"{found.unpriced} of {found.priced + found.unpriced}"])
+    for stratum, share in found.accuracy_by_unanswerable.items():
+        where = "no test was ordered" if stratum == NO_TESTS else f"the share of unanswered tests is {stratum}"
+        rows.append([f"accuracy where {where}", as_percent(share)])
+    return _section("Tests", rows)
+
+
+def _models(result: Score) -> Section:
+    rows: list[Cells] = []
+    for role, usage in result.outcome.usage.items():
+        tokens = [usage.get("input_tokens"), usage.get("output_tokens")]
+        if tokens == [0, 0]:  # a builtin role
+            continue
+        cost = result.outcome.cost_usd.get(role)
+        said = "; ".join("unknown" if count is None else f"{count:,}" for count in tokens)
+        rows.append([Recorded(f"tokens in; out, {role}"), said, "" if cost is None else f"{cost:.4f} USD"])
+    return _section("Models", rows)

@@ -1,0 +1,236 @@
+"""What one record contributes to a run's metrics: read once, and small enough to keep 100,000 of them."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from agentclinic.cases.facts import patient_section, readable
+from agentclinic.cases.model import Section
+from agentclinic.results.differential import Differential, Source
+from agentclinic.results.record import MISSING, Record
+from agentclinic.results.run_data import diagnosis_of
+from agentclinic.scoring.differentials import (
+    Course,
+    Scale,
+    committed,
+    course,
+    differentials,
+    entropy_by_turn,
+    final_differentials,
+    number_of,
+    rank_of_truth,
+    scale_of,
+)
+from agentclinic.scoring.information import (
+    NOT_RECORDED,
+    KeyFinding,
+    LearnedFrom,
+    Request,
+    key_facts,
+    key_findings,
+    premature_closure,
+    recall,
+    repeated,
+    requests,
+)
+from agentclinic.scoring.orders import PriceOf, Tests, knowledge_prices, ordered_in
+from agentclinic.scoring.verdicts import (
+    KINDS,
+    NOT_STATED,
+    annotation,
+    case_key,
+    harm_if_missed,
+    missed,
+    must_not_miss,
+    strict,
+)
+from agentclinic.vocabulary.text import fold
+
+
+class Forecast(NamedTuple):
+    """What the final differential of one source says about the diagnosis that was judged."""
+
+    source: Source
+    scale: Scale
+    listed: bool
+    """Whether the differential holds the diagnosis."""
+    value: float | None
+    """Its number; None if it has none."""
+
+
+class Twin(NamedTuple):
+    """A case that has a twin, and what was said about it."""
+
+    case_id: str
+    twin_of: str
+    scenario_id: int
+    repeat: int
+    truth: str | None
+    diagnosis: str | None
+
+
+class Dialogue(NamedTuple):
+    """What a transcript shows, in numbers."""
+
+    questions: int
+    tests: int
+    images: int
+    repeated_questions: int
+    repeated_tests: int
+    facts: tuple[tuple[str, LearnedFrom | None], ...]
+    """Section of each key finding that can be assessed, and how the doctor learned it."""
+    recall: float | None
+    no_findings: bool
+    """The case names no key findings."""
+    not_assessable: int
+    """Key findings for which the record does not show whether they were found."""
+    door: bool
+    """Whether the record says what the doctor was told at the door."""
+    courses: tuple[tuple[str, array[float], Course | None], ...]
+    """By source: entropies by turn, and how the truth fared, if it is known."""
+    premature: bool | None
+
+
+class Row(NamedTuple):
+    """One record in numbers; every metric is a function of a run's rows."""
+
+    case: str
+    right: bool | None
+    """By the strict rule; None if the verdict is missing."""
+    diagnosed: bool
+    cut_short: bool
+    """A failure that was not the doctor's ended the encounter."""
+    turns: int | None
+    tokens: tuple[tuple[str, int | None], ...]
+    """By role; None if unknown."""
+    resource_level: str
+    harm: float | None
+    """The case's `Harm_If_Missed`."""
+    dangers: int
+    """Must-not-miss diseases of the case."""
+    missed: int | None
+    """How many of them were never considered; None if that cannot be known."""
+    transcript: bytes | None
+    """Fingerprint; None if there is none, or if a failure cut it short."""
+    has_differential: bool
+    ranks: tuple[tuple[str, int | None], ...]
+    """The rank of the truth in the final differential of each source; None if it is absent."""
+    no_forecast: str | None
+    """Why nothing was forecast."""
+    forecasts: tuple[Forecast, ...]
+    kinds: tuple[str | None, ...]
+    """In the order of `KINDS`."""
+    twin: Twin | None
+    dialogue: Dialogue | None
+    """None without a transcript, or if the encounter was cut short; so is `tests`."""
+    tests: Tests | None
+
+
+def row_of(record: Record, price_of: PriceOf = knowledge_prices) -> Row:
+    cut_short = record.status == "model_failed"
+    asked = None if cut_short else requests(record)
+    finals, names = final_differentials(record), must_not_miss(record)
+    overlooked = missed(record) if names else ()
+    why = _no_forecast(record, finals)
+    ranked = finals if record.ground_truth and not cut_short else {}
+    return Row(
+        case=case_key(record),
+        right=strict(record),
+        diagnosed=record.status == "diagnosed",
+        cut_short=cut_short,
+        turns=record.num_turns,
+        tokens=tuple((role, _tokens(used)) for role, used in (record.usage or {}).items()),
+        resource_level=record.resource_level or NOT_RECORDED,
+        harm=harm_if_missed(record),
+        dangers=len(names),
+        missed=None if overlooked is None else len(overlooked),
+        transcript=None if cut_short else fingerprint(record),
+        has_differential=bool(finals),
+        ranks=tuple((source, rank_of_truth(given, record)) for source, given in ranked.items()),
+        no_forecast=why,
+        forecasts=() if why else tuple(_forecast(record, given) for given in finals.values()),
+        kinds=tuple(name_of(record) for name_of in KINDS.values()),
+        twin=_twin(record),
+        dialogue=None if asked is None else _dialogue(record, asked),
+        tests=None if asked is None else ordered_in(record, asked, price_of),
+    )
+
+
+def _tokens(used: Mapping[str, int | None]) -> int | None:
+    sent, received = used.get("input_tokens"), used.get("output_tokens")
+    return None if sent is None or received is None else sent + received
+
+
+def fingerprint(record: Record) -> bytes | None:
+    """A hash of everything said, equal for identical transcripts; None if nothing was kept."""
+    said = [f"{turn.role}: {turn.text}" for turn in record.transcript or ()]
+    if record.transcript is None:
+        if not record.doctor_hist:
+            return None
+        said = [record.doctor_hist, record.diagnosis_text or ""]
+    return hashlib.blake2b("\0".join(said).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _no_forecast(record: Record, finals: Mapping[str, Differential]) -> str | None:
+    if record.status in MISSING or (record.status == "diagnosed" and record.correct is None):
+        return "not_judged"
+    if record.status != "diagnosed":
+        return "no_diagnosis"
+    return None if finals else "no_differential"
+
+
+def _forecast(record: Record, differential: Differential) -> Forecast:
+    hypothesis = committed(record, differential)
+    value = number_of(hypothesis, differential) if hypothesis else None
+    return Forecast(differential.source, scale_of(differential), hypothesis is not None, value)
+
+
+def _twin(record: Record) -> Twin | None:
+    own, other = annotation(record, "case_id"), annotation(record, "twin_of")
+    if own is None or other is None or own == other:
+        return None
+    return Twin(own, other, record.scenario_id, record.repeat, record.ground_truth, diagnosis_of(record))
+
+
+def _dialogue(record: Record, asked: Sequence[Request]) -> Dialogue:
+    questions, tests = ([r.content for r in asked if r.kind == kind] for kind in ("question", "test"))
+    stated, found = key_findings(record), key_facts(record, asked) or ()
+    return Dialogue(
+        questions=len(questions),
+        tests=len(tests),
+        images=len(asked) - len(questions) - len(tests),
+        repeated_questions=repeated(questions),
+        repeated_tests=repeated(tests),
+        facts=tuple((section_of(entry.finding), entry.way) for entry in found),
+        recall=recall(found),
+        no_findings=not stated,
+        not_assessable=len(stated) - len(found),
+        door=record.door is not None,
+        courses=tuple(
+            (source, entropy_by_turn(given), course(given, record) if record.ground_truth else None)
+            for source, given in differentials(record).items()
+        ),
+        premature=premature_closure(record, asked),
+    )
+
+
+_ROOTS = {
+    "physical_exams": Section.EXAMINATION,
+    "Physical_Examination_Findings": Section.EXAMINATION,
+    "Test_Results": Section.TESTS,
+}
+
+
+def section_of(finding: KeyFinding) -> str:
+    """The chart section of a key finding: that of the first path its author named."""
+    if not finding.paths:
+        return NOT_STATED
+    root, _, rest = finding.paths[0].partition("/")
+    head = readable(rest.split("/")[0].split("#")[0].split("[")[0])
+    root = root.split("#")[0]
+    if root in _ROOTS:
+        return Section.VITALS.value if "vital sign" in fold(head) else _ROOTS[root].value
+    return patient_section(head).value
