@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from agentclinic.cases.model import Case
     from agentclinic.clinic.doctor import Utterance
     from agentclinic.doctors.custom import Doctor
-    from agentclinic.results.actions import Action
     from agentclinic.results.record import Record
+    from agentclinic.results.utterance import Action
 
 _PUBLIC = {
     **dict.fromkeys(("Run", "compare", "evaluate", "load_cases", "load_run"), "agentclinic.api"),
-    "Action": "agentclinic.results.actions",
+    "Action": "agentclinic.results.utterance",
     "Case": "agentclinic.cases.model",
     "Doctor": "agentclinic.doctors.custom",
     "Record": "agentclinic.results.record",

@@ -30,8 +30,8 @@ from agentclinic.scoring.judges.correction import (
     corrected_difference,
     labels_to_halve,
 )
+from agentclinic.scoring.judges.labels import draw, strata
 from agentclinic.scoring.judges.panel import Panel, Unit
-from agentclinic.scoring.judges.sample import draw, strata
 from agentclinic.scoring.stats import Clusters, Floats, bootstrap_interval, case_draws
 
 Generator = np.random.Generator

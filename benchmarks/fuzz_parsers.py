@@ -29,10 +29,8 @@ from agentclinic.audit.exact import exact_findings
 from agentclinic.audit.model import AuditedReply
 from agentclinic.builtin import roles
 from agentclinic.cases.formats import Row, read_case
-from agentclinic.cases.model import AnswerKey
-from agentclinic.cases.registry import load_cases
-from agentclinic.cases.select import parse_rows
-from agentclinic.cases.story import WrittenStory
+from agentclinic.cases.model import AnswerKey, WrittenStory
+from agentclinic.cases.registry import load_cases, parse_rows
 from agentclinic.cli import main as command_line
 from agentclinic.cli import normalized
 from agentclinic.cli.app import app
@@ -46,10 +44,8 @@ from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import SHIPPED, load_prompt, load_prompts
 from agentclinic.compat.folder import check_folder
 from agentclinic.config import ROLES, RuntimeSettings, Settings, _dotenv, load_llm_file, load_settings
-from agentclinic.doctors.confidence import elicit
-from agentclinic.doctors.plain import PlainDoctor
-from agentclinic.doctors.planner.doctor import PolicyDoctor
-from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
+from agentclinic.doctors.plain import PlainDoctor, elicit
+from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
 from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor

@@ -42,8 +42,18 @@ from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import Settings
 from agentclinic.files import waited_lock
 from agentclinic.jsonl import repair
-from agentclinic.memory.experience import Experience, Lesson, Source, Step, dumped, source_of
-from agentclinic.memory.fingerprint import NEAR_COPY, SAME_STORY, fingerprint, overlap
+from agentclinic.memory.experience import (
+    NEAR_COPY,
+    SAME_STORY,
+    Experience,
+    Lesson,
+    Source,
+    Step,
+    dumped,
+    fingerprint,
+    overlap,
+    source_of,
+)
 from agentclinic.memory.retrieval import (
     CANDIDATES,
     MOST_OFFERED,

@@ -45,16 +45,15 @@ from agentclinic.generate.mimic import story
 from agentclinic.jsonl import inert, loads
 from agentclinic.lint.quality import check_quality
 from agentclinic.memory import experience
-from agentclinic.memory.fingerprint import diagnosis_mark
+from agentclinic.memory.experience import diagnosis_mark
 from agentclinic.memory.retrieval import terms
 from agentclinic.models import structured
 from agentclinic.models.faults import Host
 from agentclinic.privacy import holds_key
-from agentclinic.results.actions import parse_action
 from agentclinic.results.original import turns_in_histories
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Exchange
-from agentclinic.results.utterance import read_utterance
+from agentclinic.results.utterance import parse_action, read_utterance
 from agentclinic.scoring import information
 from agentclinic.vocabulary.compare import compare
 from agentclinic.vocabulary.disease_names import Names

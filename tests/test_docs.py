@@ -16,7 +16,7 @@ from original_prompts import DIALECT
 from agentclinic.cli.reference import page
 from agentclinic.clinic.prompts import SHIPPED
 from agentclinic.config import RunSettings, Settings
-from agentclinic.doctors.planner.original import CONSTRAINTS
+from agentclinic.doctors.planner.settings import CONSTRAINTS
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play

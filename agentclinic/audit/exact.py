@@ -16,9 +16,8 @@ from agentclinic.cases.matcher.asking import clauses
 from agentclinic.cases.matcher.cues import ANYTHING_ELSE, OPENING
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.vocabulary.compare import Relation, compare
-from agentclinic.vocabulary.disease_names import Names
+from agentclinic.vocabulary.disease_names import Names, disease_mentions
 from agentclinic.vocabulary.numbers import KnownNumbers, numbers
-from agentclinic.vocabulary.spoken_diseases import disease_mentions
 from agentclinic.vocabulary.text import content_words, sentences, words
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentclinic.builtin.doctor import act, confidence
-from agentclinic.builtin.learner import learn
 from agentclinic.builtin.planner import discriminate, plan, plan_and_speak, step, synthesize
-from agentclinic.builtin.roles import answer, judge, report
-from agentclinic.builtin.writer import write
-from agentclinic.cases.story import WriterPayload
+from agentclinic.builtin.roles import answer, judge, learn, report, write
+from agentclinic.cases.model import WriterPayload
 from agentclinic.clinic.payloads import DoctorPayload, JudgePayload, LaboratoryPayload, PatientPayload
 from agentclinic.config import suggestion
-from agentclinic.doctors.confidence import ConfidencePayload
+from agentclinic.doctors.plain import ConfidencePayload
 from agentclinic.doctors.planner.schema import DiscriminatorPayload, InlinePayload, PlannerPayload
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.errors import ConfigError

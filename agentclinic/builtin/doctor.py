@@ -13,10 +13,9 @@ from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather
 from agentclinic.clinic.payloads import DoctorPayload
-from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential, StatedHypothesis
+from agentclinic.doctors.plain import ConfidencePayload, StatedDifferential, StatedHypothesis
 from agentclinic.models.base import Reply
-from agentclinic.results.differential import Differential, Hypothesis, Source
-from agentclinic.results.turn import NO_TOKENS, Exchange
+from agentclinic.results.turn import NO_TOKENS, Differential, Exchange, Hypothesis, Source
 from agentclinic.vocabulary.base import Disease, Finding, knowledge
 from agentclinic.vocabulary.text import fold
 

@@ -26,8 +26,7 @@ from agentclinic.doctors.planner.schema import (
 )
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.models.base import Reply, Tool, ToolCall
-from agentclinic.results.differential import Differential
-from agentclinic.results.turn import NO_TOKENS, Exchange
+from agentclinic.results.turn import NO_TOKENS, Differential, Exchange
 from agentclinic.vocabulary.base import Disease, knowledge
 from agentclinic.vocabulary.text import fold
 

@@ -1,4 +1,4 @@
-"""What a case is, whatever file it comes from."""
+"""What a case is, whatever file it comes from, and a patient's story before it is part of one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,41 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel
 
 from agentclinic.privacy import DataClass
+
+
+@dataclass(frozen=True)
+class WriterPayload:
+    """What the writer of a patient's story knows: the record before the diagnosis, never the diagnosis itself."""
+
+    history_source: Literal["note", "triage", "codes", "none"]
+    age: int | None
+    sex: str
+    arrival: str
+    story: tuple[str, ...]
+    past: tuple[str, ...]
+    drugs: tuple[str, ...]
+
+
+class WrittenStory(BaseModel):
+    """A patient's story as a writer gives it; a part of which the record says nothing is empty."""
+
+    objective: str
+    """One sentence that asks the doctor to assess the patient, naming the complaint and nothing else."""
+    history: str
+    """What the patient noticed, when and how, in the third person."""
+    primary_symptom: str
+    secondary_symptoms: list[str]
+    past_medical_history: str
+    medications: str
+    social_history: str
+    family_history: str
+    review_of_systems: str
+
 
 JSON = Any
 """A value as returned by `json.loads`; charts are irregular."""

@@ -15,7 +15,7 @@ from agentclinic.errors import AgentClinicError, InputError
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command; a failure is one line on standard error and `SystemExit` with the right exit code."""
-    from agentclinic.cli.terminal import guarded
+    from agentclinic.cli.format import guarded
 
     with guarded():
         _run(argv)

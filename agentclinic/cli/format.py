@@ -1,4 +1,7 @@
-"""How commands work and print: progress, JSON, counts, clipped text, and how they end when work is left."""
+"""How commands work and print: progress, JSON, counts, estimates, and how they end when work is left.
+
+No text acts on the terminal, and a reader that goes away ends no command.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,123 @@ from agentclinic.jsonl import ACTIVE
 
 if TYPE_CHECKING:  # slow to import, and `--help` does not need it
     from agentclinic.runs.progress import Progress
+import io
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+from agentclinic.jsonl import by_number
+from agentclinic.report.tables import text_table
+from agentclinic.runs.budget import money
+from agentclinic.runs.estimate import Estimate, Row, added, total
+
+_LONE_RETURN = re.compile(r"\r(?!\n)")
+
+
+class Stream:
+    """Shows control characters by their number and outlives its reader; otherwise like the stream it stands for."""
+
+    def __init__(self, stream: TextIO, *, inert: bool = True) -> None:
+        self._stream = stream
+        self._inert = inert
+        if inert:
+            self.styled = Stream(stream, inert=False)
+            """The same stream for rich, which styles its text."""
+
+    def write(self, text: str) -> int:
+        """Write, as far as anyone still reads."""
+        shown = _LONE_RETURN.sub(by_number, ACTIVE.sub(by_number, text)) if self._inert else text
+        try:
+            self._stream.write(shown)
+        except BrokenPipeError:
+            self._leave()
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, as far as anyone still reads."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._leave()
+
+    def _leave(self) -> None:
+        # What is still in the buffer goes nowhere too, or Python would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Guard both streams while a command runs."""
+    before = sys.stdout, sys.stderr
+    # Python has None for a stream that was closed before it started.
+    out, err = (stream or Path(os.devnull).open("w") for stream in before)  # noqa: SIM115 - open until the end
+    for stream in (out, err):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # text that cannot be shown must not end a command
+    sys.stdout, sys.stderr = cast("Any", (Stream(out), Stream(err)))
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = before
+
+
+def show_estimate(estimate: Estimate, *, as_json: bool) -> None:
+    """Print what a command would use, and what that is based on."""
+    if as_json:
+        print_json(estimate.as_dict())
+        return
+    print(f"{estimate.count:,} {estimate.what}; nothing was sent or written")
+    if not estimate.count or not estimate.most:
+        print("No model at an endpoint would be asked: it costs nothing.")
+        return
+    if estimate.typical == estimate.most:
+        _print("", estimate.most)
+    else:
+        _print("typical", estimate.typical)
+        _print("at most", estimate.most)
+    print("\nBased on:")
+    for line in estimate.based_on:
+        print(f"- {line}")
+
+
+def show_arms(arms: Mapping[str, Estimate], *, as_json: bool) -> None:
+    """Print what each arm of a sweep would use, and all of them together."""
+    whole = added(list(arms.values()))
+    if as_json:
+        print_json({"arms": {label: one.as_dict() for label, one in arms.items()}, **whole.as_dict()})
+        return
+    for label, one in arms.items():
+        costs = [_cost(total(some).cost_usd) for some in (one.typical, one.most)]
+        print(f"{label}: {one.count:,} {one.what}, {costs[0]}" + (f" to {costs[1]}" if costs[0] != costs[1] else ""))
+    print()
+    show_estimate(whole, as_json=False)
+
+
+def _print(title: str, some: Sequence[Row]) -> None:
+    head = (title, "model", "requests", "tokens in", "tokens out", "cost")
+    rows = [_cells(row) for row in some]
+    if len(some) > 1:
+        rows.append(_cells(total(some)))
+    print("\n".join(["", *text_table(head, rows, numbers=range(2, len(head)))]))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    amount = row.amount
+    numbers = (amount.requests, amount.input_tokens, amount.output_tokens)
+    model = f"{row.model} at {row.host}" if row.model else ""
+    return (row.role, model, *(f"{round(number):,}" for number in numbers), _cost(row.cost_usd))
+
+
+def _cost(dollars: float | None) -> str:
+    return "unknown" if dollars is None else money(dollars)
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

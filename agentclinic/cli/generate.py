@@ -50,7 +50,7 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
         quiet: opt.Quiet = False,
         overrides: dict[str, Any],
     ) -> None:
-        from agentclinic.cli.estimate import show_estimate
+        from agentclinic.cli.format import show_estimate
         from agentclinic.generate.make import make
         from agentclinic.generate.run import check_writer, estimate_work, plan_work
 

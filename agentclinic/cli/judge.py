@@ -16,7 +16,7 @@ from agentclinic.scoring.format import as_number, as_percent
 if TYPE_CHECKING:
     from agentclinic.scoring.judges.against_labels import AgainstLabels
     from agentclinic.scoring.judges.comparison import Agreement, Dispute, JudgeComparison, JudgeSummary, LabelReport
-    from agentclinic.scoring.judges.majority import MajorityWritten
+    from agentclinic.scoring.judges.panel import MajorityWritten
 
 _LABELED: dict[float | None, str] = {1: ", labeled right", 0: ", labeled wrong", None: ""}
 _DISPUTES_SHOWN = 50
@@ -71,7 +71,7 @@ def majority_command(
 
     More than half of them must agree; after a tie, or with too many verdicts missing, a diagnosis stays unjudged.
     """
-    from agentclinic.scoring.judges.majority import write_majority
+    from agentclinic.scoring.judges.panel import write_majority
 
     written = write_majority(folder, names_in(judges), name)
     if json:
@@ -194,7 +194,7 @@ def next_lines(judge: AgainstLabels) -> list[str]:
 
 
 def _show_disputes(disputes: list[Dispute], majorities: set[str]) -> None:
-    from agentclinic.scoring.judges.majority import in_words
+    from agentclinic.scoring.judges.panel import in_words
 
     print(f"{len(disputes)} disputed" + (":" if disputes else ""))
     for dispute in disputes[:_DISPUTES_SHOWN]:

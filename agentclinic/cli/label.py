@@ -84,8 +84,7 @@ class _Session:
 
     def __init__(self, panel: Panel, first: str, name: str, seed: int, path: Path) -> None:
         from agentclinic.runs.human import Screen
-        from agentclinic.scoring.judges.labels import match_labels, read_labels
-        from agentclinic.scoring.judges.sample import drawing_judges, strata
+        from agentclinic.scoring.judges.labels import drawing_judges, match_labels, read_labels, strata
         from agentclinic.vocabulary.compare import Relation
 
         self.screen = Screen()
@@ -104,7 +103,7 @@ class _Session:
 
     def ask(self, file: JsonLines, number: int) -> None:
         """Ask for one diagnosis after another; every answer is on the disk before the next question."""
-        from agentclinic.scoring.judges.sample import draw
+        from agentclinic.scoring.judges.labels import draw
 
         skipped: set[int] = set()
         self.screen.show(self._help, "")

@@ -45,7 +45,7 @@ def learn_command(
     experiences: a pattern, and what to ask or order when it is seen again. Whatever names the diagnosis is removed. If
     it stops early, the same command continues. The exit code is 3 if encounters are left.
     """
-    from agentclinic.cli.estimate import show_estimate
+    from agentclinic.cli.format import show_estimate
     from agentclinic.learn.run import estimate_learning, learn, with_learner
     from agentclinic.memory.split import read_split
 

@@ -198,8 +198,7 @@ def with_settings(*names: str, limits: bool = True) -> Decorator:
 
 def with_output(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that prints its result `--output`, which writes it to a file instead."""
-    from agentclinic.cli.format import deliver
-    from agentclinic.cli.terminal import Stream
+    from agentclinic.cli.format import Stream, deliver
 
     def wrapper(*, output: Path | None, **given: Any) -> None:
         if output is None:

@@ -82,7 +82,7 @@ def regrade_command(
     recorded facts. Writes RUN/judgements/NAME.jsonl and does not change scenarios.jsonl. Also works on runs in the
     original's format.
     """
-    from agentclinic.cli.estimate import show_estimate
+    from agentclinic.cli.format import show_estimate
     from agentclinic.results.run_folder import RECORDS
     from agentclinic.runs.regrade import estimate_regrade, regrade
 
@@ -151,13 +151,12 @@ def _jury(
     as_json: bool,
 ) -> None:
     """Judge a run with several models, write their majority, and show how they agree; limits are for all together."""
-    from agentclinic.cli.estimate import show_arms
+    from agentclinic.cli.format import show_arms
     from agentclinic.runs.budget import Spent
     from agentclinic.runs.build import is_at_endpoint
     from agentclinic.runs.regrade import estimate_regrade, regrade
     from agentclinic.scoring.judges.comparison import compare_judges
-    from agentclinic.scoring.judges.majority import write_majority
-    from agentclinic.scoring.judges.panel import RECORDED
+    from agentclinic.scoring.judges.panel import RECORDED, write_majority
 
     models = names_in(jury)
     if len(set(models)) < max(2, len(models)):

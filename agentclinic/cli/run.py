@@ -84,8 +84,8 @@ def run_command(
     Flags override the config files, which override the defaults. The flags of the original's scripts work too
     (docs/runs.md lists them), and every flag may be written with `_` instead of `-`.
     """
-    from agentclinic.cli.estimate import show_estimate
-    from agentclinic.compat.result_file import append_results
+    from agentclinic.cli.format import show_estimate
+    from agentclinic.compat.folder import append_results
     from agentclinic.runs.estimate import estimate_run
     from agentclinic.runs.execute import execute
     from agentclinic.runs.plan import make_plan
@@ -135,7 +135,7 @@ def resume_command(
 
 def _progress(plan: Plan, *, quiet: bool) -> Progress:
     if plan.people:
-        from agentclinic.cli.people import People
+        from agentclinic.cli.play import People
 
         return People(plan.settings.run)
     return progress(quiet=quiet)

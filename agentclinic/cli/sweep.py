@@ -39,7 +39,7 @@ def sweep_command(
     tokens and cost are for all arms together.
     """
     from agentclinic.cli.compare import comparison_lines
-    from agentclinic.cli.estimate import show_arms
+    from agentclinic.cli.format import show_arms
     from agentclinic.results.run_folder import ARMS, SWEEP, write_json
     from agentclinic.runs.estimate import estimate_run
     from agentclinic.runs.execute import units_left

@@ -10,10 +10,8 @@ from agentclinic.cases.model import Door
 from agentclinic.clinic.prompts import Prompts
 from agentclinic.jsonl import encodable
 from agentclinic.models.base import Image, Message, Model, Reply
-from agentclinic.results.actions import Action
-from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
-from agentclinic.results.turn import Exchange, Turn, Usage
-from agentclinic.results.utterance import REPEATED, TOO_LONG, read_utterance, shortened
+from agentclinic.results.turn import Differential, Exchange, Hypothesis, Source, Turn, Usage, as_differential
+from agentclinic.results.utterance import REPEATED, TOO_LONG, Action, read_utterance, shortened
 
 
 @dataclass(frozen=True)

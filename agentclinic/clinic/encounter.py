@@ -15,10 +15,9 @@ from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.models.base import OWN_FAULTS, Image, ModelError
-from agentclinic.results.actions import Action
-from agentclinic.results.differential import Differential
 from agentclinic.results.record import Fault, Status
-from agentclinic.results.turn import Exchange, Turn
+from agentclinic.results.turn import Differential, Exchange, Turn
+from agentclinic.results.utterance import Action
 
 _ADDRESSEE = {"question": "patient", "test": "measurement", "images": "clinic", "none": "clinic"}
 

@@ -23,8 +23,8 @@ from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
 from agentclinic.config import is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
 from agentclinic.models.structured import choosing
-from agentclinic.results.actions import RESULTS, as_results
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
+from agentclinic.results.utterance import RESULTS, as_results
 from agentclinic.vocabulary.text import words
 
 _SHOWN = 100

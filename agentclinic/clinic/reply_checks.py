@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from agentclinic.results import utterance
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.denial import answers_yes, has_denying_word
+from agentclinic.vocabulary.disease_names import disease_mentions
 from agentclinic.vocabulary.numbers import KnownNumbers, numbers
-from agentclinic.vocabulary.spoken_diseases import disease_mentions
 from agentclinic.vocabulary.text import words
 
 NUMBER = "number"

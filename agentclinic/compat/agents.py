@@ -26,15 +26,14 @@ from agentclinic.compat.scenarios import Scenario
 from agentclinic.config import LLMFile, RunSettings, Settings, parse_settings, read_json
 from agentclinic.doctors.custom import DoctorView
 from agentclinic.doctors.plain import PlainDoctor
-from agentclinic.doctors.planner.doctor import PolicyDoctor
-from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
 from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import current_store
 from agentclinic.models.base import Image, Message, Purpose, Request
-from agentclinic.results.actions import Action, parse_action
 from agentclinic.results.turn import Exchange, Turn, Usage
+from agentclinic.results.utterance import Action, parse_action
 from agentclinic.runs.lazy_model import LazyModel, ambient_settings, set_ambient_settings
 
 

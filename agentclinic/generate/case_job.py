@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agentclinic.cases.story import WrittenStory
+from agentclinic.cases.model import WrittenStory
 from agentclinic.clinic.prompts import Prompt
 from agentclinic.config import Settings
 from agentclinic.generate.case import Prepared, case_row, prepare
@@ -25,7 +25,7 @@ from agentclinic.privacy import DataClass
 from agentclinic.results.record import Fault
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
-from agentclinic.runs.job import Work
+from agentclinic.runs.shards import Work
 from agentclinic.version import __version__
 
 RETRIES = 2

@@ -13,12 +13,10 @@ from decimal import Decimal
 from typing import Any
 
 from agentclinic.cases.leaks import Leak, leaks
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
-from agentclinic.cases.story import WriterPayload
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section, WriterPayload
 from agentclinic.config import Settings
 from agentclinic.errors import CaseError
-from agentclinic.generate.case import Prepared, read_back
-from agentclinic.generate.chart import Entry, entries
+from agentclinic.generate.case import Entry, Prepared, entries, read_back
 from agentclinic.generate.source import SOURCE_IDENTIFIER, problems
 from agentclinic.generate.story import demographics
 from agentclinic.results.journal import read_records

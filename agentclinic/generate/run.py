@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentclinic.cases.story import WrittenStory
+from agentclinic.cases.model import WrittenStory
 from agentclinic.clinic.prompts import load_prompt, user_prompts
 from agentclinic.config import RunSettings, Settings, is_person, without_credentials
 from agentclinic.errors import ConfigError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentclinic.cases.story import WriterPayload, WrittenStory
+from agentclinic.cases.model import WriterPayload, WrittenStory
 from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.generate.source import REMOVED, HistorySource, SourceCase
 from agentclinic.models.base import Message, Purpose, Request

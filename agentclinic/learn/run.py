@@ -34,10 +34,10 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.estimate import Amount, Estimate, rows, tokens_in
 from agentclinic.runs.execute import note_attestations
-from agentclinic.runs.job import Work
-from agentclinic.runs.metering import Metered
+from agentclinic.runs.play import Metered
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
+from agentclinic.runs.shards import Work
 from agentclinic.scoring.outcome import outcome
 
 LEARNER = "doctor"

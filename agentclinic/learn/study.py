@@ -15,7 +15,7 @@ from agentclinic.cases.model import Case
 from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.run import Learnt, estimate_learning, learn, spent_on, with_learner
-from agentclinic.memory.doctor import DETAILS
+from agentclinic.memory.retrieval import DETAILS
 from agentclinic.memory.split import Split, make_split, read_split, write_split
 from agentclinic.memory.store import read_lessons
 from agentclinic.results.record import Record

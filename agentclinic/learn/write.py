@@ -20,8 +20,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.turn import Exchange, Turn, asked_and_answered
 from agentclinic.vocabulary.compare import Relation
-from agentclinic.vocabulary.disease_names import Names
-from agentclinic.vocabulary.spoken_diseases import disease_mentions
+from agentclinic.vocabulary.disease_names import Names, disease_mentions
 from agentclinic.vocabulary.text import content_words, sentences
 
 _SPEAKERS = {"doctor": "Doctor", "patient": "Patient", "measurement": "Laboratory", "clinic": "Clinic"}

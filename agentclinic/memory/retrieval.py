@@ -2,6 +2,8 @@
 
 BM25 by bm25s: it is maintained, needs only NumPy, and scores all documents in one pass over a sparse matrix, where
 rank-bm25 (last released in 2022) goes through them in Python.
+
+`RememberingDoctor` is offered, before each turn, the experiences that fit what is known so far.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import random
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -22,17 +24,85 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, create_model
 
 from agentclinic.cases.model import Case, Door
+from agentclinic.clinic.doctor import Doctor, Observation
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.config import Retrieval
 from agentclinic.errors import ConfigError
-from agentclinic.memory.experience import Experience, same_patient, source_of
-from agentclinic.memory.fingerprint import SAME_STORY, numbers
+from agentclinic.memory.experience import SAME_STORY, Experience, is_followed, numbers, same_patient, source_of
 from agentclinic.memory.store import Store
-from agentclinic.models.base import MalformedError, Message, Model, Purpose, Request
+from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request
 from agentclinic.privacy import DataClass
-from agentclinic.results.turn import Exchange
+from agentclinic.results.turn import Exchange, Turn
 from agentclinic.vocabulary.denial import answers_no, clauses
 from agentclinic.vocabulary.text import STOP_WORDS
+
+DETAILS = "memory"
+"""Where a turn of the doctor records what memory offered."""
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """An experience as a doctor is offered it; it does not say which case it comes from."""
+
+    id: str
+    observation: str
+    """The clinical pattern that it is about."""
+    suggestion: str
+    """What to ask, examine or order, and why."""
+    step: str | None = None
+    """The same as an id of the knowledge base, `finding:NAME` or `test:NAME`."""
+
+
+class RememberingDoctor:
+    """Offers experiences to any doctor, and records which ones and whether it followed them."""
+
+    def __init__(self, doctor: Doctor, memory: CaseMemory, prompt: Prompt) -> None:
+        self.doctor = doctor
+        self._memory = memory
+        self._prompt = prompt
+
+    async def act(self, seen: Observation) -> tuple[Turn, ...]:
+        """Recall, then let the doctor speak. On the last turn there is nothing left to do, and nothing is offered."""
+        if seen.last:
+            return await self.doctor.act(seen)
+        found, problem = await self._recall(seen.exchanges, seen.turn)
+        *aside, said = await self.doctor.act(self._advised(seen, found))
+        used: dict[str, Any] = {"offered": [_offered(each, said) for each in found]}
+        if problem:
+            used["failed"] = problem
+        return *aside, said.model_copy(update={"details": {**(said.details or {}), DETAILS: used}})
+
+    async def _recall(self, exchanges: tuple[Exchange, ...], turn: int) -> tuple[list[Found], str | None]:
+        """What memory finds; if one of its models fails, that is recorded and does not end the encounter."""
+        try:
+            return await self._memory.recall(exchanges, turn), None
+        except ModelError as error:
+            if error.kind in FATAL:
+                raise
+            return [], error.kind
+
+    def _advised(self, seen: Observation, found: list[Found]) -> Observation:
+        if not found:
+            return seen
+        recalled = tuple(
+            Recalled(e.id, e.observation, e.suggestion, e.step.id if e.step else None)
+            for e in (each.experience for each in found)
+        )
+        lines = "\n".join(f"- {each.observation} -> {each.suggestion}" for each in recalled)
+        return replace(
+            seen,
+            advice=fill(self._prompt.text("block"), experiences=lines),
+            suggested=tuple(each.step for each in recalled if each.step),
+            recalled=recalled,
+        )
+
+
+def _offered(found: Found, said: Turn) -> dict[str, Any]:
+    """What the record says about one experience; `followed` is null if it suggests no step that can be recognized."""
+    step = found.experience.step
+    followed = is_followed(step, said.action.kind, said.action.content) if step and said.action else None
+    return {"id": found.experience.id, "score": round(found.score, 4), "followed": followed}
+
 
 MOST_OFFERED = 2
 """Experiences for one turn: a small model follows one piece of advice, rarely three."""

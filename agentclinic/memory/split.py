@@ -14,8 +14,7 @@ from agentclinic.cases.model import Case
 from agentclinic.config import read_json
 from agentclinic.errors import ConfigError
 from agentclinic.files import write_whole
-from agentclinic.memory.experience import Source, same_patient, source_of
-from agentclinic.memory.fingerprint import hashes
+from agentclinic.memory.experience import Source, hashes, same_patient, source_of
 
 Part = Literal["train", "test"]
 

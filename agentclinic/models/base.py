@@ -15,9 +15,8 @@ from pydantic import BaseModel
 
 from agentclinic.config import PriceSettings
 from agentclinic.errors import AgentClinicError
-from agentclinic.results.differential import Differential
 from agentclinic.results.record import Verdict
-from agentclinic.results.turn import Disclosure, Usage
+from agentclinic.results.turn import Differential, Disclosure, Usage
 
 
 class Purpose(StrEnum):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentclinic.report.collect import ReliabilityPoint
-from agentclinic.report.markup import Html, tag
+from agentclinic.report.parts import Html, tag
 from agentclinic.report.text import plural
 
 WIDTH, HEIGHT = 440, 320

@@ -19,22 +19,21 @@ from agentclinic.config import PriceSettings
 from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionStore, Step, read_session
 from agentclinic.errors import AgentClinicError
 from agentclinic.jsonl import inert
-from agentclinic.memory.doctor import DETAILS
 from agentclinic.memory.experience import Experience
+from agentclinic.memory.retrieval import DETAILS
 from agentclinic.memory.store import read_lessons
 from agentclinic.models.base import cost_usd
 from agentclinic.models.endpoint import OPENAI_URL
 from agentclinic.report.encounters import reasons
-from agentclinic.results.differential import Differential, Source
 from agentclinic.results.original import case_of_result
 from agentclinic.results.record import JUDGEABLE, Record, Verdict
 from agentclinic.results.run_cases import case_finder
 from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
 from agentclinic.results.run_folder import MEMORY
-from agentclinic.results.turn import Turn
+from agentclinic.results.turn import Differential, Source, Turn
 from agentclinic.scoring.differentials import confidence
-from agentclinic.scoring.economics import by_order
 from agentclinic.scoring.information import AT_THE_DOOR, key_findings_in
+from agentclinic.scoring.orders import by_order
 from agentclinic.scoring.outcome import cost_of, outcome, slip_name, tokens_of
 from agentclinic.scoring.verdicts import case_key, names_truth
 

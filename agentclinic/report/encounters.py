@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agentclinic.report.text import plural
-from agentclinic.results.differential import Source
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of
+from agentclinic.results.turn import Source
 from agentclinic.scoring.differentials import PREFERRED, confidence, course, differentials
 from agentclinic.scoring.format import percent
 from agentclinic.scoring.information import never_requested, premature_closure

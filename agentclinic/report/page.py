@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentclinic.report.collect import Collected
-from agentclinic.report.markup import Html, tag
 from agentclinic.report.pack import packed
-from agentclinic.report.parts import View
+from agentclinic.report.parts import Html, View, tag
 from agentclinic.report.sections import closing, confidence, differences, first_screen, information, listing, outcome
 from agentclinic.report.text import line, plural
 

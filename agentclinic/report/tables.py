@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from agentclinic.jsonl import inert
-from agentclinic.report.markup import Html, tag
+from agentclinic.report.parts import Html, tag
 from agentclinic.report.text import DASH, line
 
 Cells = Sequence[object]

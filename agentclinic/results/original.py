@@ -13,9 +13,9 @@ from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import default_class
 from agentclinic.errors import CaseError
-from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_TEST
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
+from agentclinic.results.utterance import DIAGNOSIS_READY, REQUEST_TEST
 
 SPEAKERS = {"Doctor": "doctor", "Patient": "patient", "Measurement": "measurement"}
 """Who speaks in a `dialogue_history`, and the role."""

@@ -12,8 +12,7 @@ from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.model import Door
 from agentclinic.config import MOST_TURNS
 from agentclinic.privacy import DataClass
-from agentclinic.results.differential import Differential
-from agentclinic.results.turn import Turn
+from agentclinic.results.turn import Differential, Turn
 
 
 class Status(StrEnum):

@@ -12,10 +12,10 @@ from pydantic import FiniteFloat, TypeAdapter, ValidationError
 from agentclinic.config import read_json
 from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
-from agentclinic.results.actions import parse_action
 from agentclinic.results.journal import read_records
 from agentclinic.results.record import JUDGEABLE, Fault, Record, Verdict
 from agentclinic.results.run_folder import ARMS
+from agentclinic.results.utterance import parse_action
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,9 @@ from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.check import failures, gone, report
 from agentclinic.runs.human import Leave
-from agentclinic.runs.job import OUTAGE, EngineError, Item, Job, Result, Work
 from agentclinic.runs.pool import Pool, Take, one_by_one
 from agentclinic.runs.progress import Progress
-from agentclinic.runs.shards import left_over, remove
+from agentclinic.runs.shards import OUTAGE, EngineError, Item, Job, Result, Work, left_over, remove
 
 FEWEST = 3
 """Failures in a row before the server is asked: one or two happen on a bad day, and asking costs a request."""

@@ -30,10 +30,10 @@ from agentclinic.results.run_cases import read_cases, write_cases
 from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.campaign import Campaign, check_first
-from agentclinic.runs.job import Work
 from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
 from agentclinic.runs.progress import Progress, run_line
+from agentclinic.runs.shards import Work
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.version import __version__
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import DATASETS, load_cases
-from agentclinic.cases.select import select
+from agentclinic.cases.registry import DATASETS, load_cases, select
 from agentclinic.clinic.doctor import Dialogue
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import MissingTest, SilentSymptom

@@ -26,12 +26,12 @@ from agentclinic.config import RunSettings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
 from agentclinic.models.base import FATAL, Model, ModelError
-from agentclinic.results.actions import REQUEST_TEST
 from agentclinic.results.turn import NOTHING_ASKED, Turn, Usage
+from agentclinic.results.utterance import REQUEST_TEST
 from agentclinic.runs.campaign import Outage
-from agentclinic.runs.job import OUTAGE
 from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress
+from agentclinic.runs.shards import OUTAGE
 from agentclinic.scoring.choices import Counts, Marked, added, count, f1_difference
 from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.format import number

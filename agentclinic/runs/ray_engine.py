@@ -26,9 +26,9 @@ from agentclinic.models.gate import Gate
 from agentclinic.models.shared_limit import Limits
 from agentclinic.runs import ray_cluster as cluster
 from agentclinic.runs import shards
-from agentclinic.runs.job import EngineError, Item, Job, Result
 from agentclinic.runs.ray_cluster import Node
 from agentclinic.runs.ray_worker import CHECK, Opened, Order, Refused, Worker
+from agentclinic.runs.shards import EngineError, Item, Job, Result
 from agentclinic.version import __version__
 
 TRIES = 4

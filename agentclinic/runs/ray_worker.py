@@ -22,8 +22,7 @@ from agentclinic.config import Settings, provide
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.shared_limit import Lease, Report, SharedLimiter
 from agentclinic.privacy import DataClass
-from agentclinic.runs.job import Job, Work, is_settled
-from agentclinic.runs.shards import Place, Shard
+from agentclinic.runs.shards import Job, Place, Shard, Work, is_settled
 from agentclinic.version import __version__
 
 CHECK = "check"

@@ -1,21 +1,75 @@
-"""Shards: what each worker process of a cluster has finished, until it is in the journal.
+"""Work for other processes, and shards: what each worker has finished, until it is in the journal.
 
-A worker appends every result to its own shard, in `shards/<journal>/` beside the journal, and tells the main process
-only where in the shard it is. The main process reads it from there and writes the journal. If the main process is
-killed, the next command takes over the results in the shards.
+A `Job` says what to do with an item. A worker appends every result to its own shard, in `shards/<journal>/` beside the
+journal, and tells the main process only where in the shard it is. The main process reads it from there and writes the
+journal. If the main process is killed, the next command takes over the results in the shards.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from agentclinic.config import Settings
 from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.files import Lock, is_private, make_folder
 from agentclinic.jsonl import CHANGED, JsonLines, loads, problem_in, read_lines, unchanged
-from agentclinic.runs.job import Job, Result
+from agentclinic.models.base import FATAL
+from agentclinic.models.endpoint import Share
+from agentclinic.results.record import Fault
+
+Item = TypeVar("Item")
+Given = TypeVar("Given", contravariant=True)
+Result = TypeVar("Result")
+Work = Callable[[Item], Awaitable[Result]]
+
+
+OUTAGE = frozenset({"connection", "timeout", "server"})
+"""Errors that a server causes that has died, hangs, or is down behind its proxy."""
+
+
+class EngineError(AgentClinicError):
+    """The cluster can do no more work; what was finished is safe."""
+
+
+class Job(Protocol[Given, Result]):
+    """What to do with an item; it can be sent to another machine, and holds neither secrets nor data."""
+
+    @property
+    def journal(self) -> Path:
+        """The file that the results go to; shards are kept beside it."""
+
+    @property
+    def final(self) -> bool:
+        """Whether a recorded failure counts as done: then one is recorded only if no server is to blame for it."""
+
+    def opened(self, settings: Settings, share: Share) -> AbstractAsyncContextManager[Work[Any, Result]]:
+        """Start in a worker; yields the function that does an item as `sent` gives it. `share` limits its requests."""
+
+    def key(self, item: Given) -> str:
+        """What identifies the item."""
+
+    def sent(self, item: Given) -> Any:
+        """What a worker must know about the item: as little as possible."""
+
+    def fault(self, result: Result) -> Fault | None:
+        """The failure of a model, if there is no other result."""
+
+    def encode(self, result: Result) -> str:
+        """The result as JSON."""
+
+    def decode(self, text: str) -> Result:
+        """The result from its JSON."""
+
+
+def is_settled(job: Job[Any, Result], result: Result) -> bool:
+    """Whether a result counts whatever happens; a failure that may be the server's fault does not."""
+    fault = job.fault(result)
+    return fault is None or (job.final and fault.error not in FATAL | OUTAGE)
+
 
 FOLDER = "shards"
 

@@ -35,8 +35,8 @@ from agentclinic.results.turn import Usage
 from agentclinic.runs.budget import Spent
 from agentclinic.runs.build import Models
 from agentclinic.runs.estimate import QUESTION, Amount, Row, judging, rows, tokens_in
-from agentclinic.runs.job import Work
-from agentclinic.runs.metering import Metered
+from agentclinic.runs.play import Metered
+from agentclinic.runs.shards import Work
 
 
 @dataclass(frozen=True)

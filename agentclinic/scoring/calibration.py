@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel
 
-from agentclinic.results.differential import Source
+from agentclinic.results.turn import Source
 from agentclinic.scoring import calibration_metrics as metrics
 from agentclinic.scoring.calibration_metrics import Floats, Forecasts, estimates
 from agentclinic.scoring.differentials import Scale

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
+from agentclinic.results.turn import Differential, Hypothesis, Source
 from agentclinic.scoring.verdicts import names_truth
 from agentclinic.vocabulary.compare import Relation, compare
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from agentclinic.cases.matcher import Asked, asked_of_measurement, asked_of_patient
 from agentclinic.cases.model import Fact, Section
 from agentclinic.clinic.doctor import door_text
-from agentclinic.results.actions import ActionKind
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn, asked_and_answered
+from agentclinic.results.utterance import ActionKind
 from agentclinic.scoring.estimates import Estimate, mean
 from agentclinic.scoring.verdicts import case_key, strict
 from agentclinic.vocabulary.base import knowledge

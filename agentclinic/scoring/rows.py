@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from agentclinic.cases.facts import patient_section, readable
 from agentclinic.cases.model import Section
-from agentclinic.results.differential import Differential, Source
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of
+from agentclinic.results.turn import Differential, Source
 from agentclinic.scoring.differentials import (
     Course,
     Scale,

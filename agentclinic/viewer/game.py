@@ -29,10 +29,9 @@ from agentclinic.models.base import BadRequestError, Reply, Request
 from agentclinic.models.gate import gate_for
 from agentclinic.models.recording import Ongoing
 from agentclinic.results import run_folder as folders
-from agentclinic.results.differential import Differential
 from agentclinic.results.journal import read_records
 from agentclinic.results.record import MISSING, Record
-from agentclinic.results.turn import NO_TOKENS, Exchange
+from agentclinic.results.turn import NO_TOKENS, Differential, Exchange
 from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models
 from agentclinic.runs.execute import begin_folder, write_summary

@@ -9,13 +9,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agentclinic.doctors.confidence import StatedHypothesis
+from agentclinic.doctors.plain import StatedHypothesis
 from agentclinic.errors import InputError
 from agentclinic.jsonl import JsonLines, encodable, read_json_lines
-from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST
-from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
 from agentclinic.results.record import Record
-from agentclinic.results.utterance import OTHER_SPEAKER, OWN_LABEL, read_utterance
+from agentclinic.results.turn import Differential, Hypothesis, Source, as_differential
+from agentclinic.results.utterance import (
+    DIAGNOSIS_READY,
+    OTHER_SPEAKER,
+    OWN_LABEL,
+    REQUEST_IMAGES,
+    REQUEST_TEST,
+    read_utterance,
+)
 from agentclinic.vocabulary.compare import Relation, compare
 
 Seat = Literal["doctor", "patient"]

@@ -11,13 +11,12 @@ from agentclinic.builtin import Builtin
 from agentclinic.cases.model import Door
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.config import RunSettings, Settings
-from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential
+from agentclinic.doctors.plain import ConfidencePayload, StatedDifferential
 from agentclinic.doctors.planner.schema import DiscriminatorPayload, Discriminators, PlannerPayload, PlannerReply
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.models.base import Purpose, Reply, Request, Tool
-from agentclinic.results.differential import Hypothesis, Source, as_differential
 from agentclinic.results.record import Record
-from agentclinic.results.turn import Exchange
+from agentclinic.results.turn import Exchange, Hypothesis, Source, as_differential
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play

@@ -5,9 +5,8 @@ from __future__ import annotations
 from agentclinic.cases.model import Door
 from agentclinic.clinic.doctor import History, Incoming, door_text, turn_of, utterance
 from agentclinic.models.base import Reply
-from agentclinic.results.actions import Action
 from agentclinic.results.turn import Disclosure, Provenance, Usage
-from agentclinic.results.utterance import LONGEST
+from agentclinic.results.utterance import LONGEST, Action
 
 
 def test_incoming_words_are_shown_with_their_speaker() -> None:

@@ -18,9 +18,9 @@ from agentclinic.clinic.prompts import load_prompts
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models import base
 from agentclinic.models.base import Image, ModelError, Reply, Request
-from agentclinic.results.actions import Action
 from agentclinic.results.record import Status
 from agentclinic.results.turn import Disclosure, Provenance
+from agentclinic.results.utterance import Action
 from agentclinic.runs.human import Leave
 
 pytestmark = pytest.mark.anyio

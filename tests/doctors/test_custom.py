@@ -20,10 +20,9 @@ from agentclinic.doctors.custom import DoctorFactory, DoctorView
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.models import recording
 from agentclinic.models.base import Message, Purpose, Reply, Request
-from agentclinic.results.differential import Hypothesis, Source, as_differential
 from agentclinic.results.journal import read_records
 from agentclinic.results.record import Record
-from agentclinic.results.turn import Exchange, Turn
+from agentclinic.results.turn import Exchange, Hypothesis, Source, Turn, as_differential
 from agentclinic.runs.build import Models
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan

@@ -12,7 +12,7 @@ from generate_support import keys, question, write_questions
 from runs_support import asked, clinic, lines, point_at, start, until
 from scripted_server import ScriptedServer
 
-from agentclinic.cases.story import WrittenStory
+from agentclinic.cases.model import WrittenStory
 
 QUESTIONS = 60
 STORY = WrittenStory(

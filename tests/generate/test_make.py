@@ -16,7 +16,7 @@ from runs_support import lines
 from scripted_server import LONG, ScriptedServer
 
 from agentclinic.builtin import Builtin
-from agentclinic.cases.story import WriterPayload, WrittenStory
+from agentclinic.cases.model import WriterPayload, WrittenStory
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import Settings
 from agentclinic.errors import InputError

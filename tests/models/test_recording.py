@@ -32,9 +32,8 @@ from agentclinic.models.recording import Recorder, Replay, enter_unit
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
-from agentclinic.runs.human import Human
+from agentclinic.runs.human import Human, Tape
 from agentclinic.runs.play import play
-from agentclinic.runs.undo import Tape
 
 pytestmark = pytest.mark.anyio
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from agentclinic.results.actions import Action, ActionKind
 from agentclinic.results.record import Record
 from agentclinic.results.turn import NO_TOKENS, NOTHING_ASKED, Turn, Usage
+from agentclinic.results.utterance import Action, ActionKind
 
 
 @pytest.mark.parametrize(

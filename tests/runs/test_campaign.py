@@ -34,11 +34,10 @@ from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models
 from agentclinic.runs.campaign import FEWEST, Campaign, Outage
 from agentclinic.runs.execute import Finished, execute
-from agentclinic.runs.job import Work
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
-from agentclinic.runs.shards import Shard, folder_for
+from agentclinic.runs.shards import Shard, Work, folder_for
 
 pytestmark = pytest.mark.anyio
 

@@ -14,16 +14,14 @@ from fakes import NEJM, Meeting, Scripted, assigned, case_of, plan_of
 from scripted_server import LONG
 
 from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
-from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential
 from agentclinic.doctors.custom import CustomDoctor, DoctorView
-from agentclinic.doctors.plain import PlainDoctor
+from agentclinic.doctors.plain import ConfidencePayload, PlainDoctor, StatedDifferential
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import Session, SessionStore
 from agentclinic.models.base import BadRequestError, Message, Purpose, Request
 from agentclinic.results.record import Status
-from agentclinic.runs.human import Human, Leave
-from agentclinic.runs.undo import Tape
+from agentclinic.runs.human import Human, Leave, Tape
 
 pytestmark = pytest.mark.anyio
 

@@ -21,8 +21,8 @@ from agentclinic.learn.run import LearnJob, learn, with_learner
 from agentclinic.models.gate import Gate
 from agentclinic.models.retry import Limiter
 from agentclinic.runs import ray_cluster, ray_engine, shards
-from agentclinic.runs.job import is_settled
 from agentclinic.runs.regrade import regrade
+from agentclinic.runs.shards import is_settled
 from agentclinic.runs.verdicts import JudgeJob
 
 pytestmark = pytest.mark.anyio

@@ -18,9 +18,8 @@ from agentclinic.models import base
 from agentclinic.models.base import ModelError
 from agentclinic.results.record import Record, Status
 from agentclinic.runs.build import Models
-from agentclinic.runs.metering import open_unit
 from agentclinic.runs.plan import Plan, make_plan
-from agentclinic.runs.play import UnitSeat, judged, play
+from agentclinic.runs.play import UnitSeat, judged, open_unit, play
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
+from agentclinic.results.turn import Differential, Hypothesis, Source
 from agentclinic.scoring import calibration_metrics as metrics
 from agentclinic.scoring.calibration import Calibration, SourceCalibration, calibration
 from agentclinic.scoring.differentials import committed, scale_of

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import entropy as scipy_entropy
 
 from agentclinic.cases.model import Door
-from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import load_run
-from agentclinic.results.turn import Disclosure, Provenance, Turn
+from agentclinic.results.turn import Differential, Disclosure, Hypothesis, Provenance, Source, Turn
 from agentclinic.scoring.differentials import entropy
 from agentclinic.scoring.information import (
     NOT_RECORDED,

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
-from agentclinic.results.turn import Turn
+from agentclinic.results.turn import Differential, Hypothesis, Source, Turn
 from agentclinic.scoring.metrics import Harm, harm
 from agentclinic.scoring.rows import row_of
 from agentclinic.scoring.verdicts import missed

@@ -4,9 +4,8 @@ import random
 
 import pytest
 
-from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
-from agentclinic.results.turn import Turn
+from agentclinic.results.turn import Differential, Hypothesis, Source, Turn
 from agentclinic.scoring.metrics import REPEATS_AS_INDEPENDENT, Ranking, ranking
 from agentclinic.scoring.rows import row_of
 

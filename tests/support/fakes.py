@@ -17,8 +17,8 @@ from agentclinic.clinic.prompts import Prompts, load_prompts
 from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models.base import Model, Reply, Request
+from agentclinic.runs.human import Tape
 from agentclinic.runs.plan import Plan, make_plan
-from agentclinic.runs.undo import Tape
 
 
 class Scripted:

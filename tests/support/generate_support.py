@@ -11,7 +11,7 @@ from typing import Any
 from runs_support import ROOT, lines
 
 from agentclinic.builtin import Builtin
-from agentclinic.cases.story import WrittenStory
+from agentclinic.cases.model import WrittenStory
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import Settings
 from agentclinic.generate.case import Prepared, case_row, prepare

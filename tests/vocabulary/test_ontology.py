@@ -8,12 +8,11 @@ import pytest
 
 from agentclinic.cases.model import AnswerKey
 from agentclinic.cases.registry import load_cases
-from agentclinic.memory.fingerprint import diagnosis_mark
+from agentclinic.memory.experience import diagnosis_mark
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
-from agentclinic.vocabulary.disease_names import Names
+from agentclinic.vocabulary.disease_names import Names, disease_mentions
 from agentclinic.vocabulary.names import name
 from agentclinic.vocabulary.ontology import SHORT, ontology, synonyms
-from agentclinic.vocabulary.spoken_diseases import disease_mentions
 
 
 @pytest.mark.parametrize(

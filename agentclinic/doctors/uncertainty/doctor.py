@@ -57,9 +57,8 @@ from agentclinic.models.base import (
     UnknownModelError,
 )
 from agentclinic.models.structured import at_most
-from agentclinic.results.actions import Action, parse_action
-from agentclinic.results.differential import Differential
-from agentclinic.results.turn import Turn, Usage
+from agentclinic.results.turn import Differential, Turn, Usage
+from agentclinic.results.utterance import Action, parse_action
 
 
 class ToolChoice(BaseModel):

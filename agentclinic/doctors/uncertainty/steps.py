@@ -11,8 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from agentclinic.jsonl import encodable, loads
 from agentclinic.models.structured import at_most
-from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, parse_action
-from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
+from agentclinic.results.turn import Differential, Hypothesis, Source, as_differential
+from agentclinic.results.utterance import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, parse_action
 from agentclinic.vocabulary.text import tidy
 
 ASK_PATIENT = "ASK PATIENT"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request
-from agentclinic.results.actions import DIAGNOSIS_READY
 from agentclinic.results.turn import Usage
+from agentclinic.results.utterance import DIAGNOSIS_READY
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ from agentclinic.errors import AgentClinicError
 from agentclinic.jsonl import loads
 from agentclinic.models.base import Tool
 from agentclinic.models.structured import at_most
-from agentclinic.results.actions import DIAGNOSIS_READY
-from agentclinic.results.utterance import LONGEST, shortened
+from agentclinic.results.utterance import DIAGNOSIS_READY, LONGEST, shortened
 
 
 class ToolError(AgentClinicError):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from agentclinic.report.markup import Html, tag
 from agentclinic.report.numbers import sections
-from agentclinic.report.parts import Drawn, View, details, section
+from agentclinic.report.parts import Drawn, Html, View, details, section, tag
 from agentclinic.report.statements import TITLES, Statement, statements
 from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, line

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
-from agentclinic.report.markup import Html, tag
 from agentclinic.report.numbers import calibration_section
-from agentclinic.report.parts import Drawn, View, details, figure, note
+from agentclinic.report.parts import Drawn, Html, View, details, figure, note, tag
 from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import plural
 from agentclinic.scoring.calibration import SourceCalibration

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentclinic.report.encounters import Encounter
-from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section
+from agentclinic.report.parts import MOST_LISTED, Html, View, details, note, open_button, outcome_name, section, tag
 from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.compare import Comparison, sentence, telling

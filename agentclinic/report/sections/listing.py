@@ -5,8 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from agentclinic.report.encounters import Encounter
-from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import OUTCOMES, View, note, open_button, outcome_class, outcome_name, section
+from agentclinic.report.parts import OUTCOMES, Html, View, note, open_button, outcome_class, outcome_name, section, tag
 from agentclinic.report.tables import scrolling
 from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.format import percent

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
-from agentclinic.report.markup import Html, tag
 from agentclinic.report.parts import (
     MOST_LISTED,
     OUTCOMES,
     Drawn,
+    Html,
     View,
     details,
     note,
@@ -16,6 +16,7 @@ from agentclinic.report.parts import (
     outcome_class,
     outcome_name,
     section,
+    tag,
 )
 from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, line, plural

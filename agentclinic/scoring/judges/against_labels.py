@@ -14,9 +14,18 @@ from agentclinic.errors import InputError
 from agentclinic.results.run_data import load_run
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.judges.correction import JudgedUnit, correct, labels_to_halve
-from agentclinic.scoring.judges.labels import FOLDER, Matched, labels_in, match_labels, read_labels
+from agentclinic.scoring.judges.labels import (
+    FOLDER,
+    Matched,
+    draw,
+    drawing_judges,
+    labels_in,
+    match_labels,
+    read_labels,
+    sampled_from,
+    strata,
+)
 from agentclinic.scoring.judges.panel import RECORDED, Panel, judgements_file, judges_of, load_panel
-from agentclinic.scoring.judges.sample import draw, drawing_judges, sampled_from, strata
 
 _NEXT_SHOWN = 5
 """Diagnoses to label next that are named: enough to begin with."""

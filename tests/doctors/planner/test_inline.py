@@ -16,8 +16,7 @@ from agentclinic.builtin import Builtin
 from agentclinic.clinic.doctor import REPEATS_BEFORE_COMMITTING
 from agentclinic.clinic.encounter import Seat, Transcript, encounter
 from agentclinic.clinic.prompts import load_prompts
-from agentclinic.doctors.planner.doctor import PolicyDoctor
-from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
 from agentclinic.doctors.planner.schema import InlinePayload, PlanThenSpeak, WeighThenSpeak
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import AuthError, MalformedError, Purpose, Reply, ServerError

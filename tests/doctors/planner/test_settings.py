@@ -11,7 +11,7 @@ import pytest
 from runs_support import clinic
 
 from agentclinic.clinic.prompts import SHIPPED
-from agentclinic.doctors.planner.notes import fallback_notes, rules_line
+from agentclinic.doctors.planner.prompting import fallback_notes, rules_line
 from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.errors import ConfigError
 

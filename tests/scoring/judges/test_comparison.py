@@ -15,8 +15,7 @@ from agentclinic.errors import InputError
 from agentclinic.results.run_data import load_run
 from agentclinic.runs.regrade import regrade
 from agentclinic.scoring.judges.comparison import compare_judges
-from agentclinic.scoring.judges.majority import write_majority
-from agentclinic.scoring.judges.panel import load_panel
+from agentclinic.scoring.judges.panel import load_panel, write_majority
 from agentclinic.scoring.outcome import summarise
 
 Y, N = True, False

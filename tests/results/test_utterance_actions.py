@@ -6,7 +6,7 @@ import pytest
 
 from agentclinic.clinic.judge import read_verdict
 from agentclinic.models.base import MalformedError
-from agentclinic.results.actions import Action, ActionKind, as_results, parse_action
+from agentclinic.results.utterance import Action, ActionKind, as_results, parse_action
 
 
 @pytest.mark.parametrize(

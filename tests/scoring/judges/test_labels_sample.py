@@ -9,9 +9,8 @@ from pathlib import Path
 from judges_support import judge, original_run
 
 from agentclinic.results.record import Verdict
-from agentclinic.scoring.judges.majority import write_majority
-from agentclinic.scoring.judges.panel import Panel, Unit, load_panel
-from agentclinic.scoring.judges.sample import Stratum, draw, drawing_judges, sampled_from, strata
+from agentclinic.scoring.judges.labels import Stratum, draw, drawing_judges, sampled_from, strata
+from agentclinic.scoring.judges.panel import Panel, Unit, load_panel, write_majority
 
 RIGHT, WRONG, SPLIT = Stratum(True, False), Stratum(False, False), Stratum(True, True)
 

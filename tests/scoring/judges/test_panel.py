@@ -12,7 +12,7 @@ from judges_support import judge
 
 from agentclinic.errors import InputError
 from agentclinic.results.run_data import load_run
-from agentclinic.scoring.judges.majority import majority, write_majority
+from agentclinic.scoring.judges.panel import majority, write_majority
 from agentclinic.scoring.outcome import summarise
 from agentclinic.scoring.verdicts import strict
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
+from agentclinic.results.turn import Differential, Hypothesis, Source, as_differential
 
 Shares = dict[str, float | None]
 

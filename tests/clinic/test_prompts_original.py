@@ -11,8 +11,7 @@ from fakes import OSCE, Scripted, case_of
 from original_prompts import DIALECT, write_files
 
 from agentclinic.clinic.doctor import Assignment, Incoming, Observation
-from agentclinic.clinic.original import translated
-from agentclinic.clinic.prompts import SHIPPED, Prompts, fill, load_prompt
+from agentclinic.clinic.prompts import SHIPPED, Prompts, fill, load_prompt, translated
 from agentclinic.config import ROLES, read_json
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.errors import ConfigError

@@ -20,11 +20,10 @@ from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.doctors.plain import PlainDoctor
-from agentclinic.doctors.planner.doctor import PolicyDoctor
-from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.results.differential import Source
 from agentclinic.results.record import Record
+from agentclinic.results.turn import Source
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play

@@ -8,8 +8,7 @@ import pytest
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Disclosure, Provenance, Turn
-from agentclinic.scoring.economics import economics
-from agentclinic.scoring.orders import ordered_in, priced_test
+from agentclinic.scoring.orders import economics, ordered_in, priced_test
 
 
 def played(*ordered: tuple[str, str], level: str | None = None) -> Record:

@@ -15,7 +15,7 @@ from runs_support import AT_ENDPOINT, CLINIC, environment, only_run, point_at, r
 from scripted_server import LONG, ScriptedServer
 
 from agentclinic.cli import main
-from agentclinic.cli.terminal import Stream
+from agentclinic.cli.format import Stream
 from agentclinic.results.run_cases import read_cases
 
 ACTING = "\x1b]0;owned\x07\x1b[2JI have 41.7 degrees\r\x9b1A\u202e"

@@ -9,7 +9,7 @@ import pytest
 from helpers import case_of, osce
 
 from agentclinic.cases.model import Case
-from agentclinic.cases.select import parse_rows, select
+from agentclinic.cases.registry import parse_rows, select
 from agentclinic.errors import ConfigError
 
 CASES: list[Case] = [case_of(osce(truth=f"Fever {i}"), number=i) for i in range(30)]

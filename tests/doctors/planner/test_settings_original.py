@@ -9,7 +9,7 @@ import pytest
 from original_prompts import DIALECT, write_files
 
 from agentclinic.cases.model import Door
-from agentclinic.doctors.planner.notes import rules_line
+from agentclinic.doctors.planner.prompting import rules_line
 from agentclinic.doctors.planner.rules import check_order, named_tests
 from agentclinic.doctors.planner.settings import PolicyFile, load_policy
 from agentclinic.errors import ConfigError

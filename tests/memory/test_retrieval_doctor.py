@@ -17,7 +17,7 @@ from scripted_server import ScriptedServer
 
 from agentclinic.clinic.doctor import Incoming
 from agentclinic.config import RunSettings, Settings
-from agentclinic.memory.doctor import Recalled
+from agentclinic.memory.retrieval import Recalled
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Exchange
 from agentclinic.runs.build import Models

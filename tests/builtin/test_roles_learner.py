@@ -5,7 +5,7 @@ from __future__ import annotations
 from helpers import case_of, osce
 
 from agentclinic.builtin.doctor import act
-from agentclinic.builtin.learner import learn
+from agentclinic.builtin.roles import learn
 from agentclinic.cases.model import Door
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.doctors.reference import chart_exchanges

@@ -8,8 +8,7 @@ from fakes import NEJM, Meeting, Scripted, case_of
 from agentclinic.clinic.encounter import Transcript
 from agentclinic.models.base import Image, Reply
 from agentclinic.results.turn import Usage
-from agentclinic.runs.human import Rewind
-from agentclinic.runs.undo import Tape
+from agentclinic.runs.human import Rewind, Tape
 
 pytestmark = pytest.mark.anyio
 
