@@ -68,7 +68,7 @@ RULES = (
     "audit/consistency.py",
     "audit/planted.py",
     "vocabulary/numbers.py",
-    "vocabulary/spoken_diseases.py",
+    "vocabulary/disease_names.py",
 )
 Found = frozenset[Kind]
 
