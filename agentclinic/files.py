@@ -33,10 +33,10 @@ LARGEST = 256 * 2**20
 
 
 def read_limited(path: Path, most: int = LARGEST) -> bytes:
-    """The content of a file; an `OSError` if it is larger than `most`, as a device or a file of another kind is."""
+    """The content of a file; an `OSError` if it is larger than `most`, as a device or the wrong file may be."""
     with path.open("rb") as file:
         there = os.fstat(file.fileno())
-        # Python sets aside as much memory as it is asked to read.
+        # Python allocates as much memory as it is asked to read.
         fits = stat.S_ISREG(there.st_mode) and there.st_size <= most
         content = file.read() if fits else file.read(most + 1)
     if len(content) > most:
@@ -45,7 +45,7 @@ def read_limited(path: Path, most: int = LARGEST) -> bytes:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is such a file or folder; no, for a name that no file can have."""
+    """Whether a file or folder exists; False for a name that no file can have."""
     return os.path.exists(path)  # noqa: PTH110 - Path.exists raises an error if the name is too long
 
 
@@ -64,7 +64,7 @@ def make_folder(path: Path) -> None:
 
 
 def opener(name: str, flags: int) -> int:
-    """For `open`: a new file is private if what is written to its folder is."""
+    """For `open`: makes a new file private if files in its folder are."""
     return os.open(name, flags, 0o600 if is_private(Path(name).parent) else 0o666)
 
 
@@ -93,7 +93,7 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = True, priva
 
 
 _LOOKS, _LOOK = 5, 0.02
-"""How often a lock is tried, and the seconds between: `is_locked` has it for an instant when it looks."""
+"""How often a lock is tried, and the seconds between tries: `is_locked` holds it for an instant when it checks."""
 
 
 class Lock:
@@ -133,7 +133,7 @@ def lock_file(descriptor: int) -> bool:
 
 
 def is_locked(folder: Path, name: str = ".lock") -> bool:
-    """Whether a process is working on a folder; looks without creating anything."""
+    """Whether a process is working on a folder; checks without creating anything."""
     try:
         descriptor = os.open(folder / name, os.O_RDWR)
     except OSError:
@@ -151,7 +151,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock(descriptor: int) -> None:
-        os.lseek(descriptor, 2**40, os.SEEK_SET)  # far behind the content: there, a locked byte cannot be read
+        os.lseek(descriptor, 2**40, os.SEEK_SET)  # far past the content, because a locked byte cannot be read
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
     _share = _lock

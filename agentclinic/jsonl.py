@@ -117,7 +117,7 @@ class JsonLines:
         return self._size
 
     def append(self, entry: Any) -> None:
-        """Write one line; if `durable`, it is on the disk, not only in the system's memory, when this returns."""
+        """Write one line; if `durable`, it is on the disk, not only in the system's cache, when this returns."""
         try:
             line = sealed(entry) if self._journal else _encoded(entry)
             from_json(line)
@@ -129,7 +129,7 @@ class JsonLines:
             self._refuse_changes()
         try:
             written = os.write(self._file, line + b"\n")
-            if written != len(line) + 1:  # a full disk can take part of a line
+            if written != len(line) + 1:  # a full disk may accept only part of a line
                 os.ftruncate(self._file, os.fstat(self._file).st_size - written)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._size += written
@@ -176,7 +176,7 @@ def _encoded(entry: Any) -> bytes:
 
 
 def sealed(entry: dict[str, Any]) -> bytes:
-    """The entry with a checksum of all that stands before it; only `timing`, where equal runs may differ, follows."""
+    """The entry with a checksum of everything before it; only `timing`, in which equal runs may differ, follows."""
     timing = {key: value for key, value in entry.items() if key == "timing"}
     content = _encoded({key: value for key, value in entry.items() if key not in timing})
     rest = _encoded({"checksum": _checksum(content), **timing})
@@ -188,7 +188,7 @@ def _checksum(content: bytes) -> str:
 
 
 def unchanged(line: bytes, checksum: object) -> bool:
-    """Whether what stands before a line's checksum is still what was written."""
+    """Whether everything before a line's checksum is as it was written."""
     content, found, _ = line.rpartition(f',"checksum":"{checksum}"'.encode("utf-8", "replace"))
     return bool(found) and _checksum(content + b"}") == checksum
 
@@ -219,7 +219,7 @@ def repair(path: Path) -> int:
 
 
 def refuse_other(path: Path, what: str) -> None:
-    """Refuse to append to a file that is not `what`: opening it for that would remove an incomplete last line."""
+    """Refuse a file that is not `what`: opening it for appending would remove an incomplete last line."""
     if sum(1 for _ in read_json_lines(path, what)) == 0 and path.stat().st_size:
         raise InputError(f"{path}: not {what}; name another file")
 

@@ -1,4 +1,4 @@
-"""How sensitive data is, what messages may repeat of it, and what looks like a key.
+"""How sensitive data is, how much of it messages may repeat, and what looks like a key.
 
 `agentclinic.models.gate` decides where it may be sent.
 """
@@ -69,7 +69,7 @@ def quotation(text: str) -> str:
 
 
 def crash(error: BaseException, trace: TracebackType | None, most: int | None = None) -> str:
-    """A traceback as Python prints it; only its places once this process has held credentialed data.
+    """A traceback as Python prints it; only the places in the code once this process has held credentialed data.
 
     `most` is the number of calls to show, the last ones.
     """

@@ -31,7 +31,7 @@ class _Home:
 
     loop: asyncio.AbstractEventLoop
     over: bool = False
-    """The encounter has ended, so its code may not ask for anything any more."""
+    """The encounter has ended, so its code may no longer ask for anything."""
 
 
 _home: ContextVar[_Home | None] = ContextVar("agentclinic_home", default=None)
@@ -86,7 +86,7 @@ async def in_thread(function: Callable[[], Result]) -> Result:
             outcome.set_result(context.run(function))
         except BaseException as error:  # noqa: BLE001 - raised again by outcome.result()
             outcome.set_exception(error)
-        with suppress(RuntimeError):  # the loop is closed: no one is waiting any more
+        with suppress(RuntimeError):  # the loop is closed: no one is waiting anymore
             loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=work, daemon=True, name="agentclinic-blocking").start()

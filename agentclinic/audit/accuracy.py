@@ -1,7 +1,7 @@
 """How often an auditor is right, and rates corrected for its errors.
 
 `data/exact.json`, written by `benchmarks/audit.py --write`, has the errors of the exact checks on planted replies and
-on replies that two readers labelled. A reviewer's errors are measured on planted replies with `--calibrate`.
+on replies that two readers labeled. A reviewer's errors are measured on planted replies with `--calibrate`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agentclinic.scoring.stats import case_draws, totals_by_case
 
 DATA = Path(__file__).parent / "data" / "exact.json"
 RESAMPLES = 4_000
-"""Gives the ends of a 95 % interval a Monte Carlo error of about 4 % of its width."""
+"""The Monte Carlo error of the ends of a 95% interval is then about 4% of its width."""
 
 
 class Counts(BaseModel):
@@ -42,7 +42,7 @@ class Counts(BaseModel):
 
     @property
     def sensitivity(self) -> Proportion:
-        """The share of replies with the fault in which it is found; Wilson interval, half replies rounded."""
+        """The share of faulty replies in which the fault is found; Wilson interval, half replies rounded."""
         return proportion(round(self.found), round(self.found + self.missed))
 
     @property
@@ -54,7 +54,7 @@ Measured = dict[Role, dict[Kind, Counts]]
 
 
 def measure(rows: Iterable[tuple[Role, Collection[Kind], Collection[Kind]]], kinds: Sequence[Kind]) -> Measured:
-    """An auditor's errors, from the role, planted faults and findings of each reply; faithful replies have no fault."""
+    """Count an auditor's errors, given each reply's role, planted faults (none if faithful) and findings."""
     measured: Measured = {role: {kind: Counts() for kind in kinds} for role in ROLES}
     for role, planted, found in rows:
         for kind in kinds:
@@ -77,11 +77,11 @@ def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, 
     """The share of replies with a finding, corrected for the auditor's sensitivity and specificity.
 
     rogan_gladen: (apparent + specificity - 1) / (sensitivity + specificity - 1), clipped to [0, 1]. Null if
-    sensitivity + specificity is at most 1, because such an auditor is no better than a coin.
+    sensitivity + specificity is at most 1, because then the auditor is no better than chance.
 
     The interval varies all three: each resample redraws the cases of the run (Bayesian bootstrap, as for judges) and
     draws sensitivity from Beta(found + ½, missed + ½) and specificity from Beta(clean + ½, false alarms + ½). If the
-    auditor of a resample is no better than a coin, it counts as 0 for the lower end and as 1 for the upper.
+    auditor of a resample is no better than chance, it counts as 0 for the lower end and as 1 for the upper.
     """
     if not found:
         return Estimate(value=None, note="no reply")

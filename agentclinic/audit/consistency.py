@@ -21,8 +21,8 @@ COMPLAINTS = frozenset(
      "palpitations", "sore throat", "night sweats", "fever", "chills", "fatigue", "neck stiffness", "headache",
      "vertigo", "tremor", "nosebleed", "vaginal discharge"}
 )  # fmt: skip
-"""Complaints that one has or does not have, whatever the place in the body."""
-# "No fever now" does not contradict "I had a fever last week", nor "not much pain" pain.
+"""Complaints that a patient either has or does not have, wherever in the body."""
+# "No fever now" does not contradict "I had a fever last week", and "not much pain" does not deny pain.
 _LIMITED = re.compile(
     r"\b(?:now|today|currently|at the moment|right now|any ?more|longer|yet|last|ago|before|used to|previous\w*|first"
     r"|initially|at first|earlier|since|until|sometimes|occasional\w*|at times|when|while|whenever|if|unless|during"
@@ -46,7 +46,7 @@ _LINE = re.compile(r"[;\n]|\.\s|\s-\s|,\s(?=[A-Z][\w ]{2,30}:)")
 
 
 def self_contradictions(reply: AuditedReply, case: Case) -> Iterator[Departure]:
-    """Where a reply contradicts an earlier one of the same role, once for each thing."""
+    """Find where a reply contradicts an earlier one of the same role; each contradiction is listed once."""
     before = [said for said in reply.earlier if said.role == reply.role]
     if not before:
         return
@@ -69,7 +69,7 @@ def _complaints(reply: AuditedReply, before: list[AuditedReply]) -> Iterator[Dep
 
 @lru_cache(maxsize=16384)
 def stated(asked: str, text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The complaints that a reply plainly affirms and plainly denies, without those of which it does both."""
+    """The complaints that a reply plainly affirms and those it plainly denies, without those of which it does both."""
     affirmed: set[str] = set()
     denied: set[str] = set()
     for sentence in sentences(text):
@@ -78,7 +78,7 @@ def stated(asked: str, text: str) -> tuple[frozenset[str], frozenset[str]]:
             marks = [clause.denies(place) for place in range(len(clause.words))]
             for negated, into in ((False, affirmed), (True, denied)):
                 kept = (w if mark is negated else "." for w, mark in zip(clause.words, marks, strict=True))
-                # A limited denial denies nothing; a limited complaint is still one, and is kept to cancel out.
+                # A qualified denial denies nothing. A qualified complaint still counts, so that it can cancel a denial.
                 if not (negated and limited):
                     into |= complaints(" ".join(kept)) & COMPLAINTS
             if limited and not any(marks):
@@ -94,7 +94,7 @@ def stated(asked: str, text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _values(reply: AuditedReply, before: list[AuditedReply], case: Case) -> Iterator[Departure]:
-    """The same quantity with another value, unless the chart has both values."""
+    """The same quantity with a different value, unless the chart has both."""
     charted = {(value.analyte.name, value.value) for value in measured_in(case.exam_facts) if value.exact}
     now = _measured(reply.text)
     for said in before:
@@ -122,7 +122,7 @@ def _measured(report: str) -> dict[str, Measured]:
 
 
 def _availability(reply: AuditedReply, before: list[AuditedReply], case: Case) -> Iterator[Departure]:
-    """A test that is not available here and was reported earlier under that name, or the other way round."""
+    """A test that one reply reports and another calls unavailable, under the same name."""
     for said in before:
         for missing, other in ((reply, said), (said, reply)):
             reported = {content_words(head): fact for fact in _reported(other, case) for head in fact.heads}

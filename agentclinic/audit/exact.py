@@ -22,7 +22,7 @@ from agentclinic.vocabulary.text import content_words, sentences, words
 
 
 def exact_findings(reply: AuditedReply, case: Case, names: Names | None = None) -> list[Departure]:
-    """Everything that code finds in a reply; `names`, those of the diagnosis, need be made once for a case only."""
+    """Everything that code finds in a reply. `names` are those of the diagnosis; build them once per case."""
     if not reply.text.strip():
         return []
     return [
@@ -34,7 +34,7 @@ def exact_findings(reply: AuditedReply, case: Case, names: Names | None = None) 
 
 
 def _known_texts(reply: AuditedReply, case: Case) -> list[str]:
-    """What the speaker may repeat: its part of the chart, the door, and everything said before."""
+    """What the speaker may repeat: its part of the chart, what is known at the door, and everything said before."""
     texts = [case.door.demographics, case.door.objective, reply.asked]
     texts += [" ".join((*fact.heads, fact.text)) for fact in facts_of(case, reply.role)]
     for said in reply.earlier:
@@ -48,7 +48,7 @@ def _known_texts(reply: AuditedReply, case: Case) -> list[str]:
 def _invented_numbers(reply: AuditedReply, case: Case) -> Iterator[Departure]:
     known = KnownNumbers(_known_texts(reply, case))
     for sentence in sentences(reply.text):
-        # A number word without a unit is a way of speaking: "one of the two".
+        # A number word without a unit is usually idiom: "one of the two".
         new = [n for n in numbers(sentence) if (n.days is not None or not n.spelled) and not known.has(n)]
         if new:
             said = ", ".join(dict.fromkeys(number.text for number in new))
@@ -88,7 +88,7 @@ def _diseases(reply: AuditedReply, case: Case, names: Names) -> Iterator[Departu
 # --- parts of the chart that no one asked for ------------------------------------------------------------------------
 
 _BACKGROUND = frozenset({Section.PAST, Section.DRUGS, Section.ALLERGIES, Section.FAMILY, Section.SOCIAL})
-"""The rest of a patient's script is what the consultation is about, and always asked for."""
+"""The rest of a patient's script is what the consultation is about, so it always counts as asked for."""
 _OPEN_QUESTION = re.compile(
     r"\b(?:yourself|anything (?:else|more|you|that)|everything|history|background|concern\w*|worr\w+)\b", re.IGNORECASE
 )
@@ -138,11 +138,11 @@ def _part(fact: Fact) -> str:
 
 
 _VERBATIM = 4
-"""Consecutive words of a statement; fewer may be said by chance."""
+"""How many consecutive words of a statement count as telling it; fewer may match by chance."""
 
 
 def _find_told(reply: str, facts: tuple[Fact, ...]) -> frozenset[str]:
-    """The facts whose words, or heading and number, a text has as the chart has them."""
+    """The facts that a text repeats as charted: their words, or their heading and number."""
     said = f" {' '.join(words(reply))} "
     told = set()
     for fact in facts:

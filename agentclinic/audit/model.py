@@ -25,7 +25,7 @@ class Kind(StrEnum):
     DISEASE_NAMED = "disease_named"
     """A disease that is in neither the role's chart nor what was said before."""
     DIAGNOSIS_REVEALED = "diagnosis_revealed"
-    """The case's own diagnosis, under the same conditions."""
+    """The same, if the disease is the case's own diagnosis."""
     UNASKED = "unasked"
     """Something from a part of the chart that no question or order has asked for."""
     SELF_CONTRADICTED = "self_contradicted"
@@ -55,7 +55,7 @@ class Departure(BaseModel):
     kind: Kind
     by: Auditor = "code"
     words: str
-    """The words concerned; for an omission, the statement of the chart."""
+    """The words in question; for an omission, the statement of the chart."""
     path: str | None = None
     """The place in the chart that shows it."""
     why: str
@@ -79,7 +79,7 @@ class AuditedReply:
     missing_test: str = "unavailable"
     turn: int = 0
     place: str = ""
-    """Where it is, for people who read a file of reviews."""
+    """Where the reply is, for people who read a file of reviews."""
 
     @property
     def chosen(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Replies with one planted fault, and faithful ones, from our own cases: what auditors are measured on.
+"""Replies with one planted fault, and faithful ones, made from our own cases to measure auditors.
 
 Builtin replies to a few questions and orders on OpenOSCE's development cases are left as they are or changed in one
 known way. The same seed gives the same replies.
@@ -24,7 +24,7 @@ from agentclinic.vocabulary.numbers import KnownNumbers, numbers
 
 SEED = 20261115
 EACH = 15
-"""Replies for each role and fault: a Wilson interval at most 0.45 wide, and few enough to pay for."""
+"""Replies for each role and fault: enough for a Wilson interval at most 0.45 wide, few enough to afford."""
 CLEAN = 45
 """Faithful replies for each role."""
 _BASES = 200
@@ -53,7 +53,7 @@ class Planted:
 
 
 async def planted(builtin: Model, each: int = EACH, clean: int = CLEAN, seed: int = SEED) -> list[Planted]:
-    """Faithful replies, and replies with one fault, of both roles; one of a kind from a case."""
+    """Faithful replies, and replies with one fault, for both roles; a case gives at most one for each fault."""
     rows: list[Planted] = []
     for role, makers in _MAKERS.items():
         rng = random.Random(f"{seed}:{role}")
@@ -88,7 +88,7 @@ class _Base:
     chart: str
 
     def but(self, text: str, *kinds: Kind, asked: str = "", earlier: tuple[AuditedReply, ...] = ()) -> Planted:
-        """The same with another text, or with `+`, more text."""
+        """The same reply with this text or, if it begins with `+`, with this text added."""
         text = f"{self.reply.text} {text.removeprefix('+')}" if text.startswith("+") else text
         reply = AuditedReply(self.reply.role, asked or self.reply.asked, text, earlier, turn=len(earlier) + 1)
         return Planted(self.case, reply, frozenset(kinds))

@@ -1,4 +1,4 @@
-"""A reviewer model, which judges free-text replies against the chart; what it cannot judge is a failed review.
+"""A reviewer model, which judges free-text replies against the chart; a reply it cannot judge is a failed review.
 
 Reviews are kept in `RUN/reviews/<model>.jsonl`, one line per request; a second run asks only for what is missing.
 """
@@ -31,7 +31,7 @@ from agentclinic.runs.progress import Progress
 FOLDER = "reviews"
 _Claim = Annotated[str, Field(max_length=300, json_schema_extra=at_most(160))]
 _Claims = Annotated[list[_Claim], Field(max_length=12, json_schema_extra={"maxItems": 5})]
-"""The schema that is sent has tighter bounds, so that a small model comes to an end."""
+"""The schema that is sent has tighter bounds, so that a small model does not run on."""
 
 
 class Review(BaseModel):
@@ -50,7 +50,7 @@ class Review(BaseModel):
 
 @lru_cache(maxsize=256)
 def review_of(facts: int) -> type[Review]:
-    """The shape of a review of a chart with so many statements: no other number can be given."""
+    """The schema of a review of a chart with this many statements; the model can name no other number."""
     number = Annotated[int, Field(ge=1, le=max(facts, 1))]
     numbers = Annotated[list[number], Field(max_length=min(facts, 60))]
     fields: dict[str, Any] = dict.fromkeys(("told", "contradicted", "omitted", "unasked"), (numbers, ...))
@@ -71,7 +71,7 @@ class Reviews(BaseModel):
     """Why the rest was not tried, or the first failure."""
     interrupted: bool = False
     usage: Usage = NOTHING_ASKED
-    """Of this call; earlier reviews cost nothing again."""
+    """Of this call only; earlier reviews are not paid for again."""
 
 
 class Reviewer:
@@ -99,7 +99,7 @@ class Reviewer:
         return Request(Purpose.REVIEWER, messages, schema=review_of(len(facts)))
 
     def id_of(self, audited: Audited) -> str:
-        """Identifies what was asked of whom: a changed prompt, chart or reply is reviewed again."""
+        """Identifies the model and the request: a changed prompt, chart or reply is reviewed again."""
         said = "\x00".join((self.model.name, *(message.content for message in self.request(audited).messages)))
         return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:24]
 

@@ -64,7 +64,7 @@ class Rate(BaseModel):
     found: int
     """Replies with at least one finding of this kind."""
     per_reply: Estimate
-    """Of the replies that were read: all of them by code, those with a readable review by a reviewer."""
+    """The replies that were read: code reads all of them; a reviewer, those with a readable review."""
     sensitivity: dict[str, Proportion]
     """On `planted` replies and, for code, on `labelled` ones."""
     specificity: dict[str, Proportion]
@@ -123,7 +123,7 @@ class Item:
 
 
 def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditReport:
-    """Audit a run, named by its folder or its file of records, with what code can decide."""
+    """Audit a run, given by its folder or its file of records, with the exact checks."""
     return _report(*read_replies(place, cases), seed)
 
 

@@ -21,10 +21,10 @@ Floats = NDArray[np.float64]
 
 OTHER = "other"
 OTHER_PRIOR = 0.15
-"""Share of patients whose disease is not in the knowledge base: in general practice, about as many diagnoses fall
-outside any list of a hundred."""
+"""Share of patients whose disease is not in the knowledge base: in general practice, about this share of
+diagnoses is outside any list of a hundred."""
 OTHER_BOOST = 3.0
-"""How much more common than its leak a finding is under "other": these patients are ill, too."""
+"""How much more common than its leak probability a finding is under "other": these patients are ill too."""
 TEMPERATURE = 1.0
 """Divides the log likelihood. Fitted on the development part of OpenOSCE (`benchmarks/clinic.py --fit`): the log score
 of the true diagnosis at the end of encounters is 2.51 at 0.7, 2.28 at 0.9, 2.23 at 1.0, 2.24 at 1.1, 2.35 at 1.5."""

@@ -90,7 +90,7 @@ def _best_step(mind: Beliefs, posterior: Floats, evidence: Evidence, payload: Do
 
 
 def _advised_step(evidence: Evidence, payload: DoctorPayload) -> str | None:
-    """The first step suggested by memory that can still tell something: not yet asked, and not yet known."""
+    """The first step suggested by memory that can still add something: not asked yet, and its answer not known."""
     asked = {fold(exchange.content) for exchange in payload.exchanges}
     steps = _steps(payload.tests)
     for advised in payload.advised:

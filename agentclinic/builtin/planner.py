@@ -1,4 +1,4 @@
-"""The builtin doctor in its other roles: planner, discriminator, synthesis, and speaking through tools."""
+"""The builtin doctor in its other roles: it plans, discriminates, synthesizes and calls tools."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ _TELLING = 0.5
 def learn(payload: LearnerPayload) -> Reply:
     """What the doctor should have asked or ordered: findings that the chart held, the most telling for the truth first.
 
-    Only what was present: that a chart denies something is seldom worth a question to the next patient.
+    Only findings that were present: what one chart denies is seldom worth asking the next patient about.
     """
     mind, seen, posterior = think(payload.door, payload.exchanges)
     held = gather(payload.door, payload.chart)

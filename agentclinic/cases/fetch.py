@@ -1,4 +1,4 @@
-"""Getting the public data sets from the repository that publishes them."""
+"""Download the public data sets from the repository that publishes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PublicFile:
 
     name: str
     commit: str
-    """The commit that added it; what the branch holds later cannot change it."""
+    """The commit that added it, so that later commits on the branch cannot change it."""
     size: int
     sha256: str
     license: str = _MIT
@@ -88,7 +88,7 @@ def fetch(
     mirror: str | None = None,
     force: bool = False,
 ) -> tuple[Path, bool]:
-    """Get a data set's file; returns where it is, and False if it was there already.
+    """Download a data set's file; return its path, and False if it was already there.
 
     It goes where `--dataset NAME` looks for it, or to `folder`. Nothing is written unless size and checksum are right,
     and a different file is replaced only with `force`.
@@ -121,7 +121,7 @@ def fetch(
 
 
 def _download(address: str, *, most: int) -> bytes:
-    """What a server has at an address, cut one byte after `most`; `OSError` if it cannot be had."""
+    """The content at an address, cut one byte after `most`; `OSError` if it cannot be downloaded."""
     if not address.startswith(("http://", "https://")):
         raise InputError(f"{address}: not a web address; write --mirror https://HOST/FOLDER")
     try:

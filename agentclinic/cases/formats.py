@@ -76,7 +76,7 @@ def _object(text: bytes) -> Mapping[str, JSON]:
         raise ValueError("not UTF-8 text; save the file as UTF-8") from None
     except ValueError as error:
         raise ValueError(f"not valid JSON ({problem_in(error)}); write one object per line") from None
-    if text.count(b'"data_class"') > 1 or b"\\u" in text:  # else no key of that name can occur twice in an object
+    if text.count(b'"data_class"') > 1 or b"\\u" in text:  # otherwise no object can have this key twice
         json.loads(text, object_pairs_hook=_refuse_two_classes)
     if not isinstance(data, dict):
         raise ValueError(f"expected a JSON object, found {kind_of(data)}; write one object per line")
@@ -300,7 +300,7 @@ def _answer_key(row: Row, value: JSON) -> AnswerKey:
 
 
 def answer_key_of(value: JSON) -> AnswerKey:
-    """Read the `Answer_Key` of a case; empty if there is none, `ValueError` if it does not have the form of one."""
+    """Read the `Answer_Key` of a case; empty if there is none, `ValueError` if it is malformed."""
     if value is None:
         return AnswerKey()
     try:

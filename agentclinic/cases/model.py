@@ -1,4 +1,4 @@
-"""What a case is, whatever file it comes from, and a patient's story before it is part of one."""
+"""What a case is, whatever file it comes from, and a patient's story before it becomes part of one."""
 
 from __future__ import annotations
 

@@ -153,8 +153,8 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
 def default_class(dataset: str, path: Path, paths: Mapping[str, str] | None = None) -> DataClass:
     """The data class of rows that do not state one: credentialed for anything that looks like MIMIC-IV.
 
-    That is decided by the name of the data set, of the file or of a folder it is in, or because a credentialed data set
-    or a file of such a name is the same file.
+    What counts is the name of the data set, the file or a folder it is in; a hard link to a credentialed data set, or
+    to a file with such a name, counts too.
     """
     real = expanded(path).resolve()
     if "mimic" in dataset.lower() or _is_called_mimic(path) or _is_called_mimic(real):
@@ -165,19 +165,19 @@ def default_class(dataset: str, path: Path, paths: Mapping[str, str] | None = No
 
 
 def class_by_name(dataset: str) -> DataClass:
-    """The same by the name of the data set alone, for records of runs, whose file may be anywhere."""
+    """The data class by the name of the data set alone, for records, whose case file may be anywhere."""
     if _is_called_mimic(PurePath(dataset)):
         return DataClass.CREDENTIALED
     return DATASETS[dataset].data_class if dataset in DATASETS else DataClass.PUBLIC
 
 
 def _is_called_mimic(path: PurePath) -> bool:
-    """Whether the file's name has MIMIC in it, or that of a folder begins with it."""
+    """Whether the file's name contains MIMIC, or the name of a folder begins with it."""
     return "mimic" in path.name.lower() or any(folder.lower().startswith("mimic") for folder in path.parts[:-1])
 
 
 def _credentialed_files(file: Path, paths: Mapping[str, str]) -> Iterator[Path]:
-    """Files that are known to be credentialed, and those beside `file` that look like it, if it has another name."""
+    """Files known to be credentialed and, if `file` has other hard links, those next to it that look like MIMIC-IV."""
     for known in DATASETS.values():
         if known.data_class is DataClass.CREDENTIALED:
             yield known.path.resolve()

@@ -16,7 +16,7 @@ from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import fold
 
 MOST_FACTS = 6
-"""More facts at once would be a recital, not an answer; the doctor can ask for the rest."""
+"""More facts at once would be a recitation, not an answer; the doctor can ask for the rest."""
 NOT_NOTICED = "No, I have not noticed that."
 REST_NOT_NOTICED = "I have not noticed the rest."
 NOT_SURE = "I am not sure."
@@ -39,7 +39,7 @@ class Part:
 
 
 def matched(payload: PatientPayload) -> tuple[Part, ...]:
-    """Each part of the question with the facts that our matcher finds for it; without any, as configured."""
+    """The answer to each part of the question, from the facts our matcher finds; without any, as configured."""
     return answer_parts(asked_of_patient(payload.question, payload.facts), payload)
 
 

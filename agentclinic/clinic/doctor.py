@@ -47,11 +47,11 @@ class Observation:
     suggested: tuple[str, ...] = ()
     """The steps in the advice, as ids of the knowledge base, for models that read no prompts."""
     recalled: tuple[object, ...] = ()
-    """What the advice was made from, for a custom doctor that has `recall`."""
+    """The experiences behind the advice, for a custom doctor that has `recall`."""
 
 
 Dialogue = Literal["chat", "transcript"]
-"""How a model is shown the dialogue: as messages of a chat, or as one prompt, like the original."""
+"""How a model is shown the dialogue: as chat messages, or as one prompt, as in the original."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def _turn(reply: Reply, **said: Any) -> Turn:
 
 
 def spoken(said: str | Utterance, *, turn: int, earlier: Iterable[str] = (), dialogue: Dialogue = "chat") -> Turn:
-    """The turn of a doctor that gives only its words: what they cost is not known."""
+    """The turn of a doctor that returns only its words, so that their cost is unknown."""
     given = Utterance(said) if isinstance(said, str) else said
     heard = utterance(
         Reply(encodable(given.text), usage=Usage(requests=0)), turn=turn, earlier=earlier, dialogue=dialogue
@@ -211,8 +211,8 @@ def spoken(said: str | Utterance, *, turn: int, earlier: Iterable[str] = (), dia
 
 
 REPEATS_BEFORE_COMMITTING = 3
-"""After this many repetitions, the next one gets the doctor asked to commit: a small model that goes around in circles
-does not stop by itself."""
+"""After this many repetitions, the next one makes us ask the doctor to commit: a small model that goes in circles does
+not stop on its own."""
 
 
 class Repetition:

@@ -95,7 +95,7 @@ class Seat:
         return Observation(self._incoming, tuple(self.transcript.exchanges), self._turn, last=self._turn == self._limit)
 
     async def act(self, said: str | Utterance | Sequence[Turn]) -> None:
-        """Say something as the doctor, or take the turns of one that has more to record, and wait for the answer."""
+        """Say something as the doctor, given as words or as turns with side work to record, and wait for the answer."""
         if self.done:
             raise RuntimeError("the encounter is over: nothing more can be said")
         if isinstance(said, str | Utterance):
@@ -111,8 +111,8 @@ class Seat:
         elif last and (words.action.kind != "none" or self._corrected):
             self.done = True
         else:
-            # Words on the last turn that are not an action cannot be put right in a next turn: the clinic answers them,
-            # and the doctor may answer that.
+            # No turn is left to correct words on the last turn that are not an action: the clinic answers them, and the
+            # doctor may speak once more.
             self._corrected = last
             try:
                 await self._answer(words, words.action)
@@ -155,17 +155,17 @@ class Seat:
 
 
 def _unclear(form: str) -> str:
-    """Which text answers words that are not an action, by the exact form of what was meant."""
+    """The key of the clinic's answer to words that are not an action; `form` is how to write what was meant."""
     if not form:
         return "said_nothing"
     return "name_missing" if form.endswith(":") else "exact_form"
 
 
 async def encounter(seat: Seat, doctor: Doctor, *, seconds: float | None = None, own_time: bool = False) -> Transcript:
-    """Let a doctor act from the seat until the encounter is done, for at most so many seconds.
+    """Let a doctor act from the seat until the encounter is done, for at most `seconds`.
 
-    A doctor that fails ends the encounter with a fault. `own_time`: a doctor that takes too long is itself at fault (a
-    custom program), not an endpoint.
+    A doctor that fails ends the encounter with a fault. With `own_time`, taking too long is the doctor's own fault (a
+    custom program), not an endpoint's.
     """
     with anyio.move_on_after(seconds) as scope:
         try:

@@ -14,7 +14,7 @@ from agentclinic.vocabulary.denial import answers_no, answers_yes, finds_nothing
 from agentclinic.vocabulary.text import fold
 
 Evidence = dict[str, bool]
-"""Maps a finding id to present (True) or absent (False); other findings are unknown."""
+"""Maps the id of a finding to present (True) or absent (False); other findings are unknown."""
 
 _DEFAULTS = frozenset({Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE})
 _DEFAULT_WORDS = re.compile(r"\bnormal readings\b", re.IGNORECASE)
@@ -170,7 +170,7 @@ def _from_another_fluid(order: str, reply: str, place: int) -> bool:
 
 @lru_cache(maxsize=512)
 def _specimens(text: str) -> list[tuple[int, bool]]:
-    """Where each specimen that a text names ends, and whether it is another fluid than blood."""
+    """Where the name of each specimen in a text ends, and whether it is a fluid other than blood."""
     return [(named.end(), bool(named["fluid"])) for named in _SPECIMEN.finditer(text)]
 
 

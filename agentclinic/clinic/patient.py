@@ -2,7 +2,7 @@
 
 There are three ways (`run.simulator`). *Grounded*: the model names the facts that answer, then speaks. *Voiced*: our
 matcher chooses the facts and the model only finds the words. *Free*: the model gets the script and writes what it
-likes, as in the original. In the first two, code checks the words; after one repair that fails, code words the facts.
+likes, as in the original. In the first two, code checks the words; if one repair fails, code words the facts.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class DoctorPayload:
     limit: int
     last: bool
     tests: bool = True
-    """Whether tests and examinations can be requested at all."""
+    """Whether the doctor can request tests and examinations at all."""
     offered: tuple[str, ...] = ()
     """Tools on offer, by name, for a doctor that speaks through them."""
     advised: tuple[str, ...] = ()

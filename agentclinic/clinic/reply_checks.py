@@ -1,7 +1,7 @@
 """Checking a patient model's words against the facts it may use.
 
-Code decides exactly these things: whose words they are, which numbers and diseases they name, and whether they affirm
-what the facts deny. Nothing here depends on the true diagnosis.
+Code decides exactly whose words they are, which numbers and diseases they name, and whether they affirm what the facts
+deny. Nothing here depends on the true diagnosis.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def query_model(
 def compare_results(
     diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None, *unused: object
 ) -> str:
-    """Let a judge compare two diagnoses: `yes` or `no`, the words that the original's scripts check for.
+    """Let a judge compare two diagnoses; returns `yes` or `no`, the words that the original's scripts check for.
 
     Those scripts pass further arguments, which have no effect.
     """
@@ -118,7 +118,7 @@ def compare_results(
 
 
 class _Counted:
-    """The tokens an agent has used since it was built or reset. What an endpoint does not report counts as 0."""
+    """The tokens an agent has used since it was built or reset. Tokens that an endpoint does not report count as 0."""
 
     prompt_tokens = 0
     completion_tokens = 0
@@ -289,7 +289,7 @@ class DoctorAgent(_Counted):
         seen = Observation(incoming, exchanges, turn, last=bool(final) or turn == self.MAX_INFS, notes=notes)
         turns = sync_bridge.call(self._speaker.act, seen)
         said = turns[-1]
-        # Only now: a call that failed can be made again.
+        # Only now, so that a failed call can be repeated.
         self._turn, self._exchanges, self._said = turn, exchanges, said.action
         self._count(*turns)
         self._usage = self._usage + said.usage if self._usage and said.usage else said.usage

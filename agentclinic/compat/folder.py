@@ -1,4 +1,4 @@
-"""How the original's files in a folder are used here, file by file; each is read as a run would read it.
+"""How we use the original's files in a folder, file by file; each is read as a run would read it.
 
 Also the file of results that the original's script appends to: one JSON object per scenario.
 """
@@ -35,7 +35,7 @@ _SPEAKERS = {role: speaker for speaker, role in SPEAKERS.items()}
 
 
 def append_results(folder: Path, file: Path) -> None:
-    """Append a run's records to a file, in the order of their rows; the file is private if the run's folder is."""
+    """Append a run's records to a file in row order; the file is private if the run's folder is."""
     rows = {case.id: case.row for case in read_cases(folder)}
     with JsonLines(file, private=is_private(folder)) as lines:
         for record in sorted(read_records(folder / RECORDS), key=lambda record: (record.repeat, record.scenario_id)):
@@ -133,7 +133,7 @@ def _places(folder: Path) -> Iterator[tuple[Path, str, Callable[[Path], _Answer]
 
 def _kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
     """What a file is, by its content, and how to read it; None if the original does not use it."""
-    if not path.is_file():  # a pipe, say, or a link to nothing
+    if not path.is_file():  # for example a pipe or a broken link
         return None
     if path.name == "agent_config.yaml":
         return "agents", _agents

@@ -17,7 +17,7 @@ from agentclinic.generate.settings import GenFile
 TEMPLATES = Path(str(files("agentclinic") / "compat" / "templates"))
 LAUNCHER = TEMPLATES / "agentclinic.py"
 EXAMPLES = ("my_doctor.py", "test_my_doctor.py", "sweep.json")
-"""In the repository's `examples`; a wheel has them among the templates (pyproject.toml)."""
+"""In the repository's `examples`; in a wheel, among the templates (pyproject.toml)."""
 _KEYS = """
     inf_type dataset num_scenarios total_inferences workers doctor_llm patient_llm measurement_llm
     moderator_llm doctor_bias patient_bias doctor_image_request doctor_test_policy_enabled doctor_test_policy

@@ -30,13 +30,13 @@ from agentclinic.models.gate import GateClosedError
 from agentclinic.results.turn import Exchange, Turn
 
 _DIALOGUE = frozenset({"doctor", "patient", "measurement", "clinic"})
-"""Roles that a doctor's side work may not have: it must not speak for others, or a second time for the doctor."""
+"""Roles that a doctor's side work may not have: it must not speak for others, or for the doctor a second time."""
 
 
 _CALLERS = (str(Path(__file__).parents[1]), str(Path(concurrent.futures.__file__).parent), "<frozen importlib")
 """Files whose code calls a user's program."""
 _FRAMES = 20
-"""Calls that a traceback shows, the last ones: endless recursion has a thousand."""
+"""How many calls a traceback shows, the last ones: endless recursion has a thousand."""
 
 
 class CustomDoctorError(ModelError):
@@ -92,7 +92,7 @@ class DoctorView:
 
 
 class CustomDoctor:
-    """Lets a user's doctor lead an encounter.
+    """Runs a user's doctor in an encounter.
 
     The doctor has either the original's `inference_doctor(question)` or our own `act` (`agentclinic.Doctor`). Both
     return text, or an `Utterance`, which also says how sure the doctor is. With memory, `recall(experiences)` is called
@@ -137,7 +137,7 @@ class CustomDoctor:
         except (ModelError, GateClosedError):
             raise
         except BaseException as error:
-            # A bug in a user's program is data, not a crash: Ctrl-C and our own cancelling reach us in other ways.
+            # A bug in a user's program is data, not a crash, even a SystemExit; only our own cancellation is passed on.
             if _cancelling():
                 raise
             raise _crash(self._name, error) from None
@@ -187,7 +187,7 @@ class CustomDoctor:
 
 
 def _written(turn: Any) -> Any:
-    """A turn as its record will hold it; `ValueError` if it cannot be written."""
+    """A turn as it will be recorded; `ValueError` if it cannot be written."""
     return Turn.model_validate(loads(json.dumps(turn.model_dump(mode="json")))) if isinstance(turn, Turn) else turn
 
 
@@ -197,7 +197,7 @@ def _cancelling() -> bool:
 
 
 def _described(error: BaseException) -> str:
-    """An exception in a user's program, by its name and its words, if it has any."""
+    """An exception in a user's program: its name, and its message if it has one."""
     try:
         words = encodable(str(error))
     except Exception:  # noqa: BLE001 - its own `__str__` may raise anything
@@ -206,12 +206,12 @@ def _described(error: BaseException) -> str:
 
 
 def _crash(name: str, error: BaseException) -> CustomDoctorError:
-    """An exception in a user's program: the place and its words as the message, and the traceback."""
+    """The error for an exception in a user's program, with its place, message and traceback."""
     trace = error.__traceback__
     while trace and trace.tb_frame.f_code.co_filename.startswith(_CALLERS):
-        trace = trace.tb_next  # our own calls say nothing about the program
+        trace = trace.tb_next  # our own calls tell nothing about the program
     frames = traceback.extract_tb(trace)
-    # The last of the program's own places, not one in a library that it called.
+    # The last place in the program itself, not in a library that it called.
     own = [frame for frame in frames if frame.filename == frames[0].filename]
     place = f"{Path(own[-1].filename).name} line {own[-1].lineno}: " if own else ""
     crash = CustomDoctorError(f"{name}: {place}{_described(error)}")

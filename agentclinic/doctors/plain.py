@@ -102,8 +102,8 @@ class PlainDoctor:
     def system_prompt(self) -> str:
         """The doctor's instructions.
 
-        In our own file nothing in them changes during the encounter, so that a provider's prompt cache can reuse them;
-        the original's counts the questions here.
+        With our own file, they do not change during the encounter, so that a provider's prompt cache can reuse them;
+        the original's file counts the questions here.
         """
         return placed(
             self._prompt.text("chat_system" if self.dialogue == "chat" else "system_base"),
@@ -159,7 +159,7 @@ class PlainDoctor:
         return [Message("user", user, images=self._images)]
 
     def _chat(self, seen: Observation, notes: str) -> list[Message]:
-        """The dialogue as messages. What holds for this turn alone is in the newest: counter, reminders and notes."""
+        """The dialogue as messages. The newest has what applies to this turn only: counter, reminders and notes."""
         state = self._repetition.state
         if state == "repeated" and not self._tests:
             state = ""  # it is told to order a test

@@ -1,4 +1,4 @@
-"""Reference doctors: what a model scores with less, or more, information than a consultation gives.
+"""Reference doctors: how a model scores with less, or more, information than a consultation gives.
 
 | name | what the model knows |
 |---|---|

@@ -45,7 +45,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a source: a case, an entry for the quarantine, or an error from the writer's endpoint."""
+    """The result for a source: a case, an entry for the quarantine, or an error from the writer's endpoint."""
 
     row: dict[str, Any] | None = None
     trace: dict[str, Any] | None = None
@@ -80,7 +80,7 @@ class _Attempts:
 
 
 has_asked: ContextVar[bool] = ContextVar("has_asked", default=False)
-"""Whether this worker has sent a request: each worker is a task with its own context."""
+"""Whether this worker has sent a request; each worker is a task with its own context."""
 
 
 async def made_from(source: SourceCase, recipe: Recipe, model: Model, clock: Clock) -> Outcome:
@@ -104,7 +104,7 @@ async def made_from(source: SourceCase, recipe: Recipe, model: Model, clock: Clo
             return Outcome(row, {"key": source.key, "rows": prepared.chart.trace}, usage=tried.usage)
         tried.rejected.append((answer, problems))
         if story is None or not any(problem.fixable for problem in problems):
-            break  # nothing that a writer could fix
+            break  # the writer cannot fix this
     entry = {
         "key": source.key,
         "digest": recipe.digest,
@@ -175,7 +175,7 @@ class CaseJob:
             model = models.get(self.recipe.model, self.endpoint)
 
             async def make(source: SourceCase) -> Outcome:
-                has_asked.set(True)  # every item is a task of its own here
+                has_asked.set(True)  # here every item is its own task
                 return await made_from(source, self.recipe, model, clock)
 
             yield make

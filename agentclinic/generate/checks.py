@@ -1,4 +1,4 @@
-"""The checks of a new case: it can be read, gives nothing away, and says nothing that its source does not say.
+"""Check that a new case can be read, gives nothing away, and says nothing that its source does not say.
 
 The writer is told the section and the rule, never the diagnosis: a model that is told "do not say pulmonary embolism"
 has been told the truth.
@@ -160,7 +160,7 @@ def _story_texts(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _story_findings(case: Case, payload: WriterPayload) -> Iterator[Problem]:
-    """A story has no symptom that its source does not have, and none at all if the source has no story."""
+    """The story has only symptoms that its source has, and none at all if the source has no story."""
     if payload.history_source in ("codes", "none"):
         for fact in case.patient_facts:
             if fact.section in _PRESENT - {Section.HISTORY}:
@@ -213,7 +213,7 @@ DOCTORS = ("full_information", "door_only")
 
 @dataclass(frozen=True)
 class Solvability:
-    """The runs by doctor, and what the chart adds to the accuracy."""
+    """The runs by doctor, and how much accuracy the chart adds."""
 
     runs: Mapping[str, Finished]
     gap: Estimate | None

@@ -33,7 +33,7 @@ class Files:
 
     @property
     def salt(self) -> Path:
-        """Keeps keys the same from call to call; with it and the source, a case's patient can be found."""
+        """Keeps keys the same from call to call; together with the source, it reveals a case's patient."""
         return self._companion("salt")
 
     def _companion(self, ending: str) -> Path:

@@ -1,6 +1,6 @@
 """Make cases: write, check, retry with the reasons, save; many at once, each on the disk before the next.
 
-The files alone say what is done, so a call that was stopped in any way can be resumed.
+Progress is kept in the files alone, so a call can be resumed however it was stopped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from agentclinic.runs.progress import Progress
 from agentclinic.version import __version__
 
 LAYOUT = 1
-"""Version of how a case is assembled: another version makes other cases from the same source."""
+"""Version of the code that assembles cases: a different version makes different cases from the same source."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ async def make(
                 if repair(path):
                     progress.say(f"{path}: removed an incomplete last line; its case is made again")
             state = _State(work, files.made(work.digest, work.made_with), files.quarantined(work.digest))
-            for note in state.notes:  # what earlier calls used for the cases that are there
+            for note in state.notes:  # what earlier calls used for the existing cases
                 tokens = note.get("tokens") or {}
                 count(Outcome(usage=Usage(tokens.get("input"), tokens.get("output"))))
             if retry_quarantined:
@@ -178,7 +178,7 @@ async def make(
 
 
 def _reading(selection: Selection, done: Collection[str]) -> Take[SourceCase]:
-    """Reads the source when it is first asked for, without the cases that are done by then."""
+    """Reads the source on first use, without the cases that are done by then."""
     lock = anyio.Lock()
     source: Iterator[SourceCase] | None = None
 
@@ -204,7 +204,7 @@ class _State:
         self._work = work
         chosen = set(work.selection.keys)
         self.others = [row for row in made if row["generation"]["key"] not in chosen]
-        """Made by an earlier call with another choice; they stay."""
+        """Made by an earlier call from another selection; they stay."""
         self.made = [row for row in made if row["generation"]["key"] in chosen]
         self.quarantined = [row for row in quarantined if row["key"] in chosen]
         self.failed: Counter[str] = Counter()
@@ -213,7 +213,7 @@ class _State:
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        """How each case came about."""
+        """How each case was made."""
         return [*(row["generation"] for row in (*self.others, *self.made)), *self.quarantined]
 
     def add(self, outcome: Outcome) -> None:
@@ -262,7 +262,7 @@ _TOKENS = ("input", "output")
 
 
 def _total(numbers: list[int | None]) -> int | None:
-    """The sum; unknown, not 0, if an endpoint did not say."""
+    """The sum; unknown, not 0, if an endpoint did not report a number."""
     return None if None in numbers else sum(filter(None, numbers))
 
 

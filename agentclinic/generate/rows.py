@@ -81,7 +81,7 @@ def _arrow(file: Path) -> Rows:
         content = file.read_bytes()
         is_file = content.startswith(b"ARROW1")
         table = (ipc.open_file(content) if is_file else ipc.open_stream(content)).read_all()
-        table.validate(full=True)  # without this, a damaged file can make PyArrow read what is not there
+        table.validate(full=True)  # without this, a damaged file can make PyArrow read out of bounds
         if sum(map(_values, table.columns), table.num_rows) > _PER_BYTE * len(content):  # it may have no columns
             raise ValueError("it claims to hold far more values than bytes")
         rows = table.to_pylist()

@@ -107,7 +107,7 @@ STORY = 400
 
 
 def _for_writer(common: CommonSettings, settings: Settings) -> Settings:
-    """The settings without those of a run, which say nothing about generating."""
+    """The settings without those of a run, which do not apply to generating."""
     run = common.model_dump(include={"workers", "engine", "address", "processes"})
     return settings.model_copy(update={"run": RunSettings(**run, check=settings.run.check)})
 
@@ -131,7 +131,7 @@ def _open_mimic(section: SourceSettings, output: Path, tell: Tell, dry_run: bool
         section = section.model_copy(update={"cache_dir": None})
     else:
         files.make_folder()
-    # Without a salt yet, a dry run only counts: any will do.
+    # If there is no salt yet, a dry run only counts cases: any salt will do.
     salt = "dry run" if dry_run and not files.salt.exists() else load_salt(files.salt)
     chosen = choose(section, salt, tell=tell)
     return Selection(
@@ -165,7 +165,7 @@ _OPEN: Mapping[str, Callable[[SourceSettings, Path, Tell, bool], Selection]] = {
     "mimic": _open_mimic,
     "medqa": _open_medqa,
 }
-"""The sources by name. A new one is one entry here and its section in `settings.py` (docs/generate.md)."""
+"""The sources by name. To add one, add an entry here and a section in `settings.py` (docs/generate.md)."""
 _CLASS: Mapping[str, Callable[[SourceSettings], DataClass]] = {
     "mimic": _class_of_mimic,
     "medqa": lambda _: DataClass.SYNTHETIC,

@@ -1,4 +1,4 @@
-"""What a source provides for one case, and what of it must not get into one: identifiers, dates, gaps in the text.
+"""What a source provides for one case, and what must be kept out of the case: identifiers, dates, gaps in the text.
 
 This is the boundary between reading a source and writing a case.
 """

@@ -1,4 +1,4 @@
-"""`agentclinic learn`: experiences from the encounters of finished runs, many at a time, continued where it stopped."""
+"""`agentclinic learn`: experiences from finished runs, many encounters at a time; it resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def learn(
     """Learn from the failed encounters of runs, or from `every` one, and add the experiences to a store.
 
     The settings are those of `with_learner`. An encounter that is already in the store, from the same model and prompt,
-    is not learned from again. `elsewhere` is what the other parts of a study have used of its budget.
+    is not learned from again. `elsewhere` is how much of a study's budget its other parts have used.
     """
     progress = progress or Progress()
     chosen = _choose(runs, every=every, split=split)
@@ -205,7 +205,7 @@ def _by_same_learner(lessons: Iterable[Lesson], settings: Settings, prompt: Prom
 
 
 def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chosen:
-    """The encounters to learn from: failed ones, with a transcript and their case, and none of a test case."""
+    """The encounters to learn from: failed ones that have a transcript and their case, and no test cases."""
     chosen = _Chosen([])
     checksum = split.checksum if split else None
     for place in dict.fromkeys(runs):

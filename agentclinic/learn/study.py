@@ -108,7 +108,7 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
 
 
 async def play_study(study: Study, progress: Callable[[], Progress], say: Callable[[str], None]) -> Learnt:
-    """Play what is missing of the study, with new progress for each part; raises `Stopped` if something is left."""
+    """Play what the study still lacks, with new progress for each part; raises `Stopped` if something is left."""
     if not (study.folder / SPLIT).exists():
         study.folder.mkdir(parents=True, exist_ok=True)
         write_split(study.folder / SPLIT, study.split)
@@ -150,7 +150,7 @@ def _refuse_other_lessons(study: Study, settings: Settings) -> None:
 async def _play(
     arms: Sequence[Arm], elsewhere: Spent, progress: Callable[[], Progress], say: Callable[[str], None]
 ) -> Spent:
-    """Play arms as a sweep does; returns what was spent until now, `elsewhere` and on them."""
+    """Play arms as a sweep does; returns what has been spent so far, on them and `elsewhere`."""
 
     def announce(arm: Arm, plan: Plan) -> None:
         say(f"{arm.values['memory']}: {len(plan.units)} encounters")
@@ -250,7 +250,7 @@ def study_report(study: Study, learned: Learnt) -> StudyReport:
 
 
 def _changed(without: Sequence[Record], with_: Sequence[Record]) -> tuple[list[Changed], list[Changed]]:
-    """The units that were wrong without memory and right with it, and the other way round."""
+    """The units that were wrong without memory and right with it, and vice versa."""
     before = {(case_key(record), record.repeat): record for record in without}
     fixed: dict[str, Changed] = {}
     broken: dict[str, Changed] = {}
@@ -272,7 +272,7 @@ def _changed(without: Sequence[Record], with_: Sequence[Record]) -> tuple[list[C
 
 
 def _by_similarity(study: Study, without: Outcomes, with_: Outcomes) -> list[Similar]:
-    """The effect in groups of test cases, from the least to the most similar to what was learned from."""
+    """The effect in groups of test cases, from the least to the most similar to the training cases."""
     nearest = similarity_to(study.cases, study.split)
     known = sorted((value, case) for case, value in nearest.items() if case in without.cases and case in with_.cases)
     groups = []

@@ -31,7 +31,7 @@ _SAID = 0.6
 
 
 class Learned(BaseModel):
-    """What came of one encounter: experiences, or an error."""
+    """The result of one encounter: experiences, or an error."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,7 +45,7 @@ class Learned(BaseModel):
 
 
 async def learn_from(record: Record, case: Case, model: Model, prompt: Prompt, judge: Judge) -> Learned:
-    """Have a model write experiences, and keep those that do not give the diagnosis away."""
+    """Let a model write experiences, and keep those that do not give the diagnosis away."""
     reply = await model.reply(_request(record, case, prompt))
     written = reply.parsed.experiences if isinstance(reply.parsed, Written) else []
     kept: list[Experience] = []
@@ -63,7 +63,7 @@ async def learn_from(record: Record, case: Case, model: Model, prompt: Prompt, j
 
 
 def only_new(learned: Learned, known: Known) -> Learned:
-    """What was learned, without what the store or the same encounter already says; `known` is added to."""
+    """What was learned, without what the store or the same encounter already says; adds to `known`."""
     new: list[Experience] = []
     removed = Counter(learned.removed)
     for each in learned.experiences:
@@ -157,7 +157,7 @@ def _cleaned(text: str, names: Names) -> str:
 
 
 async def _objection(experience: Experience, case: Case, judge: Judge) -> str | None:
-    """What the judge has against the experience: a disease named in it, or its text as a whole, is the diagnosis."""
+    """The judge's objection to the experience: a disease named in it, or its text as a whole, is the diagnosis."""
     step = f" {experience.step.what}" if experience.step else ""
     text = f"{experience.observation} {experience.suggestion}{step}"
     said = dict.fromkeys(" ".join(mention.words) for mention in disease_mentions(text) if not mention.negated)

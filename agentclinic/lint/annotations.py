@@ -274,7 +274,7 @@ _NO_FEVER = re.compile(r"(?:^|[,;] )(?:no fever|afebrile)")
 
 
 def check_called_normal(chart: Chart) -> Iterator[Problem]:
-    """What the annotations call normal is so, by its range in the chart or the usual adult range."""
+    """What the annotations call normal is normal, by its range in the chart or the usual adult range."""
     tests = _by_name(chart)
     temperatures = " ".join(f.text for f in chart.facts_of(Section.VITALS) if "temperature" in fold(f.heads[-1]))
     hot = [found for found in re.findall(r"(\d\d\.\d) ?°C", temperatures) if float(found) >= 38]
@@ -339,7 +339,7 @@ ROUTINE = {
     "C Reactive Protein": (), "ESR": (), "Troponin": (), "D dimer": (), "TSH": (), "Lactate": (),
     "Electrocardiogram": (), "Chest X ray": (),
 }  # fmt: skip
-"""What is in every adult chart, so that the mere presence of a test reveals nothing."""
+"""Included in every adult chart, so that the mere presence of a test reveals nothing."""
 CHILDREN = ("Complete Blood Count", "Basic Metabolic Panel", "C Reactive Protein", "Urinalysis")
 VITALS = ("Temperature", "Blood Pressure", "Heart Rate", "Respiratory Rate", "Oxygen Saturation")
 

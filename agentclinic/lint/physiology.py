@@ -135,7 +135,7 @@ class _Formula(NamedTuple):
 
 _FORMULAS = (
     _Formula("hematocrit", "hematocrit_ratio", ("hemoglobin",), lambda hb: 3 * hb, 0.4 / 3),
-    # 8 %: rounding of three values, and analyzers that measure rather than calculate.
+    # 8%: rounding of three values, and analyzers that measure rather than calculate.
     _Formula("mcv", "red_cell_index", ("hematocrit", "red_cells"), lambda hct, cells: 10 * hct / cells, 0.08),
     _Formula("mch", "red_cell_index", ("hemoglobin", "red_cells"), lambda hb, cells: 10 * hb / cells, 0.08),
     _Formula("mchc", "red_cell_index", ("hemoglobin", "hematocrit"), lambda hb, hct: 100 * hb / hct, 0.06),
@@ -153,7 +153,7 @@ _FORMULAS = (
 
 
 def check_formulas(chart: Chart) -> Iterator[Problem]:
-    """Values that others in their panel determine are about what the formula gives."""
+    """Values that follow from others in their panel are about what the formula gives."""
     for of, code, parts, formula, within, report in _FORMULAS:
         for given, *others in chart.panels(of, *parts):
             expected = formula(*(other.value for other in others))
@@ -162,7 +162,7 @@ def check_formulas(chart: Chart) -> Iterator[Problem]:
 
 
 def check_white_cells(chart: Chart) -> Iterator[Problem]:
-    """The parts of a differential count add up to no more than 100 %."""
+    """The parts of a differential count add up to no more than 100%."""
     kinds = ("neutrophils", "lymphocytes", "monocytes", "eosinophils", "basophils", "bands")
     totals: dict[str, float] = {}
     for value in chart.measured:
@@ -319,7 +319,7 @@ def beyond_own_range(text: str) -> str:
 
 
 def check_flags(chart: Chart) -> Iterator[Problem]:
-    """A value called high, low or normal is so by its own reference range."""
+    """A value called high, low or normal is just that by its own reference range."""
     for fact in chart.facts_of(Section.TESTS):
         if not _STATED.search(fact.text) or not re.match(r"\s*\d", fact.text):
             continue

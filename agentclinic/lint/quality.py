@@ -94,7 +94,7 @@ def check_specialties(cases: Sequence[Case]) -> Iterator[Located]:
 
 
 MOST_CHANGED = 2
-"""How many findings twins may differ in: with more, one could not say which of them a doctor missed."""
+"""How many findings twins may differ in: with more, it would be unclear which of them a doctor missed."""
 
 
 def check_twins(cases: Sequence[Case]) -> Iterator[Located]:
@@ -136,7 +136,7 @@ def _compare_twins(case: Case, twin: Case, name: str) -> Iterator[Problem]:
 
 def differences(case: Case, twin: Case) -> list[str]:
     """The chart paths at which two cases differ."""
-    # By content, not place: one more denial shifts the places of all that follow it.
+    # By content, not place: one more denial shifts the places of everything after it.
     left, right = (
         {(fact.section, fact.heads, fold(fact.text)): fact.path for fact in one.facts} for one in (case, twin)
     )

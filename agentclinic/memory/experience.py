@@ -1,8 +1,8 @@
 """What a failed encounter teaches: experiences, and the lesson they belong to.
 
 A chart's fingerprint recognizes near copies and nothing else. It is the 64 smallest hashes of the chart's runs of three
-words: the share that two of them have in common estimates the share that the charts have in common (bottom-k MinHash),
-and the words cannot be read back.
+words: the share that two fingerprints have in common estimates that of the charts (bottom-k MinHash), and the words
+cannot be read back.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def fingerprint(case: Case) -> str:
 
 
 def overlap(left: str, right: str) -> float:
-    """About the share of all runs of words in two charts that both have."""
+    """The approximate share of all runs of words in two charts that both have."""
     first, second = hashes(left), hashes(right)
     both = first & second
     smallest = sorted(first | second)[:_SIZE]
@@ -57,7 +57,7 @@ def overlap(left: str, right: str) -> float:
 def diagnosis_mark(diagnosis: str) -> str:
     """A hash of a diagnosis, the same for its synonyms: it shows whether two are the same, without naming them."""
     known = knowledge().disease_named(diagnosis)
-    # A name that our tables lack counts as the usual public one, whose mark stays what it was.
+    # A name that is not in our tables counts as the usual public name, whose own mark this does not change.
     usual = None if known or taxonomy().has(name(diagnosis)) else usual_name(diagnosis)
     key = known.id if known else " ".join(sorted(name(usual or diagnosis).key))
     return hashlib.sha256(f"diagnosis:{key}".encode()).hexdigest()[:12]
@@ -73,11 +73,11 @@ def numbers(sketch: str) -> NDArray[np.uint32]:
 
 
 MOST = 5
-"""Experiences of one encounter: further ones only repeat these in other words, or are about what did not matter."""
+"""The most experiences per encounter: further ones only repeat these, or are about what did not matter."""
 
 
 _LONGEST, _LONGEST_STEP = 400, 120
-"""Characters of a part and of a step: twice what a sentence needs, and an end for a model that loops."""
+"""Characters of a part and of a step: twice what a sentence needs, and a limit for a model that loops."""
 
 
 class _Line(BaseModel):
@@ -160,7 +160,7 @@ class LearnerPayload:
 
 
 class Source(_Line):
-    """Where a lesson comes from: enough to keep it away from the cases it must not be shown on."""
+    """Where a lesson comes from: enough to withhold it from the cases on which it must not be shown."""
 
     case: str
     """The hash of the case."""
@@ -194,7 +194,7 @@ class Lesson(_Line):
     """Whether the encounter ended with the right diagnosis."""
     experiences: tuple[Experience, ...] = Field(default=(), max_length=MOST)
     removed: Mapping[str, int] = Field(default_factory=dict)
-    """Experiences that the model wrote and that were not kept, by reason."""
+    """Experiences that the model wrote but that were not kept, by reason."""
     data_class: DataClass = DataClass.PUBLIC
     usage: Mapping[str, Mapping[str, int | None]] = Field(default_factory=dict)
     cost_usd: Mapping[str, float | None] = Field(default_factory=dict)

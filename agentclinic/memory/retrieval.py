@@ -3,7 +3,7 @@
 BM25 by bm25s: it is maintained, needs only NumPy, and scores all documents in one pass over a sparse matrix, where
 rank-bm25 (last released in 2022) goes through them in Python.
 
-`RememberingDoctor` is offered, before each turn, the experiences that fit what is known so far.
+Before each turn, `RememberingDoctor` offers its doctor the experiences that fit what is known so far.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DETAILS = "memory"
 
 @dataclass(frozen=True)
 class Recalled:
-    """An experience as a doctor is offered it; it does not say which case it comes from."""
+    """An experience as it is offered to a doctor; it does not say which case it comes from."""
 
     id: str
     observation: str
@@ -107,7 +107,7 @@ def _offered(found: Found, said: Turn) -> dict[str, Any]:
 MOST_OFFERED = 2
 """Experiences for one turn: a small model follows one piece of advice, rarely three."""
 CANDIDATES = 10
-"""How many the picking model chooses from: on the labelled situations the right one is among the first two in 24 of 60
+"""How many the picking model chooses from: on the labeled situations the right one is among the first two in 24 of 60
 and among the first ten in 43 (`python benchmarks/memory.py retrieval`); more would cost more tokens in every turn."""
 
 Scores = NDArray[np.float32]
@@ -249,7 +249,7 @@ def _component(number: Any) -> float:
 
 
 _LARGEST = 1e15
-"""Components of embeddings are near 1; the sum of the squares of much larger ones is not a 32-bit number."""
+"""Components of embeddings are near 1; the sum of the squares of much larger ones would overflow a 32-bit float."""
 
 
 def _unit(matrix: Scores) -> Scores:
@@ -264,7 +264,7 @@ def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
             if str(kept["model"]) == model and (kept["ids"].ndim, kept["vectors"].ndim) == (1, 2):
                 return dict(zip(kept["ids"].tolist(), kept["vectors"].tolist(), strict=True))
     except (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error):
-        pass  # there is no usable cache: it is made again
+        pass  # no usable cache: it is rebuilt
     return {}
 
 
@@ -340,7 +340,7 @@ class Memory:
         return f"{self.how} {self.store.digest}"
 
     def by_meaning(self, model: Model) -> ByMeaning:
-        """The index by embeddings, asked through this model; their table is made once."""
+        """The index by embeddings from this model; their table is built once."""
         return ByMeaning(self._embeddings, model)
 
     @cached_property
@@ -350,7 +350,7 @@ class Memory:
 
     @cached_property
     def _hashes(self) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
-        """The hashes in the fingerprints of all sources, in order, and the number of the source that each is from."""
+        """The hashes in the fingerprints of all sources, sorted, and the number of the source that each comes from."""
         rows = [numbers(source.fingerprint) for source in self._sources]
         every = np.concatenate(rows)
         owners = np.repeat(np.arange(len(rows), dtype=np.int32), [len(row) for row in rows])

@@ -92,7 +92,7 @@ def _groups(cases: Sequence[Case]) -> list[set[str]]:
 
 
 def _candidates(sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
-    """Pairs of cases that share a diagnosis, a name or a part of their charts: only these can belong together."""
+    """Pairs of cases that share a diagnosis, a name or part of their charts: only these can belong together."""
     marks: dict[str | int, list[str]] = {}
     for case, source in sources.items():
         of_case: list[str | int] = [source.diagnosis, *source.names, *hashes(source.fingerprint)]

@@ -20,11 +20,11 @@ from agentclinic.privacy import DataClass, strictest
 from agentclinic.vocabulary.text import content_words, fold, words
 
 _ALIKE = 0.8
-"""Two experiences with the same step that share this part of their content words say the same."""
+"""Two experiences with the same step that share this much of their content words say the same."""
 
 
 def append(path: Path, lesson: Lesson) -> None:
-    """Add a lesson. Under a lock on the file, so that no process repairs a line that another is still writing."""
+    """Add a lesson. The file is locked, so that no process repairs a line that another is still writing."""
     private = lesson.data_class is DataClass.CREDENTIALED
     line = json.dumps(dumped(lesson), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     try:
@@ -139,10 +139,10 @@ def step_key(experience: Experience) -> str:
 
 
 def _marks(bucket: str, said: frozenset[str]) -> list[tuple[str, str]]:
-    """Experiences that are alike share one of these, so that not every pair has to be compared, which takes too long.
+    """Similar experiences share one of these, so that not every pair has to be compared, which would take too long.
 
     Two experiences are compared only if they have the same step. If they share four fifths of their words, then one of
-    the first fifth of the words, in any fixed order, is in both. Words that many have come last in this order: those
+    the first fifth of the words, in any fixed order, is in both. Common words come last in this order: those
     that name the step, and short ones.
     """
     named = words(bucket)

@@ -1,4 +1,4 @@
-"""What every kind of model is asked and answers, how it can fail, and what its tokens cost.
+"""What every kind of model is asked, what it answers, how it can fail, and what its tokens cost.
 
 Every role sends a `Request` and gets a `Reply`. Endpoints use `messages`, `tools` and `schema`;
 builtin models use `purpose` and `payload` and never read the prompts.
@@ -110,7 +110,7 @@ class Reply:
     notes: tuple[str, ...] = ()
     """What a reader of the record should know, e.g. that the prompt was clipped or the reply repaired."""
     model: str = ""
-    """The model's name as the endpoint gave it, which may say more than the name that was asked for."""
+    """The model's name as the endpoint reports it, which may be more specific than the requested one."""
 
 
 @runtime_checkable
@@ -216,7 +216,7 @@ class NotAllowedHereError(ModelError):
 
 
 FATAL = frozenset({"auth", "quota", "closed", "unknown_model", "privacy"})
-"""Errors that every further request would meet as well: the run stops, and no fallback hides them."""
+"""Errors that every later request would get as well: the run stops, and no fallback hides them."""
 OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_program"})
 """Failures of the model or the doctor itself rather than of the endpoint: in the doctor's role they count as wrong."""
 

@@ -1,6 +1,6 @@
 """Requests through a provider's batch endpoint: uploaded as a file, answered within a day, at half the price.
 
-What will be submitted is first noted in a file, so that the same command finds its batches again after it was killed.
+What will be submitted is first noted in a file, so that the same command finds its batches again after being killed.
 The requests are those that an `Endpoint` would send: `capture` collects them, and `FromBatch` supplies the answers.
 """
 
@@ -46,7 +46,7 @@ MOST_PAGES = 100
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 """Final statuses."""
 _PASSING = frozenset({"connection", "timeout", "server", "rate_limit"})
-"""Failures that pass during a wait of hours: a laptop that sleeps, a server that restarts."""
+"""Failures that pass during hours of waiting: a laptop that sleeps, a server that restarts."""
 
 
 class NotAnsweredError(ModelError):
@@ -339,7 +339,7 @@ class Batches:
     async def _made(
         self, path: str, ours: Callable[[wire.Json], bool], content: bytes, limit: float | None = None
     ) -> str:
-        """Create a file or a batch only once: except on the very first try, check first whether it already exists."""
+        """Create a file or a batch only once: on every try but the first, check whether it already exists."""
         look = self._resumed
 
         async def attempt() -> wire.Json:
@@ -454,7 +454,7 @@ def _is_over(batch: wire.Json) -> bool:
 
 
 def _done(batch: wire.Json, most: int) -> int:
-    """How many requests are done, according to the server: of ours, so at most as many as there are."""
+    """How many requests are done according to the server, but no more than we sent."""
     counts = as_object(batch.get("request_counts"))
     done = sum(count for name in ("completed", "failed") if isinstance(count := counts.get(name), int))
     return min(max(done, 0), most)

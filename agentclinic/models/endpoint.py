@@ -68,7 +68,7 @@ _SDK_HEADERS = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Ver
 
 
 Share = Callable[[str, str, int], Turns]
-"""Makes the turns for an address, a key and a number of requests at once that all processes of a run share."""
+"""Makes the turns, shared by all processes of a run, for an address, a key and a number of requests at once."""
 
 
 class HttpAnswer(NamedTuple):
@@ -126,7 +126,7 @@ class Client:
         host = parts.hostname or ""
         self.is_openai = host.endswith((".openai.com", ".openai.azure.com"))
         local = host == "localhost" or host.endswith(".localhost") or is_loopback_address(host)
-        # Never a proxy for loopback, nor for what has to pass the gate: a proxy is another host.
+        # Never use a proxy for loopback or for what has to pass the gate: a proxy is another host.
         self._trust_env = not local and not gate.closed
         self._own_transport = gate.closed or unix is not None
         self._connections = _connections()
@@ -136,15 +136,15 @@ class Client:
         self.limiter: Turns = shared or Limiter(self._most, self.clock)
         self.auto = self.runtime.llm_api == "auto"
         self.api: wire.Api | None = None if self.runtime.llm_api == "auto" else self.runtime.llm_api
-        """The API the server has; None while `auto` has not found out."""
+        """The API the server has; None until `auto` finds out."""
         self.doubts_formats = False
         """Whether `auto` left the Responses API because it may ignore output formats, as llama.cpp's does."""
         self.no_bounds: set[tuple[wire.Api, str]] = set()
-        """Models for which the server refuses a format with greatest lengths."""
+        """Models for which the server refuses a format with maximum lengths."""
         self.prompt_only: set[tuple[wire.Api, str]] = set()
         """Models for which the server refuses a structured output format, so that only the prompt asks for it."""
         self.calls_tools: dict[tuple[wire.Api, str], bool] = {}
-        """Whether a model makes tool calls; not known until it is asked for one. Some write them as text."""
+        """Whether a model makes tool calls; unknown until it is asked for one. Some write them as text."""
         self._sdk: AsyncOpenAI | None = None
 
     def __repr__(self) -> str:
@@ -409,7 +409,7 @@ class Endpoint:
                 tally.retries += error.retries
                 continue
             if not client.doubts_formats:
-                # Otherwise the choice is made, and an answer still on its way must not undo it.
+                # Otherwise the choice is made, and a late answer must not undo it.
                 client.api = api
             tally.retries += got.retries
             answer = got.value
@@ -576,7 +576,7 @@ def tune_gc() -> None:
 
 def _loads(data: bytes) -> Any:
     """The JSON in a body, or the text itself if it is not JSON."""
-    text = data.decode("utf-8-sig", "replace")  # json.loads would also accept UTF-16, in which no key was looked for
+    text = data.decode("utf-8-sig", "replace")  # json.loads would also accept UTF-16, which was not searched for keys
     try:
         return loads(text)
     except ValueError:

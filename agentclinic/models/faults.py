@@ -26,18 +26,18 @@ from agentclinic.models.gate import NotAllowedError
 from agentclinic.models.retry import retry_after
 
 LONGEST_QUOTE = 200
-"""Most characters quoted from a server: enough for its message, too few for a web page."""
+"""Maximum characters quoted from a server: enough for its message, too few for a web page."""
 
 LONGEST_MESSAGE = 10_000
-"""Most characters of a server's message that are searched: its beginning says what is wrong, and a megabyte takes the
+"""How much of a server's message is searched, in characters: its beginning says what is wrong; a megabyte takes the
 searches below two seconds."""
 
 LARGEST_ANSWER = 8 * 2**20
-"""Most bytes of an answer, uncompressed. The longest outputs of today's models, 128,000 tokens, are about half a
+"""Maximum bytes of an answer, uncompressed. The longest outputs of today's models, 128,000 tokens, are about half a
 megabyte, and six times that if every character is escaped; a compressed body of 1.5 MB can expand to gigabytes."""
 
 LARGEST_FILE = 512 * 2**20
-"""Most bytes of a file with the answers of a batch: 10 kB for each of 50,000, where a short answer takes about 2."""
+"""Maximum bytes of a file with a batch's answers: 10 kB for each of 50,000; a short answer takes about 2."""
 
 _KEY_LIKE = re.compile(r"\b(sk|pk|rk|gsk|hf|xai)[-_][\w*.-]{6,}|(?i:bearer)\s+[\w.*~+/=-]{6,}")
 _CONTEXT = re.compile(
@@ -115,7 +115,7 @@ class Host:
 
 def _with_escapes(secret: str) -> bytes:
     """A pattern for a secret in JSON, or in JSON within JSON: any character may be escaped."""
-    # At most eight backslashes, or a body full of them would take forever: JSON three levels deep has seven.
+    # At most eight backslashes, because a body full of them would take forever: JSON three levels deep has seven.
     return b"".join(rb"(?:\\{0,8}%b|\\{1,8}u(?i:%04x))" % (re.escape(char.encode()), ord(char)) for char in secret)
 
 

@@ -26,7 +26,7 @@ Resolve = Callable[[str], Sequence[str]]
 
 
 class NotAllowedError(OSError):
-    """The gate refuses this address; an `OSError`, so that aiohttp treats it as a failure to connect."""
+    """The gate refuses this address. It is an `OSError`, so that aiohttp treats it as a failure to connect."""
 
 
 class GateClosedError(ConfigError):

@@ -175,7 +175,7 @@ class Replay:
 
 
 def _again(reply: Reply, request: Request, path: Path) -> Reply:
-    """A recorded reply as the model gave it, with what a schema makes of it."""
+    """A recorded reply as the model gave it, parsed by the schema if there is one."""
     if request.schema is None:
         return reply
     try:
@@ -199,7 +199,7 @@ class Ongoing:
         self._sink = JsonLines(path, private=data_class is DataClass.CREDENTIALED)
 
     async def reply(self, model: str, ask: Callable[[Request], Awaitable[Reply]], request: Request) -> Reply:
-        """What the model of this name said here before; otherwise ask it, and keep the answer."""
+        """Repeat what the model of this name said here before; if it said nothing, ask it and keep the answer."""
         place = _place(request, "ongoing")
         kept = self._replies.get(place)
         if kept is not None:

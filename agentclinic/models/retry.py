@@ -29,11 +29,11 @@ LONGEST_RETRY_AFTER = 600.0
 """Seconds. A run does not wait for an endpoint that asks for more: it stops, and can be resumed later."""
 
 COOL_DOWN = 1.0
-"""Minimum seconds between two halvings: 64 requests in flight can get 64 answers of 429 for one cause."""
+"""Minimum seconds between two halvings: one cause can give all 64 requests in flight a 429."""
 
 RECOVERY_ROUNDS = 20
 """Rounds of successes from zero to full speed. Adding 1 per round, as TCP does, would take 1,000 workers half an hour
-at 2 s per request; adding 5 % of the start takes less than a minute and is still gentler than halving."""
+at 2 s per request; adding 5% of the start takes less than a minute and is still gentler than halving."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Limiter:
 async def waited_for(
     turn: asyncio.Future[Value], waiting: deque[asyncio.Future[Value]], release: Callable[[], None]
 ) -> Value:
-    """Wait for a turn; one that was given to a request that is cancelled meanwhile is passed on."""
+    """Wait for a turn; if the request is canceled meanwhile, its turn is passed on."""
     try:
         return await turn
     except asyncio.CancelledError:

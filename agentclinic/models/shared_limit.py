@@ -121,7 +121,7 @@ class SharedLimiter:
                     if not turn.done():
                         turn.set_result(since)
                         turns -= 1
-                if turns:  # the requests that waited for them were cancelled
+                if turns:  # the requests that waited for them were canceled
                     self._returned += turns
                     self._tell()
         except Exception as error:  # noqa: BLE001 - the limits cannot be reached: requests that wait must fail

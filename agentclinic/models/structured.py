@@ -16,7 +16,7 @@ from agentclinic.models.base import Message, Tool, ToolCall
 # Keywords that the strict mode of OpenAI's API refuses or ignores; pydantic checks them afterwards.
 _DROPPED = frozenset({"default", "title", "examples", "discriminator", "minLength", "uniqueItems", "$schema"})
 _BOUNDS = frozenset({"maxLength"})
-"""Keywords that keep a small model from writing without end; servers that build a grammar from the schema obey them."""
+"""Keywords that keep a small model from writing endlessly; servers that build a grammar from the schema obey them."""
 Shape = TypeVar("Shape", bound=BaseModel)
 _CANDIDATES = 50
 """Opening braces tried as the start of the object; a reply with more is not JSON with some text around it."""

@@ -66,7 +66,7 @@ CAPS: Mapping[Purpose, int] = {
     Purpose.LEARNER: 2000,
     Purpose.MEMORY: 200,
 }
-"""Most output tokens per purpose, about five times what a good reply takes: a small model that loops is stopped."""
+"""Maximum output tokens per purpose, about five times what a good reply takes, to stop a small model that loops."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _responses_items(message: Message) -> list[Json]:
         parts += [{"type": "input_image", "image_url": image_url(image.url)} for image in message.images]
         items.append({"role": message.role, "content": parts})
     elif message.content or not message.tool_calls:
-        # llama.cpp's server recognizes what a model said by its type only.
+        # llama.cpp's server recognizes what a model said only by its type.
         kind = {"type": "message"} if message.role == "assistant" else {}
         items.append({**kind, "role": message.role, "content": message.content})
     items += [

@@ -22,7 +22,7 @@ SPEAKERS = {"Doctor": "doctor", "Patient": "patient", "Measurement": "measuremen
 
 
 def turns_in_histories(record: Record) -> tuple[list[Turn], bool]:
-    """The turns of a record without a transcript, as far as they can be told apart, and whether these are all.
+    """The turns of a record without a transcript that can be told apart, and whether these are all of them.
 
     Entries are separated by blank lines. A reply is in the histories of both patient and laboratory, a question only in
     the patient's, and an order only in the laboratory's; this tells them apart even if an entry itself has blank lines.
@@ -62,7 +62,7 @@ def _find(block: str, blocks: Sequence[str], start: int) -> int | None:
 
 
 def _shared(left: Sequence[str], at: int, right: Sequence[str], of: int) -> int:
-    """How many blocks are the same from these places on."""
+    """How many blocks in a row are the same from these places on."""
     count = 0
     while at + count < len(left) and of + count < len(right) and left[at + count] == right[of + count]:
         count += 1
@@ -90,7 +90,7 @@ class _Result(BaseModel):
 
 
 def record_of_result(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """A result line of a file as the data of a record; `ValueError` if it cannot be read."""
+    """A result line as the data of a record; `ValueError` if it cannot be read."""
     result = _Result.model_validate(entry)
     said = result.model_diagnosis or ""
     turns = _dialogue(result.dialogue_history or [])

@@ -31,7 +31,7 @@ class RunData:
 
     @property
     def planned(self) -> int | None:
-        """Encounters in the complete run; None if it was not written by this program."""
+        """How many encounters the complete run has; None if this program did not write it."""
         units = (self.config.get("agentclinic") or {}).get("units")
         return units if isinstance(units, int) else None
 

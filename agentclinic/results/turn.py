@@ -165,7 +165,7 @@ class Turn(BaseModel):
 
 
 def asked_and_answered(turns: Iterable[Turn]) -> Iterator[tuple[Turn, Action, Turn | None]]:
-    """Each question, order or request for images in a transcript with its reply; None if the encounter ended before."""
+    """Each question, order or request for images in a transcript with its reply; None if the encounter ended first."""
     asked: tuple[Turn, Action] | None = None
     for turn in turns:
         if turn.action:

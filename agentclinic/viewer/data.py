@@ -1,4 +1,4 @@
-"""What the viewer shows of runs on disk: lists that grow while they are read, and single encounters when asked for."""
+"""What the viewer shows of runs on disk: lists that grow while they are read, and single encounters on request."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ BRIEF = 0.25
 """Seconds of reading before a request is answered with what was read so far, so that there is something to see at once;
 the page asks for the rest."""
 LONGER = 1.0
-"""Seconds for the rest: fewer answers, each of which the page has to draw, and still news every second."""
+"""Seconds for the rest: fewer answers for the page to draw, and still news every second."""
 COLUMNS = ("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "specialty", "key")
-"""The values in a row about an encounter. `name` is its number in the run, with the repeat after a dot; `price` that of
+"""The columns of an encounter's row. `name` is its number in the run, with the repeat after a dot; `price` is that of
 the tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""
 UNSAID = frozenset({"planner", "confidence"})
 """Roles in a transcript that are not part of the dialogue."""
@@ -96,7 +96,7 @@ class RunIndex:
 
     def _begin(self, inode: int) -> None:
         self.version = f"{inode}.{time.monotonic_ns()}"
-        """Changes when the file was replaced, so that rows that were read before are read again."""
+        """Changes when the file is replaced, so that its rows are read again."""
         self.rows: list[list[Any]] = []
         self.places: dict[str, Place] = {}
         self.summary = RunningSummary()
@@ -314,7 +314,7 @@ class Library:
 
 
 def _state(place: Path) -> Any:
-    """What changes when there is something new about a run."""
+    """A value that changes when there is something new about a run."""
     files = [place / name for name in (RECORDS, CONFIG, SUMMARY)]
     stats = [path.stat() if path.is_file() else None for path in files]
     return is_locked(place), [(there.st_mtime_ns, there.st_size) if there else None for there in stats]

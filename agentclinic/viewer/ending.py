@@ -20,7 +20,7 @@ from agentclinic.scoring.verdicts import strict
 from agentclinic.viewer.game import Game
 
 PEOPLE = "other people"
-"""All other players together: what one of them did is not shown to another."""
+"""All other players together: no player is shown what another one did."""
 
 
 class Band(BaseModel):

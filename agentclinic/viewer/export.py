@@ -21,12 +21,12 @@ from agentclinic.runs.progress import Progress
 from agentclinic.viewer.data import Data, Library, RunIndex, said_in
 
 MARK = "agentclinic-viewer"
-"""In every exported page, so that an export can be recognized and replaced; other folders are not."""
+"""In every exported page: a folder with this mark is an export and may be replaced, others may not."""
 ROWS = 1000
 """Rows in a file: the first view needs one file, and a run of thousands a handful."""
 MOST_PAIRED = 6
-"""With more runs than this, only the comparison of all runs is written: pairs grow with the square, and each takes
-seconds."""
+"""With more runs than this, only the comparison of all runs is written: the number of pairs grows quadratically, and
+each takes seconds."""
 _HERE = Path(__file__).parent
 _SCRIPTS = (_HERE.parent / "report", _HERE / "static")
 
@@ -114,7 +114,7 @@ class _Blocks:
 
 
 def _comparisons(library: Library, names: list[str]) -> Iterator[tuple[str, Data]]:
-    """The comparison of all runs and of each pair, by the names of the runs; one that cannot be made says why."""
+    """The comparison of all runs and of each pair, by the names of the runs; if one is impossible, the reason."""
     chosen: Iterable[tuple[str, ...]] = [tuple(names)] if len(names) > 1 else []
     if 2 < len(names) <= MOST_PAIRED:
         chosen = [*chosen, *combinations(names, 2)]

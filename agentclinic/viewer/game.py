@@ -1,7 +1,7 @@
-"""The consulting room without its pages: games that people play, each an encounter of a run of their own.
+"""The consulting room without its pages: games that people play, each an encounter in the player's own run.
 
 A game is an ordinary encounter whose doctor or patient waits for a browser. Everything that was said is on the disk
-before it is answered, so that a game survives the server: it is played again from its recording up to where it was.
+before it is answered, so that a game survives the server: it is replayed from its recording up to where it was.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Game:
             raise AgentClinicError("What you sent could not be saved; the rest of the game is. Please send it again.")
 
     async def changed(self, version: int, seconds: float | None) -> None:
-        """Wait until the state is no longer that of `version`, at most so long."""
+        """Wait until the state is no longer that of `version`, for at most `seconds`."""
         with anyio.move_on_after(seconds):
             while self.version == version:
                 await self._news.wait()
@@ -171,7 +171,7 @@ class Game:
         self._change()
 
     def _fail(self, what: str, detail: str) -> None:
-        """Say that the game has stopped: in general terms, since an error may quote the chart or the truth."""
+        """Say that the game has stopped, in general terms because an error may quote the chart or the truth."""
         self.problem = f"{what}. The game is kept: try again, or come back later."
         self.run.say(inert(f"{self.name}, case {self.number}: {what} ({detail.rstrip()})"))
 
@@ -344,7 +344,7 @@ class PlayerRun:
         write_summary(self.plan, self.folder, self._summary.summary(), round(seconds, 3))
 
     def used_up(self, models: Models) -> str | None:
-        """Why no further game may start: limits on tokens and cost apply to each player's games together."""
+        """Why no further game may start; limits on tokens and cost apply to all games of a player together."""
         spent = Spent()
         for record in self.records.values():
             spent.add_record(record, models)
@@ -404,7 +404,7 @@ _OF_A_MODEL = (
 
 
 def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, Plan]:
-    """The plan for each seat with these settings: the person in it plays without planner, memory or bias."""
+    """The plan for each seat with these settings; the person in it plays without planner, memory or bias."""
     given = settings.run
     for role in ROLES:
         if is_person(getattr(given, f"{role}_llm")):

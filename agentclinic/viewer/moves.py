@@ -118,7 +118,7 @@ class Times:
     def in_record(self, record: Record, seat: Seat) -> dict[str, Any]:
         """The record's `timing`, with the person's time on task: from when a turn was first shown until its answer.
 
-        A page that is reloaded does not start the time again; if the server was restarted meanwhile, `restarts` says.
+        Reloading the page does not restart the clock; `restarts` counts how often the server was restarted meanwhile.
         """
         turns = []
         for turn in dict.fromkeys(entry.turn for entry in self._lines):
@@ -129,7 +129,7 @@ class Times:
                 turns.append({"turn": turn, "seconds": round(answered[-1] - shown[0], 3), **again})
         first = next((entry.shown for entry in self._lines if entry.shown is not None), self._clock())
         timing, seconds = record.timing or {}, {entry["turn"]: entry["seconds"] for entry in turns}
-        # Turns that were repeated from the recording took no time; the person's are known from here.
+        # Turns replayed from the recording took no time; the person's times come from here.
         spoken = [
             seconds.get(turn.turn, took) if turn.role == seat else took
             for turn, took in zip(record.transcript or (), timing.get("turns", ()), strict=True)

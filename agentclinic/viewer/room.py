@@ -1,7 +1,7 @@
 """The consulting room's pages and their requests: who is there, which game, and what they do.
 
-Nothing that is answered before the end of a game holds more than the player has uncovered: the state of a game is made
-from what its encounter asks the person, and error messages are general.
+Before the end of a game, no answer holds more than the player has uncovered: the state of a game is made from what its
+encounter asks the person, and error messages are general.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from agentclinic.vocabulary.tests import priced_tests, table
 
 _PAGE = Path(__file__).parent / "static" / "play.html"
 _LARGEST = 64 * 1024
-"""Bytes of a request: a move of a page's text with a full differential has a tenth of that."""
+"""Maximum bytes of a request: a page of text with a full differential takes a tenth of that."""
 _WAIT = 20.0
 """Seconds that a page waits for news before it asks again: less than proxies and browsers allow."""
 _DAYS = 180

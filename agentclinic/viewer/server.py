@@ -122,7 +122,7 @@ class Guard:
         except Exception as error:
             if not privacy.silent():
                 raise
-            # The web server prints a traceback of whatever reaches it; this one names only the places in the code.
+            # The web server prints a traceback of any exception that reaches it; ours shows only places in the code.
             raise RuntimeError(privacy.crash(error, error.__traceback__)) from None
 
     def _refusal(self, headers: Headers, method: str, path: str) -> Response | None:
@@ -141,7 +141,7 @@ class Guard:
         if self._password is not None and not _knows(headers.get("authorization", ""), self._password):
             ask = {"WWW-Authenticate": 'Basic realm="AgentClinic"'}
             return PlainTextResponse("The password is missing or wrong.", 401, ask)
-        if len(path) > _LONGEST_PATH:  # the router fails at a number with thousands of digits
+        if len(path) > _LONGEST_PATH:  # the router fails on a number with thousands of digits
             return PlainTextResponse("There is no page with such a long address.", 414)
         return None
 
@@ -170,7 +170,7 @@ def _knows(authorization: str, password: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether no other machine can reach an address."""
+    """Whether an address is out of reach of other machines."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

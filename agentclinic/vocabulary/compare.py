@@ -93,7 +93,7 @@ _ALSO_CHRONIC = frozenset(
     "leukemia pancreatitis hepatitis failure bronchitis sinusitis gastritis cholecystitis urticaria osteomyelitis "
     "prostatitis glomerulonephritis hematoma ischemia injury disease coronary rhinosinusitis".split()
 )
-# Names that end in the name of another disease but are not a kind of it.
+# Names that end in the name of another disease without being a kind of it.
 _NO_KIND = (
     "heat stroke", "portal hypertension", "pulmonary hypertension", "pulmonary arterial hypertension",
     "ocular hypertension", "idiopathic intracranial hypertension", "intracranial hypertension", "Ludwig angina",
@@ -175,7 +175,7 @@ def compare(
 
 
 def uncommitted(diagnosis: str, truth: str, accept: tuple[str, ...] = ()) -> Comparison | None:
-    """What can be said without knowing any disease: that no diagnosis, several or a denial was given; None if not."""
+    """What can be said without knowing any disease: that none, several or a denial was named; None otherwise."""
     said = parse(_unbroken(diagnosis, truth))
     return None if any(_same(said.text, form) for form in _names(truth, accept)) else _uncommitted(said)
 
@@ -231,7 +231,7 @@ def _unbroken(diagnosis: str, truth: str) -> str:
     """A diagnosis with the commas within the true name removed: "hand, foot and mouth disease" is no list."""
     if "," not in truth:
         return diagnosis
-    # By a function: in a string, backslashes would mean something.
+    # A function, because backslashes have a meaning in a replacement string.
     return re.sub(re.escape(truth), lambda _: truth.replace(",", ""), diagnosis, flags=re.IGNORECASE)
 
 
@@ -262,7 +262,7 @@ def _is_disease(text: str) -> bool:
 
 
 def _ours(*names: Name) -> bool:
-    """Whether our own tables have all the names, so that no other is asked."""
+    """Whether our own tables have all the names, so that no others are consulted."""
     return all(map(taxonomy().has, names))
 
 
@@ -344,7 +344,7 @@ def _first_named(said: ParsedDiagnosis, names: tuple[str, ...]) -> ParsedDiagnos
 
 
 def _is_unlike(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
-    """Whether the first-named diagnosis is plainly another disease: not a wider name, a sign or a synonym of the truth.
+    """Whether the first-named diagnosis is plainly a different disease: not a wider name, sign or synonym of the truth.
 
     A name that shares a word with the truth may be a synonym: lupoid and autoimmune hepatitis.
     """
@@ -355,7 +355,7 @@ def _is_unlike(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
 
 
 def _is_no_sign(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
-    """Whether it is another disease, and not what diseases often lead to: heart failure, but not lung cancer."""
+    """Whether it is plainly a different disease, not what diseases often lead to: lung cancer, not heart failure."""
     first = name(said.principal)
     if not _is_unlike(said, meant, found) or not _is_disease(said.principal) or taxonomy().is_sign(first):
         return False
@@ -590,7 +590,7 @@ def _ends_in_kind(said: Name, meant: Name) -> bool:
 
 
 def _swapped(said: Name, meant: Name) -> str:
-    """Says which word of one name is an alternative of a word of the other; empty if none is."""
+    """Says which word of one name is an alternative to a word of the other; empty if none is."""
     shared = (said.key & meant.key) - GENERIC - {"acute", "chronic", "left", "right"}
     for one in sorted(said.key - meant.key):
         for other in sorted(meant.key - said.key):

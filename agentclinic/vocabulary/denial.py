@@ -1,6 +1,6 @@
 """How English denies things: which words and phrases of a text are negated, and whether a statement is a denial.
 
-All other modules leave the reading of denials to this one.
+All other modules use this one to read denials.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class Denial(NamedTuple):
     items: tuple[str, ...]
     """Each denied thing as its own sentence; empty if splitting the sentence would change its meaning."""
     throughout: bool
-    """The sentence does not go on to something present."""
+    """The sentence does not continue with something present."""
 
 
 _OPENING = re.compile(

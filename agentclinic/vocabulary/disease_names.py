@@ -21,7 +21,7 @@ from agentclinic.vocabulary.ontology import synonyms as public_names
 from agentclinic.vocabulary.taxonomy import taxonomy
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
-# The table of names also has what other names mention: organs, organisms, hormones, drugs.
+# The table also lists what disease names mention: organs, organisms, hormones, drugs.
 _NO_DISEASE = frozenset(
     "ligament hormone aspirin atrioventricular cytomegalovirus system virus gastrointestinal genitourinary profundus "
     "dehydrogenase lobe ventricular tissue artery cava drug complex papillomavirus aureus mycobacteria puberty "
@@ -29,7 +29,7 @@ _NO_DISEASE = frozenset(
 )
 _SAYS_LITTLE = GENERIC | GRADE
 _LONGEST = 8
-"""Words of the longest public name that is looked for; a longer name has a shorter one in it."""
+"""The most words of a public name that is looked for; a longer name contains a shorter one."""
 
 
 def disease_mentions(text: str) -> list[Mention]:
@@ -103,7 +103,7 @@ _LASTING = frozenset(
     "diabete chronic cirrhosis atherosclerosi atherosclerotic hypertensive hypertension dependence asthma epilepsy "
     "dementia sclerosis arthritis schizophrenia myeloma".split()
 )
-# What coders add to a title and no one says.
+# What coders add to a title and people do not say.
 _RESIDUE = re.compile(
     r",?\s*\b(?:NOS|NEC|not elsewhere classified|not otherwise specified|(?:organism|site|cause) unspecified"
     r"|unspecified (?:organism|site|cause|type|state|duration)|unspecified as to \w+|initial encounter.*"
@@ -128,7 +128,7 @@ _ASSAY = frozenset(
 _AGENT = re.compile(r"\b(?:virus|antibod(?:y|ies)|antigen|dna|rna|pcr|toxin|igg|igm)s?\b(?! (?:infection|disease))")
 _CAPITALS = re.compile(r"(?<![\w-])[A-Z]{3,6}(?![\w-])")
 _LONGEST_EXTRA = 2
-"""Words that a rewording may have in addition to those of the name: "cancer of the gallbladder"."""
+"""Words that a rewording may add to those of the name: "cancer of the gallbladder"."""
 
 
 @dataclass(frozen=True)

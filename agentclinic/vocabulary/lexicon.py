@@ -29,7 +29,7 @@ _WITHIN = frozenset({"place", "quality"})
 _ROOTS = {"symptom": "complaint", "disease": "medical condition"}
 """The parent of all concepts of a type: "no significant medical history" denies every disease."""
 _LETTERS = 3
-"""How many letters beginnings of words are indexed by."""
+"""How many letters of a beginning are used as its index key."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Found:
 class _Node:
     """A node in the tree of wordings: the words that may follow, and the concepts whose wordings end here.
 
-    The tree grows where it is used: a text meets few of the wordings, and to build them all takes longer than to read
-    it.
+    The tree is built where it is used: a text matches few of the wordings, and building them all takes longer than
+    reading it.
     """
 
     __slots__ = ("_begun", "_waiting", "_whole", "names")
@@ -64,7 +64,7 @@ class _Node:
     def __init__(self) -> None:
         self.names: list[str] = []
         self._waiting: list[tuple[Sequence[str], int, str]] = []
-        """Wordings that go on from here, with the place of their next word and their concepts."""
+        """Wordings that continue from here, with the place of their next word and their concepts."""
         self._whole: dict[str, _Node] = {}
         self._begun: dict[str, dict[str, _Node]] = {}
         """Beginnings of words, by their first letters."""

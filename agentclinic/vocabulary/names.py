@@ -256,7 +256,7 @@ def lexicon() -> frozenset[str]:
     return frozenset(known)
 
 
-# What the last word of a disease's name ends in, if the tables do not have the name.
+# How the last word of a disease's name may end, for names that are not in the tables.
 _DISEASE_ENDINGS = (
     "itis", "osis", "iasis", "oma", "emia", "pathy", "penia", "uria", "algia", "plegia", "plasia", "trophy", "phobia",
 )  # fmt: skip
@@ -281,7 +281,7 @@ def is_place(word: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def is_known_disease(text: str) -> bool:
-    """Whether a text is the name of a disease in the tables, give or take its grade, course, side and origin."""
+    """Whether a text is the name of a disease in the tables, ignoring grade, course, side and origin."""
     key = name(text).key - GRADE - COURSE
     known = _known()[0]
     return bool(key - GENERIC - _ORIGIN) and (key in known or key - _ORIGIN in known)

@@ -34,14 +34,14 @@ _ARTICLE = re.compile(
     rf"\b(?:(?P<half>half an?)|an?|one|past|last|this|next|each|every|couple of|few|several) (?P<unit>{_UNITS})s?\b",
     re.IGNORECASE,
 )
-# Ways of speaking and scales, not amounts.
+# Idioms and scales, not amounts.
 _IDIOM = re.compile(
     r"\b24/7\b|\b50[/-]50\b|\b911\b|(?<=out of )(?:10|ten)\b|(?<=\d/)10\b|\b100\s?(?:%|percent)(?= sure| certain)"
     r"|(?<=scale of )(?:1|one)(?: to|-)(?: )?(?:10|ten)\b",
     re.IGNORECASE,
 )
 _SLACK = 1.2
-"""A stretch of time is remembered roughly: four weeks and a month are the same."""
+"""People remember durations roughly: four weeks and a month are the same."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Number:
     text: str
     value: float
     days: float | None = None
-    """The stretch of time, if it is one."""
+    """The duration, if it is one."""
     spelled: bool = False
     """Written as a word."""
 
@@ -70,13 +70,13 @@ def numbers(text: str) -> tuple[Number, ...]:
 
 @lru_cache(maxsize=16384)
 def _spans(text: str) -> tuple[float, ...]:
-    """The stretches of time in a text in days, also "a week" and "half an hour"."""
+    """The durations in a text in days, including "a week" and "half an hour"."""
     articles = ((0.5 if match["half"] else 1.0) * DAYS[match["unit"].lower()] for match in _ARTICLE.finditer(text))
     return (*(number.days for number in numbers(text) if number.days is not None), *articles)
 
 
 class KnownNumbers:
-    """The numbers that some texts have, in any unit that people convert them to."""
+    """The numbers in some texts, in any unit that people convert them to."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         texts = list(texts)
@@ -87,7 +87,7 @@ class KnownNumbers:
         self._spans = sorted({span for text in texts for span in _spans(text)})
 
     def has(self, number: Number) -> bool:
-        """Whether it is one of these: as written, rounded, converted, or as about the same stretch of time."""
+        """Whether it is one of these: as written, rounded, converted, or as about the same duration."""
         if number.days is None:
             return number.value in self._exact or self._has_rounded(number.value)
         nearest = bisect_left(self._spans, number.days, key=lambda span: span * _SLACK)

@@ -20,9 +20,9 @@ FILE = Path(__file__).parent / "data" / "ontology.txt.gz"
 SHORT = "="
 """Marks an abbreviation in the table: it counts alone, never as part of a longer name."""
 _LONGEST = 12
-"""Words of the longest part of a name that is looked up: 99.9 % of the names have no more."""
+"""Words of the longest part of a name that is looked up: 99.9% of the names have no more."""
 _FAMILY = 200
-"""A class with more kinds than this only says where a disease is or what causes it; its kinds are not siblings."""
+"""A class with more kinds than this says only where a disease is or what causes it; its kinds are not siblings."""
 _SHORT = 5
 """Names with at most this many letters mean too many things in charts: COLD, a lung disease."""
 _HEADS = ((), ("disease",), ("syndrome",), ("disorder",))
@@ -49,7 +49,7 @@ class Ontology:
     needs to be built to look a name up; a name of several diseases is left out."""
 
     def find(self, said: Name) -> Match | None:
-        """The disease a name stands for, or the longest end of it does."""
+        """The disease that a name stands for or, if it stands for none, that its longest ending does."""
         whole = self.whole(said)
         return self._end(said.spelled) if whole is None else Match(whole)
 
@@ -129,7 +129,7 @@ def ontology() -> Ontology:
 
 
 def synonyms(text: str) -> list[str]:
-    """What else the disease that a whole text names is called; none if it is unknown.
+    """The other names of the disease that a whole text names; none if it is unknown.
 
     Short words are left out, and so are names that mean another disease first.
     """

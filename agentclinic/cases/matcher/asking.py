@@ -56,10 +56,10 @@ _CONDITION = re.compile(
     re.IGNORECASE,
 )
 _MOST_PARTS = 240
-"""Things in a question that are looked up. Our longest labelled question lists 9; each costs half a millisecond, and
+"""Things in a question that are looked up. Our longest labeled question lists 9; each costs half a millisecond, and
 meanwhile every other encounter waits."""
 _FEWEST_PARTS = 8
-"""Things in a clause that are looked up, however many clauses there are: our longest labelled clause lists 7."""
+"""Things in a clause that are looked up, however many clauses there are: our longest labeled clause lists 7."""
 _LONGEST_CLAUSE = 2000
 """Characters of a clause that are read."""
 _SUBJECT_REACH = 3

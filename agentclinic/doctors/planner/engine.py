@@ -4,7 +4,7 @@
 few findings, the requirement is relaxed as far as this plan needs, down to three. If there is still no plan, the turn
 falls back to an open question. The next turn tries again, and each success restores a relaxed requirement by one.
 
-Planning inline, the doctor's request for this turn also asks for the plan, and the reply ends with the utterance.
+If planning is inline, the doctor's request for this turn also asks for the plan, and the reply ends with the utterance.
 
 Step numbers are those of docs/test-policy.md, "A turn, step by step".
 
@@ -51,7 +51,7 @@ from agentclinic.results.utterance import DIAGNOSIS_READY, parse_action
 class PolicyDoctor:
     """Gives the engine's notes to any doctor, and checks what it orders against the planning rules.
 
-    With `inline`, which is the same doctor, plan and utterance come in one reply of its model. The doctor is then asked
+    With `inline` (the same doctor), plan and utterance come in one reply from its model. The doctor is then asked
     on its own, with the notes, only if no utterance came, or no diagnosis on the last turn or after it has repeated
     itself too often.
     """
@@ -110,7 +110,7 @@ class PolicyDoctor:
 COVERAGE_TO_FINISH = 0.6
 """Below this, one lucky finding could end the encounter; the original's value."""
 TRIES = 2
-"""Planner requests per turn: more would only add cost if the planner cannot do it."""
+"""Planner requests per turn: if the planner fails twice, more tries would only add cost."""
 _FAILURES = {"refused": "the model refused", "context_too_long": "the model found the case too long"}
 """Errors that are the model's own; all others are the endpoint's."""
 
@@ -233,7 +233,7 @@ class DifferentialDiagnosisEngine:
         )
 
     def _may_finish(self, hypotheses: Sequence[Weighed], attempt: _Attempt) -> bool:
-        """Step 4: sure enough, far enough ahead, known well enough, and not before anything was said."""
+        """Step 4: something was said, and the leader is sure enough, far enough ahead and covered well enough."""
         top, settings = hypotheses[0], self.policy.differential_settings
         sure = (
             top.confidence >= self.policy.constraints.finish_early_if_confident
@@ -262,7 +262,7 @@ class DifferentialDiagnosisEngine:
             self.door, now.exchanges, self.requirement, settings.max_differentials, self._baseline.exchanges
         )
         with_plan = settings.discriminators == "with_plan"
-        # Not the requirement as relaxed: the schema is part of the prompt, and a prompt cache needs it unchanged.
+        # Not the relaxed requirement: the schema is part of the prompt, and a prompt cache needs it unchanged.
         numbers = (settings.min_diagnoses, settings.max_differentials), settings.min_symptoms_per_disease
         if speak is None:
             return Request(
@@ -291,7 +291,7 @@ class DifferentialDiagnosisEngine:
                 attempt.remarks.append(f"plan sent back once: {attempt.problem}")
                 numbers = self._prompts.numbers(self.requirement)
                 retry = fill(self.policy.retry, problem=attempt.problem, **numbers)
-                # An empty answer cannot be sent back as one: some servers refuse that.
+                # Some servers refuse an empty message, so an empty answer is not sent back as one.
                 said = (Message("assistant", attempt.said),) if attempt.said.strip() else ()
                 request = replace(request, messages=(*request.messages, *said, Message("user", retry)))
 
@@ -373,7 +373,7 @@ class DifferentialDiagnosisEngine:
     async def _ask_discriminators(
         self, attempt: _Attempt, close: tuple[Weighed, ...]
     ) -> tuple[Discriminator, ...] | None:
-        """Ask for discriminators alone; None if no usable answer came, which is not worth another try."""
+        """Ask for discriminators alone; None, without another try, if the answer is not usable."""
         names = tuple(hypothesis.diagnosis for hypothesis in close)
         request = Request(
             Purpose.DISCRIMINATOR,
@@ -396,7 +396,7 @@ class DifferentialDiagnosisEngine:
 
 @dataclass
 class _Attempt:
-    """One turn of planning: the case so far, and what came of asking for a plan."""
+    """One turn of planning: the case so far, and the results of asking for a plan."""
 
     now: Observation
     """With all images that have been shown."""
@@ -420,7 +420,7 @@ class _Attempt:
 
 
 def _utterance(reply: Reply) -> str:
-    """The doctor's words in a reply with plan and utterance, whatever the plan is worth; empty if there are none."""
+    """The doctor's words in a reply with plan and utterance, even if the plan is unusable; empty if there are none."""
     if isinstance(reply.parsed, PlanThenSpeak | WeighThenSpeak):
         return reply.parsed.utterance.strip()
     try:

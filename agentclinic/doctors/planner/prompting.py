@@ -28,7 +28,7 @@ _BASIS = {
 _SHOWN = 4
 """Findings shown on each side; the record has all."""
 _NOTED = 8
-"""Remarks shown, those on the whole plan first: a planner that words every state oddly would fill the page."""
+"""Remarks shown, those on the whole plan first: a planner with odd words for every state would fill the page."""
 
 
 def plan_notes(
@@ -133,7 +133,7 @@ class PlannerPrompts:
         self._baseline = baseline
         self._chat = assignment.dialogue == "chat" and policy.chat
         context = fill(policy.chat_system, door=self._door, baseline=baseline.shown) if self._chat else ""
-        # A biased doctor also plans with its bias: notes without it would talk the doctor out of it.
+        # A biased doctor also plans with its bias: unbiased notes would talk the doctor out of it.
         self._system = joined(policy.system_base.strip(), re.sub(r"\n{3,}", "\n\n", context), assignment.bias_text)
 
     def plan(self, now: Observation, requirement: int) -> tuple[Message, ...]:

@@ -92,5 +92,5 @@ def named_tests(policy: PolicyFile, order: str) -> list[OrderedTest]:
 
 
 def _imaging(test: OrderedTest) -> bool:
-    """Whether a test is an imaging study, perhaps of a kind of its own such as `imaging_ct`."""
+    """Whether a test is an imaging study, including special kinds such as `imaging_ct`."""
     return test.kind.partition("_")[0] == "imaging"

@@ -30,7 +30,7 @@ CONSTRAINTS = {
     "allow_override_for_red_flags": "red_flag_override",
 }
 _COST = {"low_to_medium": "medium", "medium_to_high": "high", "mixed": "medium"}
-"""Our cost levels for those that only the original has; the higher one where it names two."""
+"""Our cost levels for those that only the original has; the higher one if it names two."""
 
 
 class _Category(BaseModel):
@@ -50,7 +50,7 @@ class _Transition(BaseModel):
 
 
 class _Original(BaseModel):
-    """What is translated; the rest of the file is validated like a file of ours."""
+    """What is translated; the rest is validated like one of our own files."""
 
     instructions: str = ""
     system_base: str | None = None

@@ -288,7 +288,7 @@ class _Attempt:
             except UnknownModelError:
                 raise
             except BadRequestError as error:
-                # The endpoint knows no tools, or not for this model: use structured output from now on.
+                # The endpoint does not support tools, at least for this model: use structured output from now on.
                 self._doctor.structured = True
                 self.remarks.append(f"tool calls were refused, structured output is used instead ({error})")
                 messages = self._messages()  # built again: the old ones may hold a tool call that was sent back
@@ -344,7 +344,7 @@ class _Attempt:
         return call
 
     def _sent_back(self, reply: Reply, unusable: _Unusable) -> tuple[Message, ...]:
-        """What the doctor did, and what is wrong with it, as further messages."""
+        """The doctor's reply, and what is wrong with it, as further messages."""
         prompt = self._doctor.prompt
         answer = fill(prompt.text(unusable.answer), problem=unusable.problem)
         if not reply.tool_calls:
@@ -363,7 +363,7 @@ class _Attempt:
             given = salvage("diagnosis_step", reply.tool_calls[0].arguments)
         elif isinstance(reply.parsed, ToolChoice):
             given, prose = dict(reply.parsed), ""
-        elif reply.text.lstrip().startswith(("{", "```")):  # a form filled in wrongly: nothing to say to a patient
+        elif reply.text.lstrip().startswith(("{", "```")):  # a badly filled-in form: nothing to say to a patient
             given, prose = salvage("diagnosis_step", reply.text), ""
         elif not self._doctor.structured:
             # Prose twice: a model, or a server, that does not make tool calls. Structured output may suit it better.

@@ -1,7 +1,7 @@
 """Session files, one per encounter, and the session that the running code belongs to.
 
 The functions at the end have the original's names. The current session is a context variable: each thread and each
-task has its own. Files are written completely or not at all, so a killed process leaves the last complete step behind.
+task has its own. Files are written completely or not at all, so a killed process leaves the last complete step.
 A file that is not a session is never renamed, changed or removed; only a run replaces files in its own folder. The
 formats of all versions of the original are read.
 """
@@ -99,7 +99,7 @@ class Session(BaseModel):
 
     @model_validator(mode="after")
     def _with_notes(self) -> Session:
-        """Later versions of the original keep no notes. What is read of the other keys must be text."""
+        """Later versions of the original keep no notes. The other keys that we read must be text."""
         for key in _CONCLUSION:
             if not isinstance(getattr(self, key, None), str | None):
                 raise ValueError(f"{key} must be text or null")

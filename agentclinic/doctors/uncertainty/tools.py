@@ -54,7 +54,7 @@ def check_step(doubts: Doubts, action: str) -> str | None:
 def take_step(
     store: SessionStore, session_id: str, new_information: str, doubts: Doubts, action: str, **ours: Any
 ) -> tuple[NextStep, list[str]]:
-    """Record a step in any case; what does not fit is made to fit, with a remark. Returns what comes next and remarks.
+    """Always record a step; what does not fit is adjusted, with a remark. Returns what comes next and the remarks.
 
     A step with a `turn` replaces one for the same turn: a call that failed can be made again.
     """

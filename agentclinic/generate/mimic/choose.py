@@ -206,7 +206,7 @@ def _target(target: str) -> _Target:
 
 
 def _apply_rules(connection: DuckDBPyConnection, settings: MimicSettings) -> None:
-    """Give each admission the first reason that excludes it, or none."""
+    """Give each admission the first reason that excludes it, if any."""
     planned = ", ".join(f"'{kind}'" for kind in _PLANNED)
     principal, first_only = "principal diagnosis is", not settings.include_recurrent
     rules = [

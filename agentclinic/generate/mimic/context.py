@@ -26,13 +26,13 @@ _SMALL = (tables.PATIENTS, tables.ADMISSIONS, tables.TITLES, tables.LAB_ITEMS)
 _CACHED = tuple(table for table in tables.READ if table not in _SMALL)
 # Admissions held in memory at a time: a few hundred rows each, so about ten megabytes.
 _BATCH = 128
-# An older weight or blood pressure says little about the patient today.
+# An older weight or blood pressure says little about the patient now.
 _BODY_DAYS = 365
 # A history, not a register: a patient with many stays has a hundred codes or more. Those coded most often are kept.
 _PAST_LIMIT = 25
 # The table of patients gives 91 for every age over 89.
 _OVER_89 = 90
-# No older person is known; a greater age is a damaged or a foreign table.
+# No one is known to have lived longer; a greater age means a damaged or wrong table.
 _OLDEST = 122
 
 # How patients arrived, in our words. Places that reveal why (a procedure site, a recovery room) are left out.
@@ -233,7 +233,7 @@ def _stays(connection: DuckDBPyConnection, start: int, end: int) -> dict[int, _S
 
 
 def _case(admission: Admission, stay: _Stay, source_class: DataClass) -> SourceCase:
-    """One admission's context, without anything that is found to name the diagnosis."""
+    """One admission's context, without anything that names the diagnosis."""
     gender, anchor_age, anchor_year, admitted, _, location = stay.patient
     names = Names(admission.title, codes=(admission.code, icd.dotted(admission.code, admission.version)))
 

@@ -42,7 +42,7 @@ _HEADING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
-# From here on a history tells what the hospital found and did.
+# From here on, a history tells what the hospital found and did.
 _COURSE = re.compile(
     r"\b(?:in|to|at|from|via|on arrival (?:to|in|at)|upon arrival (?:to|in|at)) (?:the |our |an? )?"
     r"(?:ED|ER|E\.D\.|emergency (?:department|room)|OSH|outside hospital|ICU|MICU|SICU|CCU|floor|wards?)\b"
@@ -82,7 +82,7 @@ def sections(note: str) -> dict[str, str]:
     found: dict[str, str] = {}
     marks = list(_HEADING.finditer(note))
     ends = [*(mark.start() for mark in marks[1:]), len(note)]
-    for mark, end in zip(marks, ends, strict=False):  # a note without headings has an end but no mark
+    for mark, end in zip(marks, ends, strict=False):  # a note without headings ends but has no marks
         heading = (mark["known"] or mark["other"]).strip().lower()
         text = f"{mark['rest'] or ''}\n{note[mark.end() : end]}".strip()
         found.setdefault(heading, text)
@@ -117,7 +117,7 @@ def _kept(text: str, gives_away: Gives, *, is_list: bool) -> str:
 
 def _reports(sentence: str) -> bool:
     """Whether a sentence says what a test showed, what was concluded or how the patient was treated."""
-    test = _TEST.search(sentence)  # the first is enough: what a later one showed stands after it, too
+    test = _TEST.search(sentence)  # the first is enough: what a later one showed also comes after it
     return bool((test and _SHOWED.search(sentence, test.end())) or _CONCLUDED.search(sentence))
 
 

@@ -222,7 +222,7 @@ def opened(memory_limit: str, threads: int, scratch_in: Path | None = None) -> I
     with _scratch(scratch_in) as folder:
         settings = {
             "temp_directory": str(folder / "overflow"),
-            "preserve_insertion_order": False,  # we sort where order matters, and keeping it takes memory
+            "preserve_insertion_order": False,  # we sort where order matters, and preserving it takes memory
             "autoinstall_known_extensions": False,
         }
         try:
@@ -252,7 +252,7 @@ def _scratch(parent: Path | None) -> Iterator[Path]:
     root = parent or Path(tempfile.gettempdir())
     for left in root.glob("agentclinic-mimic-*/lock"):
         with suppress(OSError), left.open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # its process holds it as long as it lives
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # its process holds the lock as long as it runs
             shutil.rmtree(left.parent, ignore_errors=True)
     # It gets its final name only once its lock is held: before that another process would remove it as left behind.
     draft = Path(tempfile.mkdtemp(prefix="agentclinic-draft-", dir=root))
