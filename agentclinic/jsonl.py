@@ -68,7 +68,7 @@ def clean(value: Any, level: int = 0) -> Any:
 def integer(digits: str) -> int:
     """An integer in JSON; `ValueError` if it is too long."""
     if len(digits) > MOST_DIGITS:
-        raise ValueError(f"a number of over {MOST_DIGITS} digits")
+        raise ValueError(f"a number with more than {MOST_DIGITS} digits")
     return int(digits)
 
 
@@ -155,7 +155,7 @@ class JsonLines:
                 return
             happened = "changed" if os.path.samestat(ours, there) else "replaced"
         raise AgentClinicError(
-            f"{self.path}: was {happened} by another program during this run, which therefore stops; restore the file, "
+            f"{self.path}: was {happened} by another program during this run, so the run stops; restore the file, "
             "then resume the run"
         )
 

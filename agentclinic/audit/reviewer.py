@@ -166,7 +166,6 @@ class Reviewer:
 
 
 def review_path(folder: Path, model: str, suffix: str = "") -> Path:
-    """The file of a model's reviews in a run's folder."""
     return folder / FOLDER / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', model).lstrip('.') or 'model'}{suffix}.jsonl"
 
 

@@ -317,5 +317,5 @@ def answer_key_of(value: JSON) -> AnswerKey:
 
 def _names(value: JSON) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise TypeError("expected a list; the letters of a text would be read as names")
+        raise TypeError("expected a list of names")
     return tuple(str(name) for name in value)

@@ -126,7 +126,7 @@ def _measured(fact: Fact) -> Measured | None:
     rest = found["rest"]
     if re.match(r"\s*(?:\+|:\d)", rest):  # "2+" and "1:80" are grades and titers
         return None
-    rest = re.sub(r"^\s*(?:-|–|to)\s*\d[\d,.]*", "", rest)  # "12-16/hpf": the first number stands for the range
+    rest = re.sub(r"^\s*(?:-|–|to)\s*\d[\d,.]*", "", rest)  # "12-16/hpf": the first number represents the range
     sign = {"less than": "<", "below": "<", "≤": "<", "more than": ">", "above": ">", "over": ">", "≥": ">"}
     limit = (found["limit"] or "").lower()
     number = float(found["number"].replace(",", ""))

@@ -236,5 +236,4 @@ class Repetition:
 
 
 def door_text(door: Door) -> str:
-    """What a doctor knows at the door, as text."""
     return f"Patient: {door.demographics}\nObjective: {door.objective}" if door.demographics else door.objective

@@ -45,13 +45,13 @@ class Transcript:
     diagnosis: str | None = None
     fault: Fault | None = None
     speaker: str = "doctor"
-    """Who speaks next, and so is at fault if the encounter fails now."""
+    """Who speaks next, and is therefore at fault if the encounter fails now."""
     seconds: list[float | None] = field(default_factory=list)
-    """How long each of `turns` took; None for side work, whose time is counted with the words it led to."""
+    """How long each of `turns` took; None for side work, whose time counts toward the words it led to."""
     _since: float = field(default_factory=time.perf_counter, repr=False)
 
     def add(self, *turns: Turn) -> None:
-        """Add what was said just now: any side work, and then the words."""
+        """Add what was just said: any side work, then the words."""
         now = time.perf_counter()
         self.turns += turns
         self.seconds += [*(None for _ in turns[1:]), round(now - self._since, 3)]
@@ -67,7 +67,7 @@ class Transcript:
         return given[-1] if given else None
 
     def fail(self, error: str, message: str, *, own: bool, traceback: str | None = None) -> None:
-        """End with a fault of the current speaker; `own` if a doctor would be to blame for it."""
+        """End with a fault of the current speaker; `own` if it would be the doctor's own fault."""
         self.status = Status.DOCTOR_FAILED if own and self.speaker == "doctor" else Status.MODEL_FAILED
         self.fault = Fault(self.speaker, error, message, traceback)
 

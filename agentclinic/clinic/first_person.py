@@ -113,7 +113,7 @@ def _first_person(text: str) -> str:
 
 
 _REACH = 300
-"""Characters before a word in which its subject is looked for: a long sentence."""
+"""How many characters before a word are searched for its subject: a long sentence."""
 
 
 def _following(match: re.Match[str]) -> str:

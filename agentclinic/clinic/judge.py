@@ -43,7 +43,7 @@ class Judge:
     async def judge(
         self, diagnosis: str, truth: str, answer_key: AnswerKey | None = None, chart: str = "", *, whole: bool = False
     ) -> Verdict:
-        """Compare; a reply that is neither Yes nor No nor a relation is malformed, never a No.
+        """Compare the diagnosis with the truth; a reply that is not Yes, No or a relation is malformed, never a No.
 
         With `whole`, the text is shown as it is, because it is not a doctor's diagnosis but may name the disease.
         """

@@ -90,7 +90,7 @@ def translated(role: str, texts: Mapping[str, str], path: Path) -> dict[str, str
 
 
 def original_name(role: str, placeholder: str) -> str:
-    """What the original's files have for one of our placeholders; empty if it is only ours."""
+    """The original's name for one of our placeholders; empty if the original has none."""
     how = _ROLES.get(role)
     for theirs, ours in how.named.items() if how else ():
         if ours == placeholder:
@@ -137,7 +137,7 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
         fits = False
     if fits:
         return "".join(said + (f"{{{names[field]}}}" if field else "") for said, field, _, _ in parts)
-    # The original could not fill this text, for example because of JSON in it: keep braces that are no placeholder.
+    # The original could not fill this text, for example because it contains JSON: keep braces that are no placeholder.
     return _FIELD.sub(lambda found: f"{{{names[found[1]]}}}" if found[1] in names else found[0], text)
 
 
@@ -195,7 +195,6 @@ class Prompts:
 
     @property
     def digests(self) -> dict[str, str]:
-        """A hash of each file, for the record."""
         return {name: prompt.digest for name, prompt in self.files.items()}
 
 

@@ -79,15 +79,12 @@ class DoctorView:
         return self.door.objective
 
     def patient_information(self) -> Any:
-        """Hidden: ask the patient."""
         raise PermissionError("patient_information is hidden from doctors: ask the patient")
 
     def exam_information(self) -> Any:
-        """Hidden: request tests."""
         raise PermissionError("exam_information is hidden from doctors: write REQUEST TEST: <test>")
 
     def diagnosis_information(self) -> Any:
-        """Hidden: it is the answer."""
         raise PermissionError("diagnosis_information is hidden from doctors: it is the answer")
 
 
@@ -146,7 +143,6 @@ class CustomDoctor:
         return turns
 
     def say(self, incoming: Incoming, text: str) -> None:
-        """Add words said in the doctor's name to the dialogue."""
         self._history.add_turn(incoming, text)
 
     async def _advised(self, seen: Observation) -> str:

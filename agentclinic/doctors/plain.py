@@ -116,7 +116,6 @@ class PlainDoctor:
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor knows it."""
         return self._history.text
 
     @property
@@ -186,6 +185,5 @@ class PlainDoctor:
             self._waiting.clear()
 
     def hear(self, entry: str) -> None:
-        """Add something to the history outside the turns."""
         self._history.add("", entry)
         self._waiting.append(entry)

@@ -75,7 +75,6 @@ class CommittingDoctor:
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor knows it."""
         return self._doctor.history
 
     async def act(self, seen: Observation) -> tuple[Turn, ...]:
@@ -90,7 +89,6 @@ class CommittingDoctor:
         return await self._doctor.act(replace(seen, last=True, notes=""))
 
     def say(self, incoming: Incoming, text: str) -> None:
-        """Add words said in the doctor's name to its memory."""
         self._doctor.say(incoming, text)
 
 

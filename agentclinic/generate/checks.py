@@ -69,7 +69,6 @@ class Problem:
 
     @property
     def for_writer(self) -> str:
-        """The reason as the writer is told it."""
         return f"{self.path.removeprefix('Patient_Actor/')}: {self.rule or self.detail}"
 
     @property

@@ -267,5 +267,4 @@ def _total(numbers: list[int | None]) -> int | None:
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
-    """How often each name occurs, the most frequent first."""
     return dict(Counter(names).most_common())

@@ -132,7 +132,7 @@ def question_case(row: dict[str, Any], where: str) -> SourceCase | str:
 
 
 def split(vignette: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """What a patient can tell, and the findings by section; every sentence goes to exactly one place, verbatim."""
+    """What a patient can tell, and the findings by section; every sentence goes verbatim to exactly one place."""
     story: list[str] = []
     results: dict[str, list[str]] = {}
     section = ""
@@ -146,7 +146,7 @@ def split(vignette: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _section(sentence: str, before: str) -> str:
-    """The section a sentence belongs to, by its subject; otherwise that of the sentence before."""
+    """The section a sentence belongs to, by its subject; otherwise that of the previous sentence."""
     if _HISTORY.search(sentence) and not re.search(r"\bexamination (?:shows|reveals)", sentence, re.IGNORECASE):
         numbers = _VITALS.search(sentence) and re.search(r"\d", sentence)
         return "Vital_Signs" if numbers and not before else ""

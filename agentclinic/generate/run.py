@@ -33,7 +33,7 @@ Tell = Callable[[str], None]
 async def check_writer(
     common: CommonSettings, section: SourceSettings, settings: Settings, say: Callable[[str], None]
 ) -> None:
-    """Before the source is read: refuse a writer that may not get its text, has no price or cannot be used."""
+    """Before the source is read, refuse a writer that may not see its text, has no price or cannot be used."""
     ours = _for_writer(common, settings)
     refuse_on_cluster(ours)
     async with Models(ours, _CLASS[section.source](section)) as models:

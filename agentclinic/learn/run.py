@@ -244,7 +244,7 @@ def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chose
 def _nothing(chosen: _Chosen) -> str:
     if chosen.in_test_part:
         return (
-            f"nothing to learn from: {chosen.in_test_part} encounters are of the test part, from which nothing may be "
+            f"nothing to learn from: {chosen.in_test_part} encounters are in the test part, from which nothing may be "
             f"learned, and {chosen.right} others were right"
         )
     if chosen.right:

@@ -125,7 +125,7 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
         raise Stopped(f"{left} encounters were not learned from: {learned.reason}", interrupted=learned.interrupted)
     if not learned.experiences:
         raise InputError(
-            f"no experience came out of {learned.encounters} encounters, so there is nothing to test; "
+            f"{learned.encounters} encounters gave no experience, so there is nothing to test; "
             "learn from every encounter with --all, or use another learner"
         )
     await _play([study.arm(WITH), study.arm(SHUFFLED)], spent + spent_on(read_lessons(study.store)), progress, say)
@@ -142,8 +142,8 @@ def _refuse_other_lessons(study: Study, settings: Settings) -> None:
         begun and estimate_learning(train, study.store, settings, every=study.every, split=study.split).count
     ):
         raise InputError(
-            f"{study.store} has been made with another learner, another prompt, or without --all; use the same as "
-            "before, or name another folder with -o"
+            f"{study.store} was made with another learner or prompt, or without --all; use the same as before, or name "
+            "another folder with -o"
         )
 
 

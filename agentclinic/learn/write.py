@@ -27,7 +27,7 @@ _SPEAKERS = {"doctor": "Doctor", "patient": "Patient", "measurement": "Laborator
 _MOST_MISSED = 60
 """Statements of the chart that the learner is shown: a generated chart can have hundreds, most of them normal."""
 _SAID = 0.6
-"""Share of a statement's content words in the dialogue from which it counts as told, in replies without provenance."""
+"""A statement counts as told, in replies without provenance, from this share of its content words in the dialogue."""
 
 
 class Learned(BaseModel):
@@ -75,7 +75,7 @@ def only_new(learned: Learned, known: Known) -> Learned:
 
 
 def _same_step(experience: Experience, others: list[Experience]) -> bool:
-    """Whether another experience of the encounter suggests the same: small models vary the pattern instead."""
+    """Whether another experience of the encounter suggests the same step: small models vary only the pattern."""
     done = {step_key(other) for other in others} - {""}
     return step_key(experience) in done
 
@@ -108,7 +108,6 @@ def _spoken(turns: list[Turn]) -> Iterator[str]:
 
 
 def _exchanges(turns: list[Turn]) -> tuple[Exchange, ...]:
-    """The questions and orders of a transcript with their replies."""
     return tuple(
         Exchange(action.kind, action.content, reply.text, reply.disclosures)
         for _, action, reply in asked_and_answered(turns)

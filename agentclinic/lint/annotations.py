@@ -81,7 +81,7 @@ _AT_LEAST = {"Differential": 3, "Key_Findings": 4, "Must_Not_Miss": 1}
 
 
 def check_enough(chart: Chart) -> Iterator[Problem]:
-    """There are enough alternatives, key findings and near misses to score with, and the patient denies something."""
+    """There are enough alternatives, key findings and near misses for scoring, and the patient denies something."""
     for key, least in _AT_LEAST.items():
         if key in chart.case.annotations and (count := len(_list(chart, key))) < least:
             yield warning("too_few", key, f"{count}; give at least {least}")
@@ -204,7 +204,6 @@ def _entries_of(chart: Chart, key: str, field: str) -> Iterator[_Claim]:
 
 
 def _claims(chart: Chart) -> list[_Claim]:
-    """What the annotations say refutes an alternative."""
     return [*_entries_of(chart, "Differential", "refuted_by"), *_entries_of(chart, "Must_Not_Miss", "excluded_by")]
 
 
@@ -230,7 +229,7 @@ def check_refutations(chart: Chart) -> Iterator[Problem]:
 
     for path, name, claim in _claims(chart):
         asked, missing = unknown(claim)
-        # Half: the rest is the wording of the argument. Below half, the findings were indeed not in the chart.
+        # Half, because the rest words the argument. Below half, the findings were indeed not in the chart.
         if not asked or len(missing) > 0.5 * len(asked):
             told = ", ".join(sorted(missing)) or "any finding"
             yield warning("refutation_not_in_chart", path, f"{name}: not in the chart: {told}")

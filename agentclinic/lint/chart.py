@@ -1,4 +1,4 @@
-"""A case as the checks see it, and what they report."""
+"""A case as the checks see it, and the problems they report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Severity(StrEnum):
     """How sure a check is that something must be fixed."""
 
     ERROR = "error"
-    """Wrong whatever the author meant."""
+    """Wrong, whatever the author meant."""
     WARNING = "warning"
     """Unusual: a person should look at it and may keep it."""
 

@@ -257,5 +257,4 @@ repeated word for word, and half of a short one is often only its topic."""
 
 
 def dumped(lesson: Lesson) -> dict[str, Any]:
-    """The lesson as a line of the store."""
     return lesson.model_dump(mode="json", exclude={"experiences": {"__all__": {"id"}}})

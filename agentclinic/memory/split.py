@@ -122,8 +122,8 @@ def read_split(path: Path) -> Split:
     checksum = data.get("checksum")
     if not isinstance(seed, int) or checksum != _checksum(_content(train, test, seed)) or train & test:
         raise ConfigError(
-            f"{path}: the split has been changed since it was made (its checksum does not fit); restore it, or make a "
-            "new one and learn again"
+            f"{path}: the split has been changed since it was made (its checksum does not match); restore it, or make "
+            "a new one and learn again"
         )
     return Split(train, test, seed, checksum)
 

@@ -221,7 +221,7 @@ OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_prog
 """Failures of the model or the doctor itself rather than of the endpoint: in the doctor's role they count as wrong."""
 
 ANY_MODEL = "*"
-"""The name in `prices` that stands for every model without an entry of its own."""
+"""The name in `prices` for every model without its own entry."""
 
 BATCH_SHARE = 0.5
 """What a request in a batch costs, as a share of its usual price: the discount of OpenAI and most other providers."""

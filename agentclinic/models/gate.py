@@ -82,7 +82,7 @@ class Gate:
             raise ConfigError(f"{setting}: not an address; write e.g. http://127.0.0.1:8000/v1") from None
         if self.attests(base_url):
             if base_url.lower().startswith("http:") and self.refusal(host):
-                warnings.warn(f"{host}: credentialed data goes there unencrypted; use https", stacklevel=2)
+                warnings.warn(f"{host}: credentialed data is sent there unencrypted; use https", stacklevel=2)
             return
         reason = self.refusal(host)
         if reason is not None:

@@ -153,7 +153,6 @@ class Replay:
         """The most restricted class of the recorded data."""
 
     def models_for(self, purpose: Purpose) -> frozenset[str]:
-        """The models that were recorded answering requests of a purpose."""
         return frozenset(entry.model for entry in self._entries.values() if entry.request.get("purpose") == purpose)
 
     async def reply(self, request: Request) -> Reply:

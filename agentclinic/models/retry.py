@@ -23,7 +23,7 @@ RETRYABLE = frozenset({"rate_limit", "timeout", "server", "connection", "malform
 """Failures that another try may avoid. In this layer, malformed means an empty answer."""
 
 JITTER = 0.25
-"""A wait is longer by up to this share, so that requests that failed together do not come back together."""
+"""Waits are lengthened by up to this share, so that requests that failed together do not return together."""
 
 LONGEST_RETRY_AFTER = 600.0
 """Seconds. A run does not wait for an endpoint that asks for more: it stops, and can be resumed later."""
@@ -178,7 +178,7 @@ async def with_retries(
         wait = failure.retry_after or 0.0
         if wait > LONGEST_RETRY_AFTER:
             failure = ClosedForLongError(
-                f"{failure}; it asks to wait {wait / 3600:,.1f} hours, and no request waits over "
+                f"{failure}; it asks to wait {wait / 3600:,.1f} hours, and no request waits longer than "
                 f"{LONGEST_RETRY_AFTER / 60:g} minutes"
             )
         elif isinstance(failure, RateLimitError):

@@ -1,7 +1,7 @@
 """A limit on requests to an endpoint that many processes share: `Limits` keeps it, and each has a `SharedLimiter`.
 
-Calls to `Limits` are messages between machines, so a `SharedLimiter` makes few of them: one asks for all the turns that
-its process is waiting for, and one reports everything since the last report.
+Calls to `Limits` are messages between machines, so a `SharedLimiter` makes few of them: one call asks for all the turns
+that its process is waiting for, and another reports everything since the last report.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _address = cache(httpx2.URL)
 
 
 class LeanHttp(DefaultAioHttpClient):
-    """The SDK's HTTP client on aiohttp, without repeating for each request what is the same for all.
+    """The SDK's HTTP client on aiohttp, without redoing for each request what is the same for all.
 
     Merging headers and parsing the address took 0.2 of 1.4 ms of CPU per call (benchmarks/harness.py).
     """
@@ -39,7 +39,7 @@ class LeanHttp(DefaultAioHttpClient):
         own = [(name, self.headers[name]) for name in ("Accept-Encoding", "Connection")]
         headers, content = given["headers"], given.get("content")
         if content and content.startswith(b"--"):
-            # Set here, because the SDK takes no form that is already written. No JSON begins like this.
+            # Set here, because the SDK does not accept a finished form. No JSON begins like this.
             boundary = content[2 : content.index(b"\r\n")].decode()
             headers = [(name, value) for name, value in headers if name.lower() != "content-type"]
             own.append(("Content-Type", f"multipart/form-data; boundary={boundary}"))
@@ -114,7 +114,7 @@ class Transport(httpx2.AsyncBaseTransport):
         unix = unix_parts(self._base_url)
         if unix is not None:
             return aiohttp.UnixConnector(unix.socket, **self._options)
-        # Which certificates to trust is not the gate's business: SSL_CERT_FILE works here as elsewhere.
+        # The gate does not decide which certificates to trust: SSL_CERT_FILE works here as elsewhere.
         secure = httpx2.create_ssl_context(trust_env=True) if self._base_url.lower().startswith("https") else True
         attested = self._gate.attests(self._base_url)
         return aiohttp.TCPConnector(

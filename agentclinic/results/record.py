@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 MISSING = frozenset({Status.MODEL_FAILED.value, Status.JUDGE_FAILED.value})
-"""There is no verdict, through no fault of the doctor: missing data, never a wrong answer."""
+"""There is no verdict, through no fault of the doctor's: missing data, never a wrong answer."""
 JUDGEABLE = frozenset({Status.DIAGNOSED.value, Status.JUDGE_FAILED.value})
 """Statuses that leave a diagnosis to be judged."""
 

@@ -47,7 +47,6 @@ def lines_digest(lines: Sequence[str]) -> str:
 
 
 def write_cases(folder: Path, cases: Iterable[Case]) -> None:
-    """Write a run's cases, with the permissions of its folder."""
     write_whole(folder / CASES, "".join(f"{line}\n" for line in case_lines(cases)))
 
 

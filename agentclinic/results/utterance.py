@@ -122,12 +122,12 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_PLACEHOLDER = 100
-"""Characters: twice those of the longest placeholder, with brackets around it."""
+"""Characters: twice the longest placeholder, including brackets."""
 
 
 @dataclass(frozen=True)
 class Utterance:
-    """The words of a doctor that count, and what was wrong with the raw ones."""
+    """The doctor's words that count, and what was wrong with the raw ones."""
 
     text: str
     action: Action
@@ -198,7 +198,7 @@ def _label(names: str, *, opening: bool = False) -> re.Pattern[str]:
 
 
 def _near_token(text: str) -> str | None:
-    """The token that was meant, if a token is written inexactly and none exactly."""
+    """The token that was meant, if one is written inexactly and none exactly."""
     if any(token in text for token in _TOKENS):
         return None
     meant = next((token for token, near in _NEAR.items() if near.search(text)), None)

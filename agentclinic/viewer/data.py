@@ -189,7 +189,7 @@ class RunIndex:
         return record
 
     def search(self, text: str, first: int, seconds: float = BRIEF) -> tuple[list[tuple[str, int, str]], int | None]:
-        """Encounters in which something was said (name, turn, the words around it), and the row to continue from.
+        """Encounters in which a text was said (name, turn, the words around it), and the row to continue from.
 
         Begins with the row `first`, which is always searched, and stops after this many seconds.
         """
@@ -216,12 +216,12 @@ def _content(line: bytes) -> bytes:
 
 
 def folded(text: str) -> str:
-    """Text as it is compared in a search: neither case nor the width of spaces matters."""
+    """Text as compared in a search: case and the width of spaces do not matter."""
     return " ".join(text.lower().split())
 
 
 def first_said(said: Sequence[tuple[int, str]], wanted: str) -> tuple[int, str] | None:
-    """The turn in which something was first said, and the words around it."""
+    """The turn in which a text was first said, and the words around it."""
     for turn, text in said:
         flat = " ".join(text.split())
         at = flat.lower().find(wanted)

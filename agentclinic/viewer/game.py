@@ -165,9 +165,9 @@ class Game:
         try:
             await self._encounter()
         except AgentClinicError as error:
-            self._fail("The game cannot go on", str(error))
+            self._fail("The game cannot continue", str(error))
         except Exception as error:  # noqa: BLE001 - a fault of ours: the person keeps the game, the terminal shows it
-            self._fail("The game cannot go on", privacy.crash(error, error.__traceback__))
+            self._fail("The game cannot continue", privacy.crash(error, error.__traceback__))
         self._change()
 
     def _fail(self, what: str, detail: str) -> None:
@@ -266,7 +266,7 @@ class PlayerRun:
         if number is None:
             raise InputError("There are no new cases left.")
         if self.panel and self._unit(number).key not in self.records and number != self.next_number():
-            raise InputError("In a panel, everyone plays each case once, in an order of their own.")
+            raise InputError("In a panel, everyone plays each case once, in their own order.")
         if self._known(self._unit(number)):
             raise InputError("You know this case from the other seat; choose another one.")
         game = self._games.setdefault(number, Game(self, number, self._unit(number)))

@@ -97,7 +97,7 @@ class _Moment(BaseModel):
 
 
 class Times:
-    """When a person was shown each turn and answered it, by the server's clock, kept beside the game."""
+    """When a person was shown each turn and answered it, by the server's clock; kept in a file next to the game's."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path = path

@@ -17,7 +17,7 @@ from agentclinic.jsonl import JsonLines, read_json_lines
 
 PLAYERS = "players.jsonl"
 LONGEST_NAME = 40
-"""Characters of a name: it becomes part of a model's name, which tables have to show."""
+"""Characters of a name: it becomes part of a model's name, which must fit into tables."""
 
 
 class Experience(BaseModel):
@@ -32,7 +32,7 @@ class Experience(BaseModel):
 
 
 class Joining(BaseModel):
-    """What a browser sends to join: the code only to come back under a name that is taken."""
+    """What a browser sends to join; the code is needed only to come back under a name that is taken."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

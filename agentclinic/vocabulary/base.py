@@ -122,7 +122,7 @@ class Knowledge:
 
     @cached_property
     def absent_terms(self) -> Phrasebook:
-        """Finds phrases that say by themselves that a finding is absent."""
+        """Finds phrases that in themselves say that a finding is absent."""
         return Phrasebook({f.id: f.absent_terms for f in self.findings.values()})
 
     @cached_property

@@ -111,7 +111,7 @@ _LEADS_TO_WORDS = frozenset(
 _FOLLOWS = frozenset("associated induced related mediated".split())
 # Words that link a cause to a disease and add nothing themselves.
 _WAYS = frozenset("induced related associated mediated triggered likely probably possible possibly use chronic".split())
-# What other diseases often lead to, unless a further word makes it a disease of its own: psoriatic arthritis.
+# What other diseases often lead to, unless a further word makes it a separate disease: psoriatic arthritis.
 _OFTEN_SECONDARY = frozenset(
     "failure insufficiency obstruction perforation hemorrhage bleeding effusion shock embolism thrombosis ischemia "
     "anemia fracture seizure arthritis nephritis glomerulonephritis pericarditis hepatitis uveitis neuritis vasculitis "

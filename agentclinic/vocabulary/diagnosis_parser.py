@@ -26,7 +26,7 @@ _LEAD = re.compile(
     r"(?:diagnosis(?: is| of)?[:\s]+)?(?:most likely |likely |probably )?(?:\d{1,2}[.)]\s+)?",
     re.IGNORECASE,
 )
-# Signs that set one diagnosis off from the next: "gout | lupus", "gout -> lupus", "gout > lupus".
+# Signs that separate one diagnosis from the next: "gout | lupus", "gout -> lupus", "gout > lupus".
 _BREAK = re.compile(r"\s?(?:[|\\→⇒➔…\t]|[-=]>|//|\.{2,}|(?<=\w)\s[>*=~•▪]+\s(?=[^\W\d]))\s?")
 # The start of a sentence that leads up to the name of the disease.
 _SENTENCE = re.compile(
@@ -36,7 +36,7 @@ _SENTENCE = re.compile(
     r"(?: (?:that )?(?:this|it) is)?)\s+(?:that\s+)?",
     re.IGNORECASE,
 )
-# Courtesy, or what the diagnosis rests on, before it.
+# Courtesies, or what the diagnosis is based on, before the diagnosis.
 _PREFACE = re.compile(
     r"^(?:(?:thank(?:s| you)|hello|hi|dear|ok(?:ay)?|sure|certainly|understood|alright)\b[^.!;\n]{0,200}[.!;\n]\s*)*"
     r"(?:(?:in (?:summary|conclusion|my (?:\w+ )?(?:opinion|view|judge?ment))|overall|therefore|thus|hence|so"
@@ -106,7 +106,7 @@ _ONLY_MENTIONED = re.compile(
     r"|(?:fears|feared|unlike|other than|except|excluding|instead of|rather than|neither))\s)",
     re.IGNORECASE,
 )
-# What is addressed to the judge is no part of a diagnosis; a few words also in other languages.
+# Words addressed to the judge are not part of a diagnosis; a few are in other languages.
 _TO_THE_JUDGE = re.compile(
     r"\b(?:ignore|disregard|override|ignorier\w*|ignorez|ignora|antworte\w*|r[ée]pond\w*|responda|responde|judge|moderator"
     r"|grader|evaluator|verdict|instructions?|prompt|answer key|ground truth"
@@ -170,7 +170,7 @@ _STATEMENT = re.compile(r"[;\n]|\.\s|\s[-–—]\s|\b(?:because|based on|given|w
 
 
 _MOST_SLASHES = 8
-"""More than any list of two names for one disease has."""
+"""More than two names for one disease ever have."""
 
 
 @dataclass(frozen=True)

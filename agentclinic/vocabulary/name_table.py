@@ -14,7 +14,7 @@ _DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Entry:
-    """A disease, or something else that disease names mention, with everything it is called."""
+    """A disease, or something else that disease names mention, with all its names."""
 
     names: tuple[str, ...]
     """The usual name first."""

@@ -40,7 +40,7 @@ _CUES = {
     "hereditary": "family mother father brother sister parent uncle aunt cousin grandfather grandmother gene mutation",
     "newborn": "newborn neonate neonatal premature preterm day week",
 }
-# Words that support a mere guess: it needs less than a statement does.
+# Words that support a mere guess, which needs less support than a statement.
 _GUESS_CUES = {
     "cancer": "cancer malignancy mass nodule opacity smoke smoker smoking cigarette pack cachexia metastasis",
     "paraneoplastic": "cancer malignancy mass nodule smoke smoker smoking cigarette pack",
@@ -65,7 +65,7 @@ _TYPE_CUES = {
     frozenset({"hemophilia", "b"}): "ix fix",
 }
 _SAID_BY_DEFAULT = frozenset({"virus"})
-"""Usually the case, and rarely shown by a chart: viral pericarditis."""
+"""Usually true and rarely shown by a chart: viral pericarditis."""
 _SIDES = frozenset({"left", "right"})
 _LETTERS = frozenset("a b c d e 1 2 3 4".split())
 _WAYS = frozenset(

@@ -54,7 +54,6 @@ def table() -> Mapping[str, Any]:
 
 
 def split_list(text: str) -> list[str]:
-    """The items of a list separated by commas."""
     return [item.strip() for item in text.split(",") if item.strip()]
 
 

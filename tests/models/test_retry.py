@@ -114,7 +114,7 @@ async def test_the_wait_an_endpoint_asks_for_counts_where_it_is_longer(asked: fl
 async def test_a_request_to_wait_more_than_ten_minutes_is_a_failure() -> None:
     time = FakeTime()
     for asked in (601, float("inf")):
-        with pytest.raises(ClosedForLongError, match="and no request waits over 10 minutes"):
+        with pytest.raises(ClosedForLongError, match="and no request waits longer than 10 minutes"):
             await run(failing(RateLimitError("x", retry_after=asked)), time)
     assert time.slept == []
 

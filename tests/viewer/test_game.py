@@ -170,7 +170,7 @@ async def test_a_crash_keeps_the_game_and_with_credentialed_data_shows_where_but
                 privacy.raise_data_class(data_class)
                 game = room.run_of(ANNA, "doctor").begin(1)
                 await turn_of(game)
-                assert game.problem == "The game cannot go on. The game is kept: try again, or come back later."
+                assert game.problem == "The game cannot continue. The game is kept: try again, or come back later."
         await turn_of(room.run_of(ANNA, "doctor").begin(1))
         assert game.phase == "yours"
     open_data, credentialed = said
@@ -254,7 +254,7 @@ async def test_in_a_panel_everyone_meets_every_case_once_in_an_order_of_their_ow
         }
         assert sorted(orders["anna"]) == sorted(orders["ben"]) == [0, 1, 2, 3]
         assert orders["anna"] != orders["ben"]
-        with pytest.raises(InputError, match="order of their own"):
+        with pytest.raises(InputError, match="in their own order"):
             ben.begin(2)
         await diagnose(ben.begin(None), "Gout", 0.8)
         await diagnose(ben.begin(None), "Frobisher fever", 0.7)

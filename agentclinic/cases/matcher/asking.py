@@ -80,7 +80,7 @@ class Part:
     place: int = 0
     """Its index among the parts."""
     conditional: bool = False
-    """Whether it is in or after a condition: "blue with crying or feeding"."""
+    """Whether it is part of a condition or follows one: "blue with crying or feeding"."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Patterns for how questions ask and statements tell: when, how bad, about whom, in general."""
+"""Patterns for what questions ask and statements tell: when, how bad, about whom, in general."""
 
 from __future__ import annotations
 

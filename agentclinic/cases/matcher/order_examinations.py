@@ -72,7 +72,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     found = _nearest(asked, found, dict(chart))
     if not found and asked.of("methods") == {"palpation"}:
-        # What was felt is often charted with what was seen.
+        # Palpation findings are often charted with what was seen.
         asked = replace(asked, by_kind={kind: named for kind, named in asked.by_kind.items() if kind != "methods"})
         found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     if not found and asked.of("methods") == {"auscultation"}:

@@ -1,4 +1,4 @@
-"""Split an order into the things it names, each with what the rest of the order says about it."""
+"""Split an order into the items it names, each with what the rest of the order says about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
      "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
 )  # fmt: skip
-"""Tests of a specimen: where it was taken from is said elsewhere in the order."""
+"""Tests of a specimen; the rest of the order says where it was taken from."""
 _OF_ANY_FLUID = frozenset({"cell count"})
 """Panels of whichever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
@@ -27,7 +27,7 @@ _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _MOST_SPECIMENS = 20
-"""Most places at which a list without commas is split; no such list names as many specimens."""
+"""The most places at which a list without commas is split; no real list names as many specimens."""
 _REASON = re.compile(
     r"\b(?:for|if|due to|because|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
     r"|to (?:evaluate|assess|rule|look|check|exclude|confirm|determine|identify|detect|see|measure|visuali[sz]e"
@@ -37,7 +37,7 @@ _REASON = re.compile(
 )
 EXAM = re.compile(r"\b(?:exam\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
 LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
-"""Asks for everything measured in blood, if an order names nothing else."""
+"""An order that names nothing else asks for everything measured in blood."""
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
 MEASURED = ("values", "panels", "tests", "modalities")
 

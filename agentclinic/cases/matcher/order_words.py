@@ -62,7 +62,7 @@ class Vocabulary:
     named: Mapping[tuple[str, ...], Tokens]
     """What a name stands for."""
     phrases: frozenset[tuple[str, ...]]
-    """Everything that is read as one phrase: the names and the words of manner."""
+    """Everything that is read as one phrase: the names, and the words that say how to do a test."""
     longest: int
     spelled: Mapping[tuple[str, ...], tuple[str, ...]]
     manner: frozenset[tuple[str, ...]]

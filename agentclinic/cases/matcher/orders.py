@@ -127,7 +127,7 @@ def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
         yield _named(item, item.text, _vitals(item, chart), chart)
     examined = any(item.read.of(kind) for kind in ("systems", "parts", "methods")) or EXAM.search(item.text)
     if not examined and item.read.words and not vitals:
-        # An unknown test with a site in its name: "pulmonary capillary wedge pressure".
+        # An unknown test whose name contains a site: "pulmonary capillary wedge pressure".
         yield _named(item, item.text, (), chart)
     elif not vitals or examined:
         yield _named(item, item.text, examination(item, chart), chart)
@@ -288,7 +288,7 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     above = joined(reading(head) for head in fact.heads[:-1])
     if above.of("values") - panel.values or above.of("tests"):
         return False
-    # Under the heading of an unrelated panel with the same value, it belongs to that panel.
+    # A value under the heading of an unrelated panel that also has it belongs to that panel.
     return not any(
         values & known[other].values and not (known[other].headings | _containing(other)) & {name} for other in under
     )
@@ -303,7 +303,7 @@ def _containing(panel: str) -> frozenset[str]:
 
 
 _BY_NAME_ONLY = frozenset({"genetic", "serology", "pcr"})
-"""Tests of many things; only the words next to them say which."""
+"""Tests that can detect many things; only the words next to them say which."""
 _LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
 """Tests that are also part of a panel: the microscopy of a urinalysis is not that of the skin."""
 _EACH_ITS_OWN = frozenset(

@@ -69,7 +69,7 @@ _SIGNS = [
         "anything_else", "pronoun",
     )
 ]  # fmt: skip
-"""A pair that has none of these never matches, so most pairs skip the trees."""
+"""A pair without any of these never matches, so most pairs skip the trees."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,6 @@ def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], bro
 
 
 def broken_rules(broken: Sequence[str]) -> list[str]:
-    """What the doctor is told about the rules its last order broke."""
     return [f"Your last order broke a rule: {rule}." for rule in broken]
 
 
@@ -189,7 +188,6 @@ class PlannerPrompts:
 
 
 def _conversation(exchanges: Sequence[Exchange]) -> Iterator[str]:
-    """The doctor's words and the replies, in turn."""
     for exchange in exchanges:
         # Some servers refuse an empty message.
         said = f"{REQUEST_TEST}: {exchange.content}" if exchange.kind == "test" else exchange.content

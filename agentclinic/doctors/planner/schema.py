@@ -1,8 +1,8 @@
 """What the planner is asked for: diagnoses with weighted findings, and what distinguishes the leaders.
 
 The docstrings of these classes are part of the JSON schema that the planner gets. Every string and list has a bound in
-that schema, so that a small model on a server that enforces it cannot run away. What comes back longer anyway is not
-refused: names are cut, and lists and utterances are taken as they are.
+that schema, so that a small model on a server that enforces it cannot run on forever. Longer replies are not refused:
+names are cut, and lists and utterances are taken as they are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agentclinic.vocabulary.denial import says_absent
 
 MOST_HYPOTHESES = 10
 MOST_FINDINGS = 10
-"""The most a policy file may ask for. A reply can then hold a hundred findings, and not more."""
+"""The most a policy file may ask for, so that a reply holds at most a hundred findings."""
 MOST_DISCRIMINATORS = 3
 """As many as the planner is asked for; the doctor would not read a longer list."""
 _NAME = 80

@@ -139,11 +139,9 @@ class UncertaintyDoctor:
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor knows it."""
         return self._history.text
 
     def hear(self, entry: str) -> None:
-        """Add something to the history outside the turns."""
         self._history.add("", entry)
 
     def session(self) -> Session:

@@ -248,7 +248,7 @@ def read_action(action: str) -> NextStep | None:
 
 
 def as_question(text: str) -> NextStep | None:
-    """Words to the patient, up to a control token, which would be read as another action."""
+    """Words to the patient, cut before a control token, which would be read as another action."""
     for token in _TOKENS:
         text = text.partition(token)[0]
     question = text.strip().strip('"“”').strip()

@@ -275,7 +275,7 @@ def age(anchor_age: int | None, anchor_year: int | None, admitted: datetime) -> 
     years = admitted.year - anchor_year
     if not (0 <= anchor_age <= _OLDEST and 0 <= anchor_age + years <= _OLDEST):
         raise InputError(
-            "hosp/patients: an anchor_age and its anchor_year give an age that no one has; is the file complete? "
+            "hosp/patients: an anchor_age and its anchor_year give an impossible age; is the file complete? "
             "Compare its SHA-256"
         )
     if anchor_age >= _OVER_89:

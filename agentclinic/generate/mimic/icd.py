@@ -1,4 +1,4 @@
-"""The chapters of ICD-9-CM and ICD-10-CM under names that both versions share, and the kind of code each holds."""
+"""The chapters of ICD-9-CM and ICD-10-CM under common names, and the kind of code each holds."""
 
 from __future__ import annotations
 
@@ -87,5 +87,4 @@ _VAGUE = re.compile(
 
 
 def vague(title: str) -> bool:
-    """Whether a title says "other" or "unspecified" in any wording."""
     return bool(_VAGUE.search(title))

@@ -1,4 +1,4 @@
-"""Laboratory, microbiology and vital-sign rows as results: every value as the row has it, or left out."""
+"""Laboratory, microbiology and vital-sign rows as results: every value is as in the row, or left out."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class BodyRow(NamedTuple):
     sequence: str | None
 
 
-# Items that say what happened to a tube, not what was found in it; one-letter labels are indices of the specimen.
+# Items about what happened to a tube, not what was found in it; one-letter labels are indices of the specimen.
 _NO_RESULT = re.compile(r"\b(hold|held|problem specimen|voided specimen|length of urine collection)\b|uhold|^.$", re.I)
 _NO_VALUE = re.compile(
     r"^\W*(hold|done|sent|unable|error|cancel|not (done|performed|reported|available)|test not|pending|discard|random|"
