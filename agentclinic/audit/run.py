@@ -73,7 +73,7 @@ class Rate(BaseModel):
 
 
 class Comparison(BaseModel):
-    """What a role chose against what our matcher suggests: a disagreement, not an error."""
+    """What a role chose compared with what our matcher suggests; a difference is not an error."""
 
     role: Role
     replies: int

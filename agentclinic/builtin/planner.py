@@ -83,7 +83,7 @@ def synthesize(payload: SynthesisPayload) -> Reply:
 
 
 def step(payload: DoctorPayload, tools: tuple[Tool, ...]) -> Reply:
-    """The next utterance as a call of one of the tools offered."""
+    """The next utterance, as a call to one of the tools on offer."""
     said = act(payload)
     tool, arguments = "diagnosis_step", dict[str, object]()
     if tool not in {offered.name for offered in tools}:
@@ -148,7 +148,7 @@ _STATES: dict[bool | None, FindingState] = {None: "unknown", True: "present", Fa
 def _discriminators(
     mind: Beliefs, posterior: Floats, evidence: Evidence, among: list[Disease], exchanges: tuple[Exchange, ...]
 ) -> list[Discriminator]:
-    """What is expected to separate these hypotheses best and has not been asked or ordered."""
+    """The questions and tests that should separate these hypotheses best, if not yet asked or ordered."""
     if len(among) < 2:
         return []
     rows = [mind.hypotheses.index(disease.id) for disease in among]

@@ -1,4 +1,4 @@
-"""The builtin patient, laboratory, judge, writer and learner: facts that our matcher finds, and written rules.
+"""The builtin patient, laboratory, judge, writer and learner, which use our matcher and fixed rules.
 
 The writer sorts the record's own words into the sections of a case and adds nothing. The learner's experiences come
 from the difference between what was asked and what the chart held.

@@ -108,7 +108,7 @@ _LEAD_IN = re.compile(r"^\s*(?:for )?(?:the |your role as a )?patient(?: actor)?
 
 def _split_head(part: str) -> tuple[str, str]:
     head, colon, body = part.partition(":")
-    # Longer, it is a sentence with a colon in it, not the name of a test.
+    # With a longer head, it is a sentence with a colon in it, not the name of a test.
     if colon and body.strip() and len(head.split()) <= 6:
         return head.strip(), body.strip()
     return "", part

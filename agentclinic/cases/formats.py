@@ -27,7 +27,7 @@ NEJM_OBJECTIVE = "What is the most likely diagnosis?"
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a case file, and where it is for error messages."""
+    """One line of a case file, with its place for error messages."""
 
     path: Path
     line: int

@@ -31,7 +31,7 @@ class Incoming:
 
 @dataclass(frozen=True)
 class Observation:
-    """What the doctor knows when it is its turn."""
+    """What the doctor knows on its turn."""
 
     incoming: Incoming
     exchanges: tuple[Exchange, ...] = ()
@@ -39,7 +39,7 @@ class Observation:
     turn: int = 1
     """Counted from 1."""
     last: bool = False
-    """Whether only a diagnosis helps now."""
+    """Whether only a diagnosis counts now."""
     notes: str = ""
     """A planner's notes, which come after everything else."""
     advice: str = ""

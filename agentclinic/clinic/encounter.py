@@ -1,4 +1,4 @@
-"""One case and one doctor, until the encounter ends. Knows nothing of files, runs or scores."""
+"""One case and one doctor, until the encounter ends; independent of files, runs and scores."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from agentclinic.results.utterance import RESULTS, as_results
 from agentclinic.vocabulary.text import words
 
 _SHOWN = 100
-"""Characters of a result shown to the model that chooses: enough to recognize it; code writes the whole."""
+"""Characters of a result shown to the model that chooses: enough to recognize it; code writes it in full."""
 MOST_ITEMS = 40
 """Results reported at once: more than any panel or examination in the public data sets."""
 

@@ -40,7 +40,7 @@ _NOTES = {
     EXAMINE: "I cannot know that. The doctor would have to examine me or order a test.",
     UNCLEAR: "I do not understand the question. I ask the doctor to say it in another way.",
 }
-"""Set phrases as notes to a voiced patient: given the phrases themselves, it would take their "you" for itself."""
+"""Set phrases as notes to a voiced patient: given the phrases themselves, it would take "you" to mean itself."""
 
 
 class GroundedAnswer(BaseModel):

@@ -137,7 +137,7 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
         fits = False
     if fits:
         return "".join(said + (f"{{{names[field]}}}" if field else "") for said, field, _, _ in parts)
-    # The original could not fill this text, for example because it contains JSON: keep braces that are no placeholder.
+    # The original could not fill this text, for example because it contains JSON: keep other braces as they are.
     return _FIELD.sub(lambda found: f"{{{names[found[1]]}}}" if found[1] in names else found[0], text)
 
 

@@ -53,7 +53,7 @@ class Doctor(Protocol):
     ) -> object:
         """Take a turn: return text, an `Utterance`, a turn, or side work and then the doctor's own turn; may be async.
 
-        `turn` counts from 1; on the `last` turn only a diagnosis helps. `notes` is a planner's advice.
+        `turn` counts from 1; on the `last` turn only a diagnosis counts. `notes` is a planner's advice.
         """
         ...
 

@@ -1,1 +1,1 @@
-"""From raw sources to validated cases; knows nothing of encounters."""
+"""From raw sources to validated cases; independent of encounters."""

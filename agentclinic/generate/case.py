@@ -146,7 +146,7 @@ class Prepared:
 
 
 def prepare(source: SourceCase) -> Prepared:
-    """Everything that needs no writer."""
+    """Do everything that needs no writer."""
     truth = source.truth
     names = Names(truth.title, truth.synonyms, [truth.code] if truth.code else [])
     return Prepared(source, names, build_chart(source, names), brief(source, names))

@@ -1,4 +1,4 @@
-"""Making one case: write, check, try again with the reasons; also as a job for any process."""
+"""Make one case: write, check, try again with the reasons; also as a job for any process."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Attempts:
 
     @property
     def account(self) -> dict[str, Any]:
-        """Why drafts were rejected (each kind once per draft), and the tokens of all requests."""
+        """Why drafts were rejected (each reason once per draft), and the tokens of all requests."""
         used = self.usage or Usage(0, 0)  # no request was made: none, not unknown
         return {
             "rejected": [kind for _, problems in self.rejected for kind in dict.fromkeys(p.kind for p in problems)],

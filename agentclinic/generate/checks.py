@@ -39,7 +39,7 @@ _NUMBER_WORDS = {
 } | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90"}
 """Without "one", which is rarely a number."""
 _WORD = re.compile(r"[a-z]+", re.IGNORECASE)
-# Triage shorthand, written out so that a story in plain words is recognized as saying the same.
+# Triage shorthand in full, so that a story in plain words is recognized as saying the same.
 _SHORTHAND = {
     "sob": "shortness of breath", "doe": "dyspnea on exertion", "cp": "chest pain", "abd": "abdominal",
     "ha": "headache", "n/v": "nausea and vomiting", "n/v/d": "nausea and vomiting and diarrhea", "ams": "confusion",

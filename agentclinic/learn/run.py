@@ -44,7 +44,7 @@ LEARNER = "doctor"
 """The role whose model writes experiences: in the settings of this command the doctor's model is the learner."""
 _ROLES = (LEARNER, "moderator")
 _ANSWER = 500
-"""Output tokens of five experiences."""
+"""How many output tokens five experiences take."""
 
 
 @dataclass(frozen=True)

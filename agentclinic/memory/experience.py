@@ -55,7 +55,7 @@ def overlap(left: str, right: str) -> float:
 
 
 def diagnosis_mark(diagnosis: str) -> str:
-    """A hash of a diagnosis, the same for its synonyms: it shows whether two are the same, without naming them."""
+    """A hash of a diagnosis, the same for its synonyms, which shows whether two are the same without naming them."""
     known = knowledge().disease_named(diagnosis)
     # A name that is not in our tables counts as the usual public name, whose own mark this does not change.
     usual = None if known or taxonomy().has(name(diagnosis)) else usual_name(diagnosis)
@@ -149,7 +149,7 @@ def _line(text: str) -> str:
 
 @dataclass(frozen=True)
 class LearnerPayload:
-    """What is known of an encounter afterwards: the dialogue, the whole chart and the truth."""
+    """What is known after an encounter: the dialogue, the whole chart and the truth."""
 
     door: Door
     exchanges: tuple[Exchange, ...]

@@ -1,4 +1,4 @@
-"""Finding the experiences that fit a situation: BM25, embeddings, a model that picks, and random choice as a control.
+"""Find the experiences that fit a situation: by BM25, embeddings or a model that picks, or at random as a control.
 
 BM25 by bm25s: it is maintained, needs only NumPy, and scores all documents in one pass over a sparse matrix, where
 rank-bm25 (last released in 2022) goes through them in Python.

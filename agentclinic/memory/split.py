@@ -30,11 +30,11 @@ class Split:
     """Of everything else in the file."""
 
     def part_of(self, case: str) -> Part | None:
-        """The part that a case is in; None if the split does not know it."""
+        """The part that a case is in; None if it is in neither."""
         return "train" if case in self.train else "test" if case in self.test else None
 
     def choose(self, cases: Iterable[Case], part: Part) -> list[Case]:
-        """The cases of one part; a case that the split does not know is refused."""
+        """The cases of one part; a case in neither part is refused."""
         chosen = []
         for case in cases:
             found = self.part_of(case.id)

@@ -42,7 +42,7 @@ POLL = 20.0
 FILE_SECONDS = 900.0
 """Time limit for sending or fetching a file: 200 MB at 2 Mbit/s take 800 s."""
 MOST_PAGES = 100
-"""Pages of a list to search, of 100 entries each, newest first: ours was created recently."""
+"""How many pages of a list are searched, 100 entries each, newest first: ours was created recently."""
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 """Final statuses."""
 _PASSING = frozenset({"connection", "timeout", "server", "rate_limit"})
@@ -96,7 +96,7 @@ class FromBatch:
         try:
             self.usage = wire.read_usage(body_of(answer, client.host, self._endpoint.name))
         except ModelError as error:
-            if error.kind in RETRYABLE:  # in the next batch, not now at full price
+            if error.kind in RETRYABLE:  # ask again in the next batch, not now at full price
                 raise NotAnsweredError(f"in the batch: {error}") from None
         return answer
 
@@ -148,7 +148,7 @@ class Batches:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The provider's names of the batches."""
+        """The provider's ids of the batches."""
         return tuple(part.batch_id for part in self._parts if part.batch_id)
 
     @property

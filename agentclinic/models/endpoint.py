@@ -61,7 +61,7 @@ CONNECT_TIMEOUT = 30.0
 """Seconds; when 1,000 connections open at once, the last one waits longer than the SDK's 5 s."""
 
 MANY_WORKERS = 32
-"""From this many on, garbage collection is tuned for the run; smaller uses, such as a notebook, keep their settings."""
+"""From this many workers on, garbage collection is tuned; smaller uses, such as a notebook, keep their settings."""
 
 _SDK_HEADERS = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async")
 """X-Stainless-... headers in which the SDK describes this machine: no server needs them, and they cost time."""
@@ -563,7 +563,7 @@ def _trusted(trust_env: bool, _file: str | None, _folder: str | None) -> ssl.SSL
 
 @cache
 def tune_gc() -> None:
-    """Keep garbage collection from scanning all modules again and again; called once in a process with many requests.
+    """Keep garbage collection from rescanning all modules; called once in a process with many requests.
 
     With 500 encounters at once, collecting took a fifth of all CPU time (benchmarks/README.md) and paused everything.
     """

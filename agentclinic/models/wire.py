@@ -88,7 +88,7 @@ class Target(NamedTuple):
     settings: Mapping[str, Any]
     """`llm.responses` of the config."""
     is_openai: bool
-    """OpenAI's own chat API requires `max_completion_tokens`; many other servers know only `max_tokens`."""
+    """OpenAI's own chat API requires `max_completion_tokens`; many other servers accept only `max_tokens`."""
     capped: bool = True
     """False once the model has used up a cap of ours without an answer: it thinks aloud."""
 

@@ -20,7 +20,7 @@ MEMORY = "memory.jsonl"
 """The experiences that were offered to the doctor: a copy, because the file they came from may grow."""
 SPLIT = "split.json"
 ARMS = "arms"
-"""Folder of a sweep in which its runs are."""
+"""The folder in a sweep that holds its runs."""
 SWEEP = "sweep.json"
 """What a sweep says about its arms: the first is the baseline."""
 

@@ -137,8 +137,8 @@ class Utterance:
 def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -> Utterance:
     """Read what a doctor's model wrote; `earlier` are the same doctor's utterances before this one.
 
-    With `cut`, only its own words count and a near-token is no action. Otherwise slips are counted, and the whole text
-    counts as in the original.
+    With `cut`, only its own words count and a near-token is not an action. Otherwise slips are counted, and the whole
+    text counts as in the original.
     """
     text, slips = own_words(raw, _DOCTOR, _NOT_THE_DOCTOR)
     if text and any(_spoken(said) == _spoken(text) for said in earlier):

@@ -117,7 +117,7 @@ class RunIndex:
             return any(time.monotonic() > until for _ in self.new())
 
     def new(self) -> Iterator[Record]:
-        """The records added since the last call, each after its row; a problem ends the reading."""
+        """The records added since the last call, each once its row is in the index; a problem ends the reading."""
         with self._lock:
             try:
                 for number, start, written in self._lines():

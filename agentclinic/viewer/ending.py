@@ -1,4 +1,4 @@
-"""What a player is told when a game is over: the verdict, the chart, their calibration, and how others did."""
+"""What a player sees when a game is over: the verdict, the chart, their calibration, and how others did."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The viewer as a folder of files that opens without a server.
 
-A page opened from a file may not fetch data, but it may load scripts. So the data are in scripts, each small enough to
+A page opened from a file may not fetch data, but it may load scripts. So the data is in scripts, each small enough to
 be loaded when it is needed.
 """
 
@@ -38,7 +38,7 @@ def export(folder: Path, target: Path, progress: Progress | None = None) -> Path
     if not library.places():
         raise InputError(f"{folder}: there is no run in this folder; runs are written to run.output_dir")
     _check(target)
-    while library.runs()["more"]:  # this also finds out whether data are credentialed, before anything is written
+    while library.runs()["more"]:  # this also shows whether any data is credentialed, before anything is written
         pass
     new = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
     progress.start(sum(run["encounters"] for run in library.runs()["runs"]), 0, "encounters")

@@ -53,7 +53,7 @@ Say = Callable[[str], object]
 
 
 class Game:
-    """One case that one person plays; as a model, it is that person."""
+    """One case played by one person; as a model, it stands in for that person."""
 
     def __init__(self, run: PlayerRun, number: int, unit: Unit) -> None:
         self.run = run

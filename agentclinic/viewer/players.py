@@ -1,4 +1,4 @@
-"""Who plays: names, experience, and the secrets by which a browser is recognized."""
+"""The players: names, experience, and the secrets by which a browser is recognized."""
 
 from __future__ import annotations
 

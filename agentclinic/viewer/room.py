@@ -1,4 +1,4 @@
-"""The consulting room's pages and their requests: who is there, which game, and what they do.
+"""The consulting room's pages and their requests: joining, choosing a game, and making moves.
 
 Before the end of a game, no answer holds more than the player has uncovered: the state of a game is made from what its
 encounter asks the person, and error messages are general.

@@ -109,7 +109,7 @@ class Guard:
         async def guarded(message: Message) -> None:
             nonlocal blocked
             if message["type"] == "http.response.start":
-                # Checked here, once the answer has been made: only then is it known which data it contains.
+                # Checked here because only a finished answer shows which data it contains.
                 blocked = self._shared and privacy.silent()
                 if blocked:
                     await _LEAVES(scope, receive, send)

@@ -228,7 +228,7 @@ def _names(truth: str, accept: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unbroken(diagnosis: str, truth: str) -> str:
-    """A diagnosis with the commas within the true name removed: "hand, foot and mouth disease" is no list."""
+    """A diagnosis with the commas within the true name removed: "hand, foot and mouth disease" is not a list."""
     if "," not in truth:
         return diagnosis
     # A function, because backslashes have a meaning in a replacement string.

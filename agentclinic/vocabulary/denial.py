@@ -205,7 +205,7 @@ _NEXT_STATEMENT = re.compile(
     r";\s+(?=(?:but\s+)?(?:reports?|denies|no|endorses|admits|notes|positive|negative)\b)", re.IGNORECASE
 )
 _ITEM_COMMA = re.compile(r",\s*(?:or|and|nor)\s+|,\s*")
-# "or" surely separates items only between single words: "changes in bowel or bladder habits" is one item.
+# "or" is sure to separate items only between single words: "changes in bowel or bladder habits" is one item.
 _PAIR = re.compile(r"^(\w+)\s+(?:or|nor|and)\s+(\w+)$")
 _REPEATED = re.compile(r"^(?:no|denies|denied|without)\s+", re.IGNORECASE)
 # An item that ends in an adjective lacks its noun: "respiratory, gastrointestinal, or urinary symptoms".

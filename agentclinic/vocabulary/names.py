@@ -271,7 +271,7 @@ def _known() -> tuple[frozenset[frozenset[str]], frozenset[str]]:
     """The diseases of the tables by the words of their names, and the last words of these names."""
     names = [name(text) for group in (*name_table().synonyms, *_related()) for text in group]
     last = frozenset(one.words[-1] for one in names)
-    # Not the place in "horseshoe kidney": the kidney is no disease.
+    # Not the place in "horseshoe kidney": the kidney is not a disease.
     return frozenset(one.key - GRADE - COURSE for one in names), frozenset(w for w in last if not is_place(w))
 
 

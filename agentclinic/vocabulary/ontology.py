@@ -64,7 +64,7 @@ class Ontology:
         return near.pop() if len(near) == 1 else None
 
     def exactly(self, said: Name) -> int | None:
-        """The place of the disease that has this very name, in any spelling."""
+        """The place of the disease that has exactly this name, in any spelling."""
         tried = dict.fromkeys((said.spelled, said.words))
         found = (self.place(text) for tokens in tried for text in (SHORT + "".join(tokens), key(tokens)))
         return next((place for place in found if place is not None), None)

@@ -118,7 +118,7 @@ def _shown(word: str, truth: frozenset[str], affirmed: frozenset[str]) -> bool:
         for kind, shown_by in _TYPE_CUES.items():
             if word in kind and kind - {word} <= truth:
                 return any(cue in affirmed for cue in words(shown_by))
-        return True  # we cannot tell what the chart would show
+        return True  # it is unclear what the chart would show
     cues = (*words(_CUES.get(word, "")), *narrower(word), word)
     return any(cue in affirmed or (len(cue) >= _STEM and cue[:_STEM] in affirmed) for cue in cues)
 

@@ -33,7 +33,7 @@ class Panel:
     values: frozenset[str]
     """All its values, including those of the panels it contains."""
     headings: frozenset[str]
-    """Panels whose headings its values are charted under: itself and those it contains."""
+    """Panels under whose headings its values are charted: itself and those it contains."""
     specimen: str | None
     whole: bool
     """Whether it includes everything measured in the specimen."""

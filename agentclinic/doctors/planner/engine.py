@@ -112,7 +112,7 @@ COVERAGE_TO_FINISH = 0.6
 TRIES = 2
 """Planner requests per turn: if the planner fails twice, more tries would only add cost."""
 _FAILURES = {"refused": "the model refused", "context_too_long": "the model found the case too long"}
-"""Errors that are the model's own; all others are the endpoint's."""
+"""Errors that are the model's fault; all others are the endpoint's."""
 
 
 @dataclass(frozen=True)
@@ -451,5 +451,5 @@ def _margin(hypotheses: Sequence[Weighed]) -> float:
 
 
 def _ahead(leader: float, other: float) -> float:
-    # 0.62 - 0.5 is slightly more than 0.12 in binary; a margin exactly at the threshold must count as such.
+    # 0.62 - 0.5 is slightly more than 0.12 in binary; a margin exactly at the threshold must count as equal to it.
     return round(leader - other, 9)

@@ -107,7 +107,7 @@ def _grouped(findings: Sequence[PlannedFinding], key: Callable[[PlannedFinding],
 
 
 def _merged(group: Sequence[PlannedFinding]) -> PlannedFinding:
-    """One finding for several of the same name, in any order: the highest weight, and the state they agree on."""
+    """One finding in place of several with the same name: the highest weight, and the state they agree on."""
     if len(group) == 1:
         return group[0]
     states = {finding.observed for finding in group} - {"unknown"}

@@ -1,6 +1,6 @@
 """The uncertainty-aware doctor: one tool call per turn, its notes as its memory, its doubts on record.
 
-A reply that cannot be used is sent back once, saying what is wrong, and then used as far as possible: every turn adds a
+A reply that cannot be used is sent back once with the reason. Then its usable parts are used: every turn adds a
 step to the session, and nothing the doctor was told is lost to the synthesis.
 """
 
@@ -99,7 +99,7 @@ class _Call:
 
 
 class _Unusable(Exception):  # noqa: N818 - not a failure: something to tell the doctor
-    """A reply that cannot be carried out as it is; `answer` is the prompt text it is sent back with."""
+    """A reply that cannot be carried out as it is; `answer` names the prompt text it is sent back with."""
 
     def __init__(self, problem: str, answer: str = "wrong_call") -> None:
         super().__init__(problem)
@@ -152,7 +152,7 @@ class UncertaintyDoctor:
         return self._store.load(self.session_id)
 
     def moment(self, seen: Observation) -> str:
-        """The text of the prompt file for this moment of the encounter; empty if there is nothing to say about it."""
+        """The prompt file's text for this point of the encounter; empty if it has none."""
         if seen.last:
             return "last_turn"
         if not seen.incoming.speaker:
@@ -209,7 +209,7 @@ class UncertaintyDoctor:
         ours: dict[str, Any] = {"turn": attempt.seen.turn}
         if call.tool == "final_diagnosis" or not information:
             information, ours["recorded_by"] = attempt.fact, "clinic"
-        if not doubts.items:  # the doubts of the previous step still stand
+        if not doubts.items:  # the doubts of the previous step still apply
             steps = self.session().steps
             doubts = read_uncertainties(getattr(steps[-1], "differential", [])) if steps else doubts
         action = call.action or ("DIAGNOSIS READY" if call.ready else "")
@@ -247,7 +247,7 @@ class _Attempt:
         return reduce(add, self._usages) if self._usages else Usage(requests=0)
 
     async def ask(self) -> _Call:
-        """The doctor's call; an unusable reply is sent back once, then used as far as possible."""
+        """The doctor's call; an unusable reply is sent back once, then its usable parts are used."""
         messages = self._messages()
         reply = Reply("")
         for outcome in ("sent back once", "used as far as possible"):
@@ -271,7 +271,7 @@ class _Attempt:
             prompt.text("user_prompt_template"),
             record=doctor.session().accumulated_notes or prompt.text("no_notes"),
             asked=_shown(doctor.last_action) if doctor.last_action else prompt.text("no_action"),
-            # On the first turn there is no reply: what is known at the door is what there is to record.
+            # On the first turn there is no reply yet; record what is known at the door.
             reply=seen.incoming.line if seen.incoming.speaker else door_text(doctor.door),
             turn=seen.turn,
             max_infs=doctor.limit,
@@ -364,7 +364,7 @@ class _Attempt:
         elif reply.text.lstrip().startswith(("{", "```")):  # a badly filled-in form: nothing to say to a patient
             given, prose = salvage("diagnosis_step", reply.text), ""
         elif not self._doctor.structured:
-            # Prose twice: a model, or a server, that does not make tool calls. Structured output may suit it better.
+            # Prose twice: the model or the server does not make tool calls. Structured output may work better.
             self._doctor.structured = True
             self.remarks.append("structured output is used from the next turn on")
         words = str(given.get("next_step_action") or prose).strip()

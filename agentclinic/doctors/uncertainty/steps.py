@@ -19,7 +19,7 @@ ASK_PATIENT = "ASK PATIENT"
 READY_MESSAGE = "I'm ready to provide a diagnosis. Let me finalize my assessment."
 ALLOWED = ("ASK PATIENT: <question>", "REQUEST TEST: <test>", "REQUEST IMAGES", "DIAGNOSIS READY")
 FEWEST, MOST = 2, 4
-"""Hypotheses in a step: one alone is not a doubt, and the original asks for two to four."""
+"""Hypotheses in a step: a single one is not a doubt, and the original asks for two to four."""
 
 
 def _share(value: object) -> object:

@@ -83,7 +83,7 @@ class Session(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_any_version(cls, data: Any) -> Any:
-        """The original writes its conclusion as a last step; here it belongs to the session, and is no fact."""
+        """The original writes its conclusion as a last step; here it belongs to the session and is not a fact."""
         if not isinstance(data, Mapping):
             return data
         session, given = dict(data), data.get("current_uncertainties")

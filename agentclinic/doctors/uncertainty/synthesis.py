@@ -72,7 +72,7 @@ def name_in(answer: str) -> str:
     text = answer.rpartition(DIAGNOSIS_READY)[2] if DIAGNOSIS_READY in answer else answer
     for line in text.splitlines():
         name = line.strip().strip("*_`#>\"' ").lstrip(":-– ")
-        if not name or name.endswith(":"):  # an announcement: the name follows
+        if not name or name.endswith(":"):  # a lead-in: the name follows
             continue
         name = _LABEL.sub("", name, count=1).strip("*_`\"' ")
         if name:

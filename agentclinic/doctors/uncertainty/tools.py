@@ -39,7 +39,7 @@ class ToolError(AgentClinicError):
 
 
 def check_step(doubts: Doubts, action: str) -> str | None:
-    """What is wrong with a step, as the doctor is told; None if nothing is."""
+    """What is wrong with a step, in words for the doctor; None if nothing is."""
     following = read_action(action)
     if following is None:
         return f"next_step_action has no known form. Allowed are: {'; '.join(ALLOWED)}"
@@ -56,7 +56,7 @@ def take_step(
 ) -> tuple[NextStep, list[str]]:
     """Always record a step; what does not fit is adjusted, with a remark. Returns what comes next and the remarks.
 
-    A step with a `turn` replaces one for the same turn: a call that failed can be made again.
+    A step with a `turn` replaces one for the same turn, so that a failed call can be repeated.
     """
     remarks = []
     following = read_action(action)
@@ -164,7 +164,7 @@ def _tool(name: str) -> Tool:
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
-    """A schema without references, which not every server follows, and without titles, which none needs."""
+    """A schema without references, which some servers do not follow, and without titles, which none needs."""
     if isinstance(node, list):
         return [_inlined(item, definitions) for item in node]
     if not isinstance(node, dict):

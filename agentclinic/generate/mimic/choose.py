@@ -128,7 +128,7 @@ def titles_table(folder: Folder) -> str:
 
 
 def _read(connection: DuckDBPyConnection, folder: Folder) -> None:
-    """Read the admissions with their principal diagnosis, and all diagnoses, into our own tables."""
+    """Copy the admissions with their principal diagnosis, and all diagnoses, into our own tables."""
     diagnoses = (
         "CREATE TABLE diagnoses AS SELECT subject_id, hadm_id, seq_num, upper(trim(icd_code)) AS code, "
         f"icd_version AS version FROM {folder.source(DIAGNOSES)} WHERE icd_code IS NOT NULL"

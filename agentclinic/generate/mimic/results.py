@@ -143,7 +143,7 @@ class _Isolate(NamedTuple):
 def cultures(rows: Iterable[CultureRow]) -> tuple[Culture, ...]:
     """One result for each organism found, or for each test that found none; unreadable results are left out.
 
-    A test whose whole comment was removed has no known result: shown empty, it would say that nothing grew.
+    A test whose whole comment was removed has no known result: an empty line would say that nothing grew.
     """
     grouped: dict[_Isolate, list[CultureRow]] = {}
     for row in rows:
