@@ -196,7 +196,7 @@ class Batches:
                     await self._submit(part, requests)
                 except (NoBatchesError, ModelError) as error:
                     certain = isinstance(error, NoBatchesError) or not (self._resumed or error.kind in _PASSING)
-                    if certain and not self.ids:  # no batch was created: there is nothing to continue
+                    if certain and not self.ids:  # no batch was created, so there is nothing to resume
                         await self.finish(say)
                     raise
                 say(f"batch {part.batch_id} at {self._client.host.name}: {len(part.requests)} requests submitted")

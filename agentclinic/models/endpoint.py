@@ -158,7 +158,7 @@ class Client:
     async def send(
         self, path: str, content: bytes | None, purpose: Purpose, *, delete: bool = False, limit: float | None = None
     ) -> HttpAnswer:
-        """Post a body; without one, get or delete the path. Returns answers of any status; raises anything else.
+        """Post a body; without one, get or delete the path. Returns answers of any status; any other outcome is raised.
 
         A body that begins with `--` is a form whose first line is its boundary. `limit`, in seconds, is for what takes
         longer than a request to a model.
@@ -202,7 +202,7 @@ class Client:
         return HttpAnswer(response.status_code, response.headers, self.host.scrub(response.content))
 
     async def retried(self, attempt: Callable[[], Awaitable[Value]], clock: Clock | None = None) -> Retry[Value]:
-        """`with_retries`, by the settings and within the limits of this connection."""
+        """`with_retries`, with the settings and limits of this connection."""
         tries, pause = self.runtime.tries, self.runtime.timeout
         return await with_retries(attempt, tries=tries, pause=pause, limiter=self.limiter, clock=clock or self.clock)
 
@@ -342,7 +342,7 @@ class Endpoint:
         raise self._malformed("two answers", problem, answer)
 
     async def named_like(self) -> str:
-        """For the error about an unknown model: the listed name that was probably meant, or nothing."""
+        """A hint for the error about an unknown model: the listed name that was probably meant, or nothing."""
         try:
             answer = await self.client.send("/models", None, Purpose.CHECK)
         except ModelError:
@@ -530,7 +530,7 @@ class _Tally:
         self._notes[text] = None
 
     def usage(self, retries: int) -> Usage:
-        """Tokens of all answers; tries without an answer are counted, but their tokens are not known."""
+        """Tokens of all answers; tries without an answer are counted, but their tokens are unknown."""
         nothing = Usage() if self.requests else NOTHING_ASKED
         tokens = reduce(add, self.spent) if self.spent else nothing
         return replace(tokens, requests=self.requests, retries=retries)
@@ -547,7 +547,7 @@ class _Tally:
 
 
 def _refuse_remote_images(messages: tuple[Message, ...]) -> None:
-    """The server would fetch a web address from elsewhere, so images of credentialed cases must be local files."""
+    """Images of credentialed cases must be local files: the server would fetch a web address from elsewhere."""
     for image in (image for message in messages for image in message.images):
         if not wire.image_url(image.url).lower().startswith("data:"):
             raise InputError("an image of a credentialed case is a web address; save it as a local file")

@@ -1,4 +1,4 @@
-"""Turning failures at an endpoint into typed errors, without secrets in their messages."""
+"""Turn failures at an endpoint into typed errors, without secrets in their messages."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
         return NoRouteError(describe("no such address", "check base_url, which usually ends in /v1, and llm_api"))
     if given == 404:
         return UnknownModelError(describe(f"unknown model {model!r}", "`agentclinic probe` checks a name"))
-    # Not only 400: the Python server of llama.cpp answers 500 to a format it does not know.
+    # Not only 400: the Python server of llama.cpp answers 500 to an unknown format.
     if given >= 400 and _FORMAT.search(f"{said} {error.get('param') or ''}"):
         return FormatRejectedError(describe("structured output not accepted"))
     if 400 <= given < 500:

@@ -93,7 +93,7 @@ class Gate:
             )
 
     def refuse_storing(self, base_url: str, setting: str) -> None:
-        """Refuse to leave credentialed data in files at another machine: its attestation says that nothing is kept."""
+        """Refuse to store credentialed data in files on another machine: its attestation says that nothing is kept."""
         if self.closed and not is_unix(base_url) and self.refusal(urlsplit(base_url).hostname or ""):
             raise GateClosedError(
                 f"{setting}.base_url: credentialed data may not be stored at {_names(base_url)[0]}, and a batch is a "

@@ -1,4 +1,4 @@
-"""Recording every request and reply, and replaying them.
+"""Record every request and reply, and replay them.
 
 An entry is found by unit, purpose, messages, parameters and occurrence within the unit, not by the model's name: a
 recording of one model can be replayed in place of another.

@@ -74,7 +74,7 @@ class Limiter:
 
     @property
     def limit(self) -> int:
-        """Requests allowed at once now."""
+        """How many requests are now allowed at once."""
         return int(self._limit)
 
     def __repr__(self) -> str:

@@ -66,14 +66,14 @@ class Limits:
                 self._return(process, endpoint, turns)
 
     def _return(self, process: str, endpoint: str, turns: int) -> None:
-        turns = min(turns, self._held[process, endpoint])  # those of a forgotten process are back already
+        turns = min(turns, self._held[process, endpoint])  # the turns of a forgotten process have already been returned
         self._held[process, endpoint] -= turns
         for _ in range(turns):
             self._limiters[endpoint].release()
 
 
 class RemoteLimits(Protocol):
-    """`Limits` in another process, asked for this one."""
+    """`Limits` in another process, called on behalf of this one."""
 
     def lease(self, endpoint: str, start: int, wanted: int) -> Awaitable[Lease]: ...
 

@@ -98,8 +98,8 @@ SLIPS = {
 """Kinds of slip, with what the model did."""
 
 LONGEST = 20_000
-"""Characters of an utterance that count, about 3,000 words: longer than any consultation note, and short enough that
-everything that reads one is done in a fraction of a second."""
+"""Characters of an utterance that count, about 3,000 words: longer than any consultation note, and short enough to
+be processed in a fraction of a second."""
 _LEFT_OUT = "\n[...]\n"
 _DECORATION = r"[\s*_#>\[(`\"]{0,40}+"
 _LABEL_END = r"\.?[*_\])`\"]*\s*:"
@@ -135,7 +135,7 @@ class Utterance:
 
 
 def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -> Utterance:
-    """Read what a doctor's model wrote; `earlier` are the same doctor's utterances before this one.
+    """Read what a doctor's model wrote; `earlier` has the same doctor's previous utterances.
 
     With `cut`, only its own words count and a near-token is not an action. Otherwise slips are counted, and the whole
     text counts as in the original.
@@ -173,9 +173,9 @@ def shortened(text: str) -> str:
 
 
 def own_words(raw: str, own: str, others: str) -> tuple[str, list[str]]:
-    """The speaker's own words: without its label, and up to the first line of another speaker or a second own one.
+    """The speaker's own words: without its label, and up to the first line of another speaker or its own second one.
 
-    `own` and `others` are labels, as alternatives of a regular expression.
+    `own` and `others` are labels, as alternatives in a regular expression.
     """
     text = shortened(raw.strip())
     slips = [TOO_LONG] if len(raw) > LONGEST else []

@@ -50,7 +50,7 @@ SNIPPET = 60
 
 
 def row_of(record: Record, name: str) -> list[Any]:
-    """The row about an encounter, in the order of `COLUMNS`."""
+    """An encounter's row, in the order of `COLUMNS`."""
     tests = None if record.status == "model_failed" else ordered_in(record)
     sure, _ = confidence(record)
     ended = outcome(record)
@@ -87,7 +87,7 @@ class Place(NamedTuple):
 
 
 class RunIndex:
-    """A row about each encounter of a run, read in short steps and continued as the run's file grows."""
+    """A row for each encounter of a run, read in short steps as the run's file grows."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / RECORDS
@@ -111,7 +111,7 @@ class RunIndex:
         self._line = 0
 
     def read(self, seconds: float = BRIEF) -> bool:
-        """Read what is new for this many seconds, and at least one record; returns whether there is more."""
+        """Read new records for this many seconds, but at least one; returns whether there are more."""
         until = time.monotonic() + seconds
         with self._lock:
             return any(time.monotonic() > until for _ in self.new())
@@ -244,7 +244,7 @@ class Library:
         self._places: dict[str, Path] = {}
 
     def places(self) -> dict[str, Path]:
-        """The folders of the runs that are there now, by name."""
+        """The folders of the runs that exist now, by name."""
         found = run_places(self.folder)
         self._places = {p.name if p == self.folder else str(p.relative_to(self.folder)): p for p in found}
         return self._places

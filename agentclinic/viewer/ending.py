@@ -54,7 +54,7 @@ class Others(BaseModel):
 
 
 def ending(game: Game) -> dict[str, Any]:
-    """What to tell the player of a finished game. Reads other runs, so it is not for the event loop."""
+    """What to tell the player of a finished game. Reads other runs, so do not call it on the event loop."""
     record = game.record
     assert record is not None
     case, run = game.unit.case, game.run
@@ -80,7 +80,7 @@ def _as_json(model: BaseModel | None) -> Any:
 
 
 def calibration(records: Iterable[Record]) -> Calibration | None:
-    """The player's stated probabilities against the outcomes; None without any."""
+    """The player's stated probabilities compared with the outcomes; None if there are none."""
     given = ((confidence(record)[0], strict(record)) for record in records)
     stated = [(sure, right) for sure, right in given if sure is not None and right is not None]
     if not stated:

@@ -199,7 +199,7 @@ class Game:
 
 
 def _view(request: Request) -> dict[str, Any]:
-    """What a person may see of a request: the doctor the dialogue, the patient their own part of the chart."""
+    """What a person may see of a request: as the doctor, the dialogue; as the patient, their part of the chart."""
     match request.payload:
         case DoctorPayload() as payload:
             return {
@@ -296,7 +296,7 @@ class PlayerRun:
         return [state(unit) for unit in self.order]
 
     def _known(self, unit: Unit) -> bool:
-        """Whether the player knows a case from another seat, and so can no longer be measured on it."""
+        """Whether the player knows a case from another seat, so that playing it no longer measures anything."""
         seats = (seat for seat in self._room.plans if seat != self.seat)
         return any(self._room.run_of(self.player, seat).has_begun(unit) for seat in seats)
 
@@ -413,7 +413,7 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
                 "when no one does"
             )
     plans: dict[Seat, Plan] = {}
-    runtime = settings.llm.runtime.model_copy(update={"encounter_timeout": None})  # a person may take their time
+    runtime = settings.llm.runtime.model_copy(update={"encounter_timeout": None})  # people may take their time
     llm = settings.llm.model_copy(update={"runtime": runtime})
     for seat in seats:
         alone = {name: RunSettings.model_fields[name].default for name in _OF_A_MODEL if seat == "doctor"}

@@ -82,7 +82,7 @@ class Players:
             raise
 
     def join(self, joining: Joining, *, asks_experience: bool, known: Player | None = None) -> tuple[str, str | None]:
-        """A new session, and for a new player the code with which to come back from another browser.
+        """A new session and, for a new player, the code for coming back from another browser.
 
         `known` is the player of the browser's current session.
         """

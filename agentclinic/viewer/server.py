@@ -220,7 +220,7 @@ def web_server(app: ASGIApp) -> uvicorn.Server:
 def serve(
     app: ASGIApp, *, host: str = LOOPBACK, port: int = 0, browser: bool = True, say: Callable[[str], object]
 ) -> None:
-    """Serve until Ctrl-C, and open the page in a browser if wanted and there is one."""
+    """Serve until Ctrl-C; open the page in a browser, if wanted and available."""
     with listen(host, port) as listener:
         address = address_of(listener)
         say(f"Open {address} (Ctrl-C stops the server)")

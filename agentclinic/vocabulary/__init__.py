@@ -1,1 +1,1 @@
-"""Diseases, findings and tests: their names, and how likely they occur together."""
+"""Diseases, findings and tests: their names, and how likely they are to occur together."""

@@ -88,7 +88,7 @@ _NOT_IT = frozenset(
     "history risk screening prophylaxis vaccination vaccine mimic exposure post status prevention "
     "carrier predisposition like resembling simulating unlikely resolved prior previous remote mother".split()
 )
-# Both acute and chronic forms are common, so leaving it open says less; elsewhere acute is implied.
+# Both acute and chronic forms are common, so leaving this open says less; elsewhere, acute is implied.
 _ALSO_CHRONIC = frozenset(
     "leukemia pancreatitis hepatitis failure bronchitis sinusitis gastritis cholecystitis urticaria osteomyelitis "
     "prostatitis glomerulonephritis hematoma ischemia injury disease coronary rhinosinusitis".split()
