@@ -91,7 +91,7 @@ def test_a_study_end_to_end_again_with_the_same_seed_and_not_with_another(
     journal = {path: path.read_bytes() for path in folder.rglob("*.jsonl")}
     studied(folder, settings)
     for learner, every in (("replay:other.jsonl", False), ("builtin", True)):
-        with pytest.raises(InputError, match="made with another learner, another prompt, or without --all"):
+        with pytest.raises(InputError, match="made with another learner or prompt, or without --all"):
             play(folder, settings, learner, every=every)
     assert {path: path.read_bytes() for path in folder.rglob("*.jsonl")} == journal, "nothing is played again"
 
