@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agentclinic.scoring.estimates import RESAMPLES, Estimate
-from agentclinic.scoring.stats import stretch_for
+from agentclinic.scoring.stats import SCORE_RESAMPLES, Estimate, stretch_for
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,9 @@ def f1_difference(ours: Sequence[Counts], theirs: Sequence[Counts], seed: int = 
     stretch = stretch_for(len(pairs))
     if np.isinf(stretch):
         return Estimate(value=value, n=len(pairs), note="no interval: too few rows")
-    draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=RESAMPLES)
+    draws = np.random.default_rng(seed).multinomial(
+        len(pairs), np.full(len(pairs), 1 / len(pairs)), size=SCORE_RESAMPLES
+    )
     sums = draws @ pairs
     differences = _f1(sums[:, :3]) - _f1(sums[:, 3:])
     low, high = (value + (float(limit) - value) * stretch for limit in np.quantile(differences, [0.025, 0.975]))

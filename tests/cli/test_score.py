@@ -11,7 +11,7 @@ from report_support import gathered, record, write_run, wrong
 
 from agentclinic.cli import main
 from agentclinic.report.files import render
-from agentclinic.scoring.judges.measured import FALSE_NO, FALSE_YES, RIGHT, WRONG
+from agentclinic.scoring.judges.against_labels import FALSE_NO, FALSE_YES, RIGHT, WRONG
 
 
 def scored(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:

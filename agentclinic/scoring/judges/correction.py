@@ -21,9 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.judges.agreement import cohen_kappa, interval_around
-from agentclinic.scoring.stats import Z95, Floats, case_draws, stretch_for
+from agentclinic.scoring.stats import Z95, Estimate, Floats, case_draws, stretch_for
 
 MIN_LABELS = 5
 """Cases of each class: after 5 of 5 the Wilson interval still starts at 57%; below that a correction is guesswork."""
