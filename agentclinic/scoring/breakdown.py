@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from agentclinic.cases.model import Section
 from agentclinic.scoring.information import LearnedFrom
 from agentclinic.scoring.metrics import REPEATS_AS_INDEPENDENT
-from agentclinic.scoring.orders import NOT_DONE, Ordered
+from agentclinic.scoring.orders import NOT_DONE, Bill, Ordered
 from agentclinic.scoring.rows import Row, Twin
 from agentclinic.scoring.stats import Proportion, proportion
 from agentclinic.scoring.verdicts import KINDS, NOT_STATED
@@ -234,19 +234,13 @@ class PriceAccuracy(BaseModel):
     """Why there are no groups."""
 
 
-class _Priced(NamedTuple):
-    usd: float
-    unpriced: int
-    right: bool
-
-
 def price_accuracy(rows: Sequence[Row], dearest: float) -> PriceAccuracy:
     """Accuracy by price; without groups if too much has no price or every encounter costs the same.
 
     `dearest` is the highest price on the list.
     """
     given = [(row.tests.bill, row.right) for row in rows if row.tests is not None and row.right is not None]
-    bills = sorted(_Priced(bill.usd, bill.unpriced, right) for bill, right in given)
+    bills = sorted(given, key=_usd)
     priced, unpriced = (sum(getattr(bill, name) for bill, _ in given) for name in ("priced", "unpriced"))
     share = proportion(unpriced, unpriced + priced)
     if not bills:
@@ -259,28 +253,33 @@ def price_accuracy(rows: Sequence[Row], dearest: float) -> PriceAccuracy:
         result.note = "no test was done"
     elif share.value > MOST_UNPRICED:
         result.note = f"{unpriced} of {unpriced + priced} tests done have no price"
-    elif bills[0].usd == bills[-1].usd:
+    elif _usd(bills[0]) == _usd(bills[-1]):
         result.note = "every encounter's tests cost the same"
     else:
         # Up to four parts of about equal size; encounters of the same price stay together.
-        parts: dict[int, list[_Priced]] = {}
+        parts: dict[int, list[tuple[Bill, bool]]] = {}
         for one in bills:
-            place = bisect_left(bills, one.usd, key=lambda other: other.usd)
+            place = bisect_left(bills, _usd(one), key=_usd)
             parts.setdefault(place * PRICE_GROUPS // len(bills), []).append(one)
         result.groups = [_price_group(parts[key], dearest) for key in sorted(parts)]
     return result
 
 
-def _price_group(bills: Sequence[_Priced], dearest: float) -> PriceGroup:
+def _usd(entry: tuple[Bill, bool]) -> float:
+    return entry[0].usd
+
+
+def _price_group(bills: Sequence[tuple[Bill, bool]], dearest: float) -> PriceGroup:
+    """A group of bills in ascending order."""
     n = len(bills)
-    mean = sum(one.usd for one in bills) / n
+    mean = sum(map(_usd, bills)) / n
     return PriceGroup(
         n=n,
-        usd_low=bills[0].usd,
-        usd_high=bills[-1].usd,
+        usd_low=_usd(bills[0]),
+        usd_high=_usd(bills[-1]),
         mean_usd=mean,
-        mean_usd_most=mean + dearest * sum(one.unpriced for one in bills) / n,
-        accuracy=proportion(sum(one.right for one in bills), n),
+        mean_usd_most=mean + dearest * sum(bill.unpriced for bill, _ in bills) / n,
+        accuracy=proportion(sum(right for _, right in bills), n),
     )
 
 

@@ -1,13 +1,9 @@
 """How sure the doctor was and whether it should have been: calibration by source of the differential.
 
 What is forecast: that a judged diagnosis is right by the strict rule. The forecast is the number that the final
-differential gives to the hypothesis of that name or, failing that, to the first one that is the same disease by
-`vocabulary.compare`. A diagnosis that is not in the differential has no forecast, since neither the leader's number
-nor the "other" mass is about it; it is counted separately (`unmatched`), as is a hypothesis without a number.
-Encounters without a diagnosis and missing data have nothing to forecast.
-
-Sources are never pooled, and neither are probabilities and scores. A planner's confidence is a score even if it is
-in the probability field. Scores are judged only by their order (AUROC, risk and coverage).
+differential gives to that diagnosis (`differentials.committed`). A diagnosis that is not in the differential has none,
+since neither the leader's number nor the "other" mass is about it; it is counted separately, as is a hypothesis without
+a number. Sources are never pooled, and neither are probabilities and scores, which are judged only by their order.
 """
 
 from __future__ import annotations

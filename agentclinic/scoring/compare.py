@@ -173,10 +173,8 @@ class Arm:
             value = record.setting(key)
             if value is not None:
                 self.settings[key][setting_text(value)] += 1
-        sent, received = tokens_of(record, "input_tokens"), tokens_of(record, "output_tokens")
-        used = None if sent is None or received is None else sent + received
+        used, cost = tokens_of(record, "input_tokens", "output_tokens"), cost_of(record)
         self.tokens = None if self.tokens is None or used is None else self.tokens + used
-        cost = cost_of(record)
         self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
 
     def mean(self, measure: str) -> float | None:

@@ -199,9 +199,9 @@ def summarise(records: Iterable[Record]) -> Summary:
     return running.summary()
 
 
-def tokens_of(record: Record, key: str) -> int | None:
-    """Tokens of all roles in one encounter, `input_tokens` or `output_tokens`; None if they are not all known."""
-    return _sum(used.get(key) for used in (record.usage or {}).values())
+def tokens_of(record: Record, *kinds: str) -> int | None:
+    """Tokens of all roles in one encounter, `input_tokens`, `output_tokens` or both; None if not all are known."""
+    return _sum(used.get(kind) for used in (record.usage or {}).values() for kind in kinds)
 
 
 def cost_of(record: Record) -> float | None:

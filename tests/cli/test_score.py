@@ -39,6 +39,9 @@ def test_score_prints_one_table_and_one_sentence_and_says_what_is_missing(
     full = scored(unfinished, capsys, "--full")
     assert "risk-coverage" in full
     assert "3 of 5 encounters were played" in full
+    for row in ("volunteered", "asked for", "ordered as tests"):
+        assert f"key findings {row}" in full
+    assert "answered by the chart" in full
 
     both = scored(lenient, capsys)
     assert "accuracy, strict" in both

@@ -200,8 +200,7 @@ def _fleiss(panel: Panel, names: Sequence[str], seed: int) -> Estimate:
 
 
 def _disputes(panel: Panel, names: Sequence[str], labels: Mapping[int, float]) -> list[Dispute]:
-    columns = [panel.names.index(name) for name in names]
-    opinions = [[unit.verdicts[column] for column in columns] for unit in panel.units]
+    opinions = list(zip(*(panel.column(name) for name in names), strict=True))
     return [
         Dispute(
             scenario_id=unit.scenario_id,

@@ -9,8 +9,7 @@ with the conditional shares from the labels. *Rogan and Gladen* (1978) correct t
 specificity. If the sample was drawn by this judge's verdicts, both are the same; otherwise the former is more precise.
 
 `ppi-python` has the former for independent labels and a normal interval. Here labels are drawn from strata, cases are
-played more than once, and a judge may make no error among 40 labels, where a normal interval has no width. So the few
-lines are our own, and the tests compare them with that library.
+repeated, and a judge may make no error among 40 labels, where a normal interval has no width. The tests compare both.
 """
 
 from __future__ import annotations
