@@ -363,7 +363,7 @@ def _without_secrets(responses: dict[str, Any]) -> dict[str, Any]:
 
 
 def _secret_in(value: Any) -> str | None:
-    """The name of the first setting that may hold a key; a JSON schema has names of other things."""
+    """The name of the first setting that may hold a key; names inside a JSON schema are not settings."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, child in children:
         if isinstance(name, str) and privacy.names_secret(name) and isinstance(child, str | dict | list):

@@ -69,7 +69,7 @@ def quotation(text: str) -> str:
 
 
 def crash(error: BaseException, trace: TracebackType | None, most: int | None = None) -> str:
-    """A traceback as Python prints it, or where but not what once this process has held credentialed data.
+    """A traceback as Python prints it; only its places once this process has held credentialed data.
 
     `most` is the number of calls to show, the last ones.
     """

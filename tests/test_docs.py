@@ -104,8 +104,11 @@ def test_the_map_for_newcomers_leads_to_files_that_are_there() -> None:
     table = text.partition("## Where things are")[2].partition("## Rules")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ") and "`agentclinic/" in line]
     assert len(rows) >= 20
-    for path in re.findall(r"`(agentclinic/[\w/.]+)`", table):
-        assert (ROOT / path).is_file(), path
+    for row in rows:
+        folder = ROOT
+        for path in re.findall(r"`([\w/]+\.(?:py|js|css))`", row):
+            folder = (ROOT / path).parent if "/" in path else folder  # a bare name is beside the one before it
+            assert (folder / Path(path).name).is_file(), path
 
 
 def test_every_threat_has_a_defence_and_a_test() -> None:

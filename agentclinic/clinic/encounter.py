@@ -59,7 +59,6 @@ class Transcript:
 
     @property
     def num_turns(self) -> int:
-        """Turns the doctor took."""
         return len({turn.turn for turn in self.turns if turn.role == "doctor"})
 
     @property

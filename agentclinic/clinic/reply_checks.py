@@ -87,6 +87,5 @@ def diseases_beyond(said: str, allowed: Sequence[str]) -> frozenset[str]:
 
 
 def _concepts(text: str) -> frozenset[str]:
-    """Diseases as our lexicon names them."""
     named = (hit.concept for hit in lexicon.found(text) if hit.concept.type == "disease")
     return frozenset(concept.name for concept in named if not lexicon.complaints(concept.name))

@@ -179,7 +179,6 @@ def _story_findings(case: Case, payload: WriterPayload) -> Iterator[Problem]:
 
 
 def _findings(text: str) -> tuple[set[str], set[str]]:
-    """The findings a text says are present, and all that it mentions."""
     mentions = list(knowledge().finding_terms.find(text))
     return {m.key for m in mentions if not m.negated}, {m.key for m in mentions}
 

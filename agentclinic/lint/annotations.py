@@ -106,7 +106,6 @@ def check_answer_key(chart: Chart) -> Iterator[Problem]:
 
 
 def check_key_findings(chart: Chart) -> Iterator[Problem]:
-    """Key findings are in the chart, and one of them discriminates."""
     if "Key_Findings" not in chart.case.annotations:
         return
     entries = _list(chart, "Key_Findings")

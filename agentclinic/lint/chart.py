@@ -57,7 +57,6 @@ class Chart:
 
     @cached_property
     def age(self) -> float | None:
-        """In years, from the demographics or else the objective."""
         age = age_in_years(self.case.door.demographics)
         return age if age is not None else age_in_years(self.case.door.objective)
 
@@ -110,7 +109,6 @@ class Chart:
 
     @cached_property
     def text(self) -> str:
-        """Demographics, objective and chart as one lower-case text."""
         door = self.case.door
         parts = [door.objective, door.demographics]
         parts += [" ".join((*fact.heads, fact.text)) for fact in self.case.facts]

@@ -206,7 +206,6 @@ class Lesson(_Line):
 
 
 def source_of(case: Case, run: str = "", unit: str = "", split: str | None = None, encounter: str = "") -> Source:
-    """The source of a lesson from an encounter with this case."""
     named = (case.annotations.get("case_id"), case.annotations.get("twin_of"))
     return Source(
         case=case.id,

@@ -416,7 +416,7 @@ class Endpoint:
             empty = not answer.text.strip() and not answer.tool_calls
             if not (answer.truncated and empty and wire.output_cap(self._target, request) is not None):
                 break
-            # Our own cap was too small: a model that thinks aloud needs more than its answer takes.
+            # Our own cap was too small: a reasoning model needs more tokens than its answer has.
             self._target = self._target._replace(capped=False)
             tally.note("asked again without a cap on the output")
         if client.auto and api == "chat":

@@ -154,5 +154,4 @@ class Record(BaseModel):
 
 
 def bias_label(asked: str) -> str:
-    """What is shown as the bias of a run if the one asked for is not supported."""
     return f"none (asked for: {asked}, not supported)"

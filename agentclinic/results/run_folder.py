@@ -62,5 +62,4 @@ def make_private(folder: Path) -> None:
 
 
 def write_json(path: Path, data: Any, *, private: bool = False) -> None:
-    """Write data as a JSON file, completely or not at all."""
     write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", private=private)

@@ -284,7 +284,7 @@ class PlayerRun:
         return next((n for n, unit in enumerate(self.order, 1) if unit.key not in self.records), None)
 
     def states(self) -> list[str]:
-        """What has become of each case: new, open, right, wrong, or known from the other seat."""
+        """The state of each case: new, open, right, wrong, or known from the other seat."""
         begun = {path.stem for path in (self.folder / GAMES).glob("*.jsonl")} if self.folder else set()
 
         def state(unit: Unit) -> str:
@@ -390,7 +390,6 @@ class PlayerRun:
 
 
 def _for_player(plan: Plan, player: Player, seat: Seat) -> Plan:
-    """The plan of a seat with this player in it."""
     name = re.sub(r"[^a-z0-9-]", "_", player.id)
     settings = plan.settings.changed(**{f"{seat}_llm": player.model, "name": f"player-{name}"})
     return replace(plan, settings=settings, digest={**plan.digest, f"run.{seat}_llm": player.model})

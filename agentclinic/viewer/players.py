@@ -114,7 +114,6 @@ class Players:
         return session, code
 
     def of_session(self, session: str) -> Player | None:
-        """The player whose browser has this session."""
         identity = self._sessions.get(_hash(session))
         return self._players[identity] if identity else None
 

@@ -255,7 +255,6 @@ def _is_public(text: str) -> bool:
 
 
 def _is_disease(text: str) -> bool:
-    """Whether a text is the name of a disease, in our tables or in Mondo."""
     if is_known_disease(text):
         return True
     found = ontology().exactly(name(text))

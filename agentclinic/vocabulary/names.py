@@ -239,7 +239,6 @@ def _book() -> _Book:
 
 
 def _related() -> list[tuple[str, ...]]:
-    """Groups of names that are related in the tables."""
     tables = (*relations("broader"), *relations("narrower"), *relations("manifestations"))
     return [*siblings(), *((entry.name, *entry.of) for entry in tables)]
 

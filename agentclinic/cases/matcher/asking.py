@@ -131,7 +131,6 @@ def without_asides(clause: str) -> str:
 
 @lru_cache(maxsize=8192)
 def clauses(question: str) -> tuple[Clause, ...]:
-    """The clauses of a question, each with what it lists."""
     read: list[Clause] = []
     about = 0
     texts = _ends(list(clause_texts(question)) or [question], _MOST_PARTS // _FEWEST_PARTS)

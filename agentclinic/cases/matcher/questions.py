@@ -29,7 +29,6 @@ class Topic:
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
-    """The topics of a question to the patient, each with the facts that answer it."""
     read = clauses(question)
     told = _choose_facts(read, facts)
     topics: list[Topic] = []

@@ -221,7 +221,6 @@ def sized(shape: type[Plan], diagnoses: tuple[int, int], findings: int) -> type[
 
 
 def _with_list(shape: type[Sized], name: str, item: type[BaseModel], bounds: tuple[int, int]) -> type[Sized]:
-    """The shape with bounds for one of its lists."""
     items: Any = list[item]  # type: ignore[valid-type]
     extra = Field(json_schema_extra={"minItems": bounds[0], "maxItems": bounds[1]})
     fields: Any = {name: (items, extra)}

@@ -98,7 +98,6 @@ def translated(data: Mapping[str, Any], shipped: Mapping[str, Any], where: str) 
 
 
 def _described(kind: object) -> bool:
-    """Whether a kind of test is described as in the original."""
     return isinstance(kind, dict) and not {"typical_tests", "description"}.isdisjoint(kind)
 
 

@@ -330,7 +330,6 @@ class _Attempt:
         return not (self.seen.last or asked or self._doctor.images)
 
     def _call(self, reply: Reply) -> _Call:
-        """The call in a reply, if it can be carried out."""
         if len(reply.tool_calls) > 1:
             self.remarks.append(f"{len(reply.tool_calls)} tool calls at once: only the first counts")
         call = _read_call(reply)

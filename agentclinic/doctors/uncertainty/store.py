@@ -263,7 +263,6 @@ def append_step(
     current_uncertainties: str | Sequence[str] | Mapping[str, str],
     next_step_action: str,
 ) -> dict[str, Any]:
-    """Add a step to a session and return it."""
     said = read_uncertainties(current_uncertainties).said
     with current_store().change(session_id) as session:
         return session.add(new_information, said, next_step_action).model_dump(mode="json")
