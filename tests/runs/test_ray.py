@@ -270,6 +270,7 @@ async def test_the_run_goes_on_without_a_node_that_is_lost(
     assert units(written) == [(row, 0) for row in range(8)]
     assert (done.missing, done.reason) == (0, None)
     assert "a worker process died; its 2 unfinished items are given to others" in said.lines
+    cluster.wait_for_nodes(LONG)  # until Ray has noticed: the next test's workers must not be sent there
 
 
 @pytest.mark.slow
