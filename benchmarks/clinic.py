@@ -30,10 +30,10 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
 from agentclinic.scoring.calibration import calibration
-from agentclinic.scoring.estimates import Estimate, Proportion
 from agentclinic.scoring.metrics import Orders, information, orders
 from agentclinic.scoring.outcome import summarise
 from agentclinic.scoring.rows import row_of
+from agentclinic.scoring.stats import Estimate, Proportion
 from agentclinic.scoring.verdicts import answer_key
 from agentclinic.vocabulary.base import in_place, knowledge, redrawn
 

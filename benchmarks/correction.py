@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from agentclinic.results.record import Verdict
-from agentclinic.scoring.estimates import Estimate, proportion
 from agentclinic.scoring.judges import correction as judges_correction
 from agentclinic.scoring.judges.correction import (
     JudgedUnit,
@@ -32,7 +31,7 @@ from agentclinic.scoring.judges.correction import (
 )
 from agentclinic.scoring.judges.labels import draw, strata
 from agentclinic.scoring.judges.panel import Panel, Unit
-from agentclinic.scoring.stats import Clusters, Floats, bootstrap_interval, case_draws
+from agentclinic.scoring.stats import Clusters, Estimate, Floats, bootstrap_interval, case_draws, proportion
 
 Generator = np.random.Generator
 

@@ -23,9 +23,8 @@ sys.path.insert(0, str(ROOT))
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.registry import load_cases
-from agentclinic.scoring.estimates import proportion
 from agentclinic.scoring.judges.agreement import kappa_estimate
-from agentclinic.scoring.stats import Clusters, bootstrap_interval, case_draws, mcnemar_p, totals_by_case
+from agentclinic.scoring.stats import Clusters, bootstrap_interval, case_draws, mcnemar_p, proportion, totals_by_case
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
 # Fresh parts: `verdicts3_<part>.jsonl` with `verdicts3_<part>_reader_a.jsonl` and `_reader_b.jsonl`.

@@ -69,7 +69,7 @@ from agentclinic.memory.store import Known, append, load_store
 from agentclinic.models.base import ModelError
 from agentclinic.results.turn import Exchange
 from agentclinic.runs.build import Models
-from agentclinic.scoring.estimates import proportion
+from agentclinic.scoring.stats import proportion
 from agentclinic.vocabulary.base import knowledge
 
 LABELS = Path(__file__).parent / "labels"

@@ -47,8 +47,8 @@ from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
 from agentclinic.results.utterance import read_utterance
 from agentclinic.runs.build import Models
-from agentclinic.scoring.estimates import proportion
 from agentclinic.scoring.outcome import summarise
+from agentclinic.scoring.stats import proportion
 
 SEED = 20261115
 DOCTORS = {

@@ -22,7 +22,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from agentclinic.scoring.estimates import proportion
+from agentclinic.scoring.stats import proportion
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
 from agentclinic.vocabulary.ontology import Ontology, ontology
 

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from agentclinic.audit.model import ROLES, Kind, Role
-from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.judges.agreement import MIN_CASES
 from agentclinic.scoring.judges.correction import MIN_LABELS, rogan_gladen
-from agentclinic.scoring.stats import case_draws, totals_by_case
+from agentclinic.scoring.stats import Estimate, Proportion, case_draws, proportion, totals_by_case
 
 DATA = Path(__file__).parent / "data" / "exact.json"
 RESAMPLES = 4_000

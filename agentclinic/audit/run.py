@@ -40,7 +40,7 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.execute import note_attestations
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
-from agentclinic.scoring.estimates import Estimate, Proportion
+from agentclinic.scoring.stats import Estimate, Proportion
 from agentclinic.scoring.verdicts import case_key
 
 

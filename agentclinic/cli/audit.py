@@ -21,7 +21,7 @@ from agentclinic.scoring.format import as_percent, percent
 if TYPE_CHECKING:
     from agentclinic.audit.model import Role
     from agentclinic.audit.run import AuditReport, Comparison, Listed, Rate
-    from agentclinic.scoring.estimates import Proportion
+    from agentclinic.scoring.stats import Proportion
 
 _FORMATS = ("text", "md", "csv", "json")
 

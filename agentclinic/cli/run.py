@@ -198,7 +198,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     from rich.table import Table
 
     from agentclinic.results.record import bias_label
-    from agentclinic.scoring.judges.measured import builtin_judge_warning
+    from agentclinic.scoring.judges.against_labels import builtin_judge_warning
     from agentclinic.scoring.outcome import slip_lines
 
     run, summary = plan.settings.run, finished.summary

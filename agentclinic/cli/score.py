@@ -84,14 +84,9 @@ def _sentence(result: Score) -> str:
     if low != high:
         missing = plural(outcome.presented - (share.of if share else 0), "encounter")
         said += f"; with {missing} missing, it could be {percent(low)} to {percent(high)}"
-    return said + _unfinished(result)
-
-
-def _unfinished(result: Score) -> str:
-    played, planned = result.outcome.presented, result.planned
-    if planned is None or played >= planned:
-        return ""
-    return f"; the run is not finished: {played:,} of {planned:,} encounters were played"
+    if result.planned is not None and outcome.presented < result.planned:
+        said += f"; the run is not finished: {outcome.presented:,} of {result.planned:,} encounters were played"
+    return said
 
 
 def _correction(result: Score) -> list[str]:

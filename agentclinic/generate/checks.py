@@ -24,8 +24,8 @@ from agentclinic.results.run_folder import RECORDS
 from agentclinic.runs.execute import Finished, execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.information import gap_to_full_information
+from agentclinic.scoring.stats import Estimate
 from agentclinic.vocabulary.base import knowledge
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")

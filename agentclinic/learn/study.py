@@ -34,8 +34,8 @@ from agentclinic.scoring.compare import (
     load_arm,
 )
 from agentclinic.scoring.compare import Arm as Outcomes
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.outcome import summarise
+from agentclinic.scoring.stats import Estimate
 from agentclinic.scoring.verdicts import case_key, strict
 from agentclinic.vocabulary.text import content_words
 

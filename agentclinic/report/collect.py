@@ -16,11 +16,10 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.breakdown import Breakdown, breakdown
 from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, labels_of
-from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.labels import SETTINGS
 from agentclinic.scoring.rows import Row
 from agentclinic.scoring.score import Score, score
-from agentclinic.scoring.stats import binomial_band
+from agentclinic.scoring.stats import Estimate, Proportion, binomial_band, proportion
 
 
 class Known(BaseModel):

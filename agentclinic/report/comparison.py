@@ -17,9 +17,9 @@ from agentclinic.scoring.compare import (
     telling,
     unseen,
 )
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.format import as_percent, as_points, interval, number, percent, points
 from agentclinic.scoring.labels import letters
+from agentclinic.scoring.stats import Estimate
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,28 @@ from agentclinic.report.text import plural
 from agentclinic.results.record import bias_label
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
-from agentclinic.scoring.estimates import Proportion
 from agentclinic.scoring.format import as_number, as_percent, as_points, percent
 from agentclinic.scoring.information import NOT_RECORDED
 from agentclinic.scoring.metrics import METRICS, Measured, Metric, SourceRanking, Value
 from agentclinic.scoring.orders import NO_TESTS
 from agentclinic.scoring.outcome import slip_lines
 from agentclinic.scoring.score import Score
+from agentclinic.scoring.stats import Proportion
+
+_LEARNED = {
+    "door": "known at the door",
+    "volunteered": "volunteered",
+    "asked": "asked for",
+    "ordered": "ordered as tests",
+}
+_ANSWERED = {
+    "chart": "answered by the chart",
+    "chart_equivalent": "answered by an equivalent in the chart",
+    "default_normal": "answered as normal by default",
+    "unavailable": "not available",
+    "unknown": "answered, source unknown",
+    "unanswered": "not answered before the end",
+}
 
 
 def sections(result: Score) -> list[Section]:
@@ -166,7 +181,7 @@ def _information(result: Score) -> Section:
     ]
     if facts.encounters:
         rows += _measured("key_facts", facts)
-        rows += [[f"key findings {way}", as_percent(share)] for way, share in facts.by_way.items() if share]
+        rows += [[f"key findings {_LEARNED[way]}", as_percent(share)] for way, share in facts.by_way.items() if share]
     for source, course in info.differentials.items():
         rows += [
             [f"truth ever listed ({source})", as_percent(course.truth_appeared)],
@@ -181,7 +196,11 @@ def _tests(result: Score) -> Section:
     if not found.encounters:
         return Section("Tests", ())
     rows = _measured("orders", found)
-    rows += [[f"answered by {name}", as_percent(share)] for name, share in found.answered_by.items() if share.count]
+    rows += [
+        [_ANSWERED.get(name) or Recorded(f"answered by {name}"), as_percent(share)]
+        for name, share in found.answered_by.items()
+        if share.count
+    ]
     if found.unpriced:
         rows.append(["tests done without a price", f"{found.unpriced} of {found.priced + found.unpriced}"])
     for stratum, share in found.accuracy_by_unanswerable.items():

@@ -18,9 +18,9 @@ from agentclinic.results.journal import class_of, parse_record
 from agentclinic.results.record import Record, bias_label
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
-from agentclinic.scoring.estimates import Proportion
 from agentclinic.scoring.labels import doctor_label
 from agentclinic.scoring.outcome import Summary, summarise
+from agentclinic.scoring.stats import Proportion
 
 State = Literal["complete", "incomplete", "running", "unreadable"]
 

@@ -33,8 +33,8 @@ from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.shards import OUTAGE
 from agentclinic.scoring.choices import Counts, Marked, added, count, f1_difference
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.format import number
+from agentclinic.scoring.stats import Estimate
 
 SAMPLE = Path(__file__).parent.parent / "cases" / "bundled" / "probe.jsonl"
 DATASET = "OpenOSCE"

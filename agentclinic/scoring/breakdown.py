@@ -5,16 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
 from agentclinic.cases.model import Section
-from agentclinic.scoring.estimates import Proportion, proportion
 from agentclinic.scoring.information import LearnedFrom
 from agentclinic.scoring.metrics import REPEATS_AS_INDEPENDENT
-from agentclinic.scoring.orders import NOT_DONE, Ordered
-from agentclinic.scoring.rows import Row
+from agentclinic.scoring.orders import NOT_DONE, Bill, Ordered
+from agentclinic.scoring.rows import Row, Twin
+from agentclinic.scoring.stats import Proportion, proportion
 from agentclinic.scoring.verdicts import KINDS, NOT_STATED
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.compare import Relation, compare
@@ -71,22 +71,13 @@ def _group(name: str, members: Sequence[Row]) -> Group:
 # --- twins ----------------------------------------------------------------------------------------------------------
 
 
-class TwinSide(BaseModel):
-    """One of two cases that look alike at the door."""
-
-    scenario_id: int
-    repeat: int
-    truth: str | None
-    diagnosis: str | None
-    right: bool
-
-
-class TwinPair(BaseModel):
+class TwinPair(NamedTuple):
     """Two cases that look alike at the door, with different diagnoses, played in the same repeat."""
 
-    first: TwinSide
-    second: TwinSide
-    outcome: Literal["told apart", "one right", "neither right"]
+    first: Twin
+    second: Twin
+    right: int
+    """How many of the two are right."""
     same_answer: bool
     """Both got the same diagnosis by the written rules."""
 
@@ -104,40 +95,30 @@ class Twins(BaseModel):
 
 def twins(rows: Sequence[Row]) -> Twins:
     """Pair the cases by `case_id` and `twin_of`, within a repeat; pairs without two right diagnoses come first."""
-    waiting: dict[tuple[str, int], TwinSide] = {}
+    every = [row.twin for row in rows if row.twin is not None]
+    waiting: dict[tuple[str, int], Twin] = {}
     pairs = []
-    without_outcome = 0
-    for row in rows:
-        twin = row.twin
-        if twin is None:
+    for twin in every:
+        if twin.right is None:
             continue
-        if row.right is None:
-            without_outcome += 1
-            continue
-        _, other, scenario_id, repeat, truth, diagnosis = twin
-        side = TwinSide(scenario_id=scenario_id, repeat=repeat, truth=truth, diagnosis=diagnosis, right=row.right)
-        partner = waiting.pop((other, repeat), None)
+        partner = waiting.pop((twin.twin_of, twin.repeat), None)
         if partner is None:
-            waiting[twin.case_id, repeat] = side
+            waiting[twin.case_id, twin.repeat] = twin
         else:
-            pairs.append(_pair(*sorted((partner, side), key=lambda one: one.scenario_id)))
-    pairs.sort(key=lambda pair: (pair.outcome == "told apart", pair.first.scenario_id))
+            pairs.append(_pair(*sorted((partner, twin), key=lambda one: one.scenario_id)))
+    pairs.sort(key=lambda pair: (pair.right == 2, pair.first.scenario_id))
     return Twins(
         pairs=pairs,
-        told_apart=proportion(sum(pair.outcome == "told apart" for pair in pairs), len(pairs)),
+        told_apart=proportion(sum(pair.right == 2 for pair in pairs), len(pairs)),
         same_answer=sum(pair.same_answer for pair in pairs),
-        without_partner=without_outcome + len(waiting),
+        without_partner=sum(twin.right is None for twin in every) + len(waiting),
     )
 
 
-def _pair(first: TwinSide, second: TwinSide) -> TwinPair:
-    right = first.right + second.right
+def _pair(first: Twin, second: Twin) -> TwinPair:
     said = first.diagnosis, second.diagnosis
     same = bool(said[0] and said[1]) and compare(said[0] or "", said[1] or "").relation is Relation.SAME
-    outcome: Literal["told apart", "one right", "neither right"] = (
-        "told apart" if right == 2 else "one right" if right else "neither right"
-    )
-    return TwinPair(first=first, second=second, outcome=outcome, same_answer=same)
+    return TwinPair(first, second, bool(first.right) + bool(second.right), same)
 
 
 # --- key facts by section -------------------------------------------------------------------------------------------
@@ -253,19 +234,13 @@ class PriceAccuracy(BaseModel):
     """Why there are no groups."""
 
 
-class _Priced(NamedTuple):
-    usd: float
-    unpriced: int
-    right: bool
-
-
 def price_accuracy(rows: Sequence[Row], dearest: float) -> PriceAccuracy:
     """Accuracy by price; without groups if too much has no price or every encounter costs the same.
 
     `dearest` is the highest price on the list.
     """
     given = [(row.tests.bill, row.right) for row in rows if row.tests is not None and row.right is not None]
-    bills = sorted(_Priced(bill.usd, bill.unpriced, right) for bill, right in given)
+    bills = sorted(given, key=_usd)
     priced, unpriced = (sum(getattr(bill, name) for bill, _ in given) for name in ("priced", "unpriced"))
     share = proportion(unpriced, unpriced + priced)
     if not bills:
@@ -278,32 +253,33 @@ def price_accuracy(rows: Sequence[Row], dearest: float) -> PriceAccuracy:
         result.note = "no test was done"
     elif share.value > MOST_UNPRICED:
         result.note = f"{unpriced} of {unpriced + priced} tests done have no price"
-    elif bills[0].usd == bills[-1].usd:
+    elif _usd(bills[0]) == _usd(bills[-1]):
         result.note = "every encounter's tests cost the same"
     else:
-        result.groups = [_price_group(part, dearest) for part in _quantiles(bills)]
+        # Up to four parts of about equal size; encounters of the same price stay together.
+        parts: dict[int, list[tuple[Bill, bool]]] = {}
+        for one in bills:
+            place = bisect_left(bills, _usd(one), key=_usd)
+            parts.setdefault(place * PRICE_GROUPS // len(bills), []).append(one)
+        result.groups = [_price_group(parts[key], dearest) for key in sorted(parts)]
     return result
 
 
-def _quantiles(bills: Sequence[_Priced]) -> list[list[_Priced]]:
-    """Up to four parts of about equal size; encounters of the same price stay together."""
-    parts: dict[int, list[_Priced]] = {}
-    for one in bills:
-        place = bisect_left(bills, one.usd, key=lambda other: other.usd)
-        parts.setdefault(place * PRICE_GROUPS // len(bills), []).append(one)
-    return [parts[key] for key in sorted(parts)]
+def _usd(entry: tuple[Bill, bool]) -> float:
+    return entry[0].usd
 
 
-def _price_group(bills: Sequence[_Priced], dearest: float) -> PriceGroup:
+def _price_group(bills: Sequence[tuple[Bill, bool]], dearest: float) -> PriceGroup:
+    """A group of bills in ascending order."""
     n = len(bills)
-    mean = sum(one.usd for one in bills) / n
+    mean = sum(map(_usd, bills)) / n
     return PriceGroup(
         n=n,
-        usd_low=bills[0].usd,
-        usd_high=bills[-1].usd,
+        usd_low=_usd(bills[0]),
+        usd_high=_usd(bills[-1]),
         mean_usd=mean,
-        mean_usd_most=mean + dearest * sum(one.unpriced for one in bills) / n,
-        accuracy=proportion(sum(one.right for one in bills), n),
+        mean_usd_most=mean + dearest * sum(bill.unpriced for bill, _ in bills) / n,
+        accuracy=proportion(sum(right for _, right in bills), n),
     )
 
 

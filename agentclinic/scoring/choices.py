@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentclinic.scoring.estimates import RESAMPLES, Estimate
-from agentclinic.scoring.stats import stretch_for
+from agentclinic.scoring.stats import SCORE_RESAMPLES, Estimate, stretch_for
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,12 @@ class Marked:
     """Results of another test that give the same information: right if told, not a miss if left out."""
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Facts rightly told, wrongly told and missed."""
 
     right: int = 0
     wrong: int = 0
     missed: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(self.right + other.right, self.wrong + other.wrong, self.missed + other.missed)
 
     @property
     def precision(self) -> float | None:
@@ -59,7 +55,7 @@ def count(told: Collection[str], marked: Marked) -> Counts:
 
 
 def added(counts: Iterable[Counts]) -> Counts:
-    return sum(counts, Counts())
+    return Counts(*(sum(column) for column in zip(*counts, strict=True)))
 
 
 def f1_difference(ours: Sequence[Counts], theirs: Sequence[Counts], seed: int = 0) -> Estimate:
@@ -67,7 +63,7 @@ def f1_difference(ours: Sequence[Counts], theirs: Sequence[Counts], seed: int = 
 
     Both have the same rows in the same order; a resample draws the same rows for both.
     """
-    pairs = np.array([(*_row(one), *_row(other)) for one, other in zip(ours, theirs, strict=True)], dtype=np.float64)
+    pairs = np.array([(*one, *other) for one, other in zip(ours, theirs, strict=True)], dtype=np.float64)
     ours_f1, theirs_f1 = added(ours).f1, added(theirs).f1
     if ours_f1 is None or theirs_f1 is None:
         return Estimate(value=None, n=len(pairs))
@@ -75,15 +71,13 @@ def f1_difference(ours: Sequence[Counts], theirs: Sequence[Counts], seed: int = 
     stretch = stretch_for(len(pairs))
     if np.isinf(stretch):
         return Estimate(value=value, n=len(pairs), note="no interval: too few rows")
-    draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=RESAMPLES)
+    draws = np.random.default_rng(seed).multinomial(
+        len(pairs), np.full(len(pairs), 1 / len(pairs)), size=SCORE_RESAMPLES
+    )
     sums = draws @ pairs
     differences = _f1(sums[:, :3]) - _f1(sums[:, 3:])
     low, high = (value + (float(limit) - value) * stretch for limit in np.quantile(differences, [0.025, 0.975]))
     return Estimate(value=value, low=max(-1.0, low), high=min(1.0, high), n=len(pairs))
-
-
-def _row(counts: Counts) -> tuple[int, int, int]:
-    return counts.right, counts.wrong, counts.missed
 
 
 def _f1(sums: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel
@@ -15,27 +16,67 @@ from agentclinic.cases.model import age_in_years, sex
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
-from agentclinic.scoring.estimates import Estimate, proportion
+from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.format import as_points
-from agentclinic.scoring.judges.against_labels import paired_units
+from agentclinic.scoring.information import key_facts, recall
+from agentclinic.scoring.judges.against_labels import judged_by, paired_units
 from agentclinic.scoring.judges.correction import correct, corrected_difference
-from agentclinic.scoring.judges.measured import judged_by
 from agentclinic.scoring.labels import BEFORE_0_3, SETTINGS, run_labels, setting_text
 from agentclinic.scoring.outcome import cost_of, tokens_of
-from agentclinic.scoring.secondary_metrics import MEASURES
 from agentclinic.scoring.stats import (
     Clusters,
+    Estimate,
     bootstrap_interval,
     bootstrap_p,
     detectable_difference,
     holm,
     mcnemar_p,
     permutation_p,
+    proportion,
 )
 from agentclinic.scoring.verdicts import case_key, lenient, strict
 from agentclinic.vocabulary.text import fold
 
-RULES: Mapping[str, Callable[[Record], bool | None]] = {"strict": strict, "lenient": lenient}
+# --- what is compared: a number for one record, or None if the record does not say ----------------------------------
+
+DOCTORS_PARTS = ("doctor", "planner", "synthesis", "memory", "embedding")
+"""The roles on the doctor's side that use models."""
+
+
+def tests(record: Record) -> float | None:
+    if record.transcript is None:
+        return None
+    return sum(turn.action is not None and turn.action.kind == "test" for turn in record.transcript)
+
+
+def _used(record: Record, *keys: str) -> float | None:
+    """What the models on the doctor's side used; None if it is not all known."""
+    usage = record.usage or {}
+    amounts = [usage[part].get(key) for part in DOCTORS_PARTS if part in usage for key in keys]
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if amounts and len(known) == len(amounts) else None
+
+
+def brier(record: Record) -> float | None:
+    """(p - right)² with p the probability the doctor gave to its diagnosis.
+
+    Uses the first available of posterior, stated and elicited probabilities; never a planner's scores.
+    """
+    right, (p, _) = strict(record), confidence(record)
+    return None if right is None or p is None else (p - right) ** 2
+
+
+Measure = Callable[[Record], float | None]
+RULES: Mapping[str, Measure] = {"strict": strict, "lenient": lenient}
+SECONDARY: Mapping[str, Measure] = {
+    "turns": lambda record: record.num_turns,
+    "tests": tests,
+    "key findings found": lambda record: recall(key_facts(record) or ()),
+    "requests to models": lambda record: _used(record, "requests"),
+    "tokens": lambda record: _used(record, "input_tokens", "output_tokens"),
+    "Brier score of the diagnosis": brier,
+}
+_MEASURES = {**RULES, **SECONDARY}
 LEVEL = 0.05
 
 # What must be equal for a difference between runs to be due to the doctor: record field and label.
@@ -62,14 +103,10 @@ class CaseOutcomes:
     cluster: str
     """Truth, age and sex, which near copies of a case share."""
     repeats: int = 0
-    known: tuple[int, ...] = (0, 0)
-    """In the order of `RULES`: repeats with a verdict."""
-    right: tuple[int, ...] = (0, 0)
-    """In the order of `RULES`: repeats that are right."""
-    sums: tuple[float, ...] = (0.0,) * len(MEASURES)
-    """In the order of `MEASURES`: sums over the repeats with a value."""
-    told: tuple[int, ...] = (0,) * len(MEASURES)
-    """In the order of `MEASURES`: repeats with a value."""
+    sums: tuple[float, ...] = (0.0,) * len(_MEASURES)
+    """In the order of `_MEASURES`: sums over the repeats with a value."""
+    known: tuple[int, ...] = (0,) * len(_MEASURES)
+    """In the order of `_MEASURES`: repeats with a value."""
     dialogue: int = 0
     """Hash of the last repeat's dialogue."""
     same: bool = True
@@ -80,22 +117,14 @@ class CaseOutcomes:
         self.same = self.same and (self.repeats == 0 or dialogue == self.dialogue)
         self.dialogue = dialogue
         self.repeats += 1
-        values = [rule(record) for rule in RULES.values()]
+        values = [measure(record) for measure in _MEASURES.values()]
+        self.sums = tuple(n + (value or 0.0) for n, value in zip(self.sums, values, strict=True))
         self.known = tuple(n + (value is not None) for n, value in zip(self.known, values, strict=True))
-        self.right = tuple(n + (value is True) for n, value in zip(self.right, values, strict=True))
-        measured = [measure(record) for measure in MEASURES.values()]
-        self.sums = tuple(n + (value or 0.0) for n, value in zip(self.sums, measured, strict=True))
-        self.told = tuple(n + (value is not None) for n, value in zip(self.told, measured, strict=True))
 
-    def mean(self, rule: str) -> float | None:
-        """Share of right repeats; None if every repeat is missing."""
-        place = list(RULES).index(rule)
-        return self.right[place] / self.known[place] if self.known[place] else None
-
-    def measured(self, measure: str) -> float | None:
-        """Mean over the repeats; None if none has a value."""
-        place = list(MEASURES).index(measure)
-        return self.sums[place] / self.told[place] if self.told[place] else None
+    def mean(self, measure: str) -> float | None:
+        """Mean over the repeats, for a rule the share that is right; None if none has a value."""
+        place = list(_MEASURES).index(measure)
+        return self.sums[place] / self.known[place] if self.known[place] else None
 
 
 @dataclass
@@ -144,15 +173,13 @@ class Arm:
             value = record.setting(key)
             if value is not None:
                 self.settings[key][setting_text(value)] += 1
-        sent, received = tokens_of(record, "input_tokens"), tokens_of(record, "output_tokens")
-        used = None if sent is None or received is None else sent + received
+        used, cost = tokens_of(record, "input_tokens", "output_tokens"), cost_of(record)
         self.tokens = None if self.tokens is None or used is None else self.tokens + used
-        cost = cost_of(record)
         self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
 
     def mean(self, measure: str) -> float | None:
         """The mean of a measure over the cases that have it."""
-        values = [value for case in self.cases.values() if (value := case.measured(measure)) is not None]
+        values = [value for case in self.cases.values() if (value := case.mean(measure)) is not None]
         return sum(values) / len(values) if values else None
 
 
@@ -333,8 +360,7 @@ def _share(clusters: Clusters, rng: np.random.Generator) -> Estimate:
     if single or clusters.mean in (0.0, 1.0):
         share = proportion(round(clusters.mean * clusters.number), clusters.number)
         return Estimate(value=share.value, low=share.low, high=share.high, n=clusters.number)
-    interval = bootstrap_interval(clusters, rng)
-    return Estimate(value=interval.value, low=max(0.0, interval.low), high=min(1.0, interval.high), n=clusters.number)
+    return bootstrap_interval(clusters, rng, low=0, high=1)
 
 
 def _difference(clusters: Clusters, rng: np.random.Generator) -> Estimate:
@@ -349,8 +375,7 @@ def _difference(clusters: Clusters, rng: np.random.Generator) -> Estimate:
         return Estimate(
             value=0.0, low=-most, high=most, n=k, note="no case differs; the interval follows from that alone"
         )
-    interval = bootstrap_interval(clusters, rng)
-    return Estimate(value=interval.value, low=max(-1.0, interval.low), high=min(1.0, interval.high), n=k)
+    return bootstrap_interval(clusters, rng, low=-1, high=1)
 
 
 def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: Collection[str] = ()) -> Comparison:
@@ -367,26 +392,48 @@ def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: Collection[st
         baseline=baseline.name,
         arm=arm.name,
         verdicts=verdicts,
-        beside=[m for measure in MEASURES if (m := _secondary(baseline, arm, common, measure, seed)) is not None],
+        beside=[m for measure in SECONDARY if (m := _secondary(baseline, arm, common, measure, seed)) is not None],
         warnings=incomparable(baseline, arm, len(common), varied),
         notes=_notes(baseline, arm),
     )
 
 
-def _secondary(baseline: Arm, arm: Arm, common: Sequence[str], measure: str, seed: int) -> SecondaryMetric | None:
-    """The mean in both runs and the paired difference, with a bootstrap interval over clusters."""
-    values = [(key, baseline.cases[key].measured(measure), arm.cases[key].measured(measure)) for key in common]
+class _Paired(NamedTuple):
+    """A measure in two runs, over the cases for which both have it."""
+
+    cases: list[tuple[str, float, float]]
+    before: float
+    after: float
+    clusters: Clusters
+    clustered_by: str
+
+
+def _paired(baseline: Arm, arm: Arm, common: Sequence[str], measure: str) -> _Paired | None:
+    values = [(key, baseline.cases[key].mean(measure), arm.cases[key].mean(measure)) for key in common]
     known = [(key, before, after) for key, before, after in values if before is not None and after is not None]
-    if not known or all(before == after == 0 for _, before, after in known):
+    if not known:
         return None
-    clusters, _ = _clustered([(key, baseline.cases[key].cluster, after - before) for key, before, after in known])
-    interval = bootstrap_interval(clusters, np.random.default_rng(seed))
-    return SecondaryMetric(
-        measure=measure,
-        cases=len(known),
+    clusters, by = _clustered([(key, baseline.cases[key].cluster, after - before) for key, before, after in known])
+    return _Paired(
+        cases=known,
         before=sum(before for _, before, _ in known) / len(known),
         after=sum(after for _, _, after in known) / len(known),
-        difference=Estimate(value=interval.value, low=interval.low, high=interval.high, n=clusters.number),
+        clusters=clusters,
+        clustered_by=by,
+    )
+
+
+def _secondary(baseline: Arm, arm: Arm, common: Sequence[str], measure: str, seed: int) -> SecondaryMetric | None:
+    """The mean in both runs and the paired difference, with a bootstrap interval over clusters."""
+    paired = _paired(baseline, arm, common, measure)
+    if paired is None or all(before == after == 0 for _, before, after in paired.cases):
+        return None
+    return SecondaryMetric(
+        measure=measure,
+        cases=len(paired.cases),
+        before=paired.before,
+        after=paired.after,
+        difference=bootstrap_interval(paired.clusters, np.random.default_rng(seed)),
     )
 
 
@@ -434,34 +481,26 @@ def _rules(arm: Arm) -> list[str]:
 
 
 def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: int) -> RuleComparison | None:
-    pairs: list[tuple[str, str, float]] = []
-    gained: list[Flip] = []
-    lost: list[Flip] = []
-    before_total = after_total = 0.0
-    for key in common:
-        before, after = baseline.cases[key].mean(rule), arm.cases[key].mean(rule)
-        if before is None or after is None:
-            continue
-        before_total, after_total = before_total + before, after_total + after
-        pairs.append((key, baseline.cases[key].cluster, after - before))
-        if before != after:
-            flip = Flip(scenario_id=baseline.cases[key].scenario_id, before=before, after=after)
-            (gained if after > before else lost).append(flip)
-    if not pairs:
+    paired = _paired(baseline, arm, common, rule)
+    if paired is None:
         return None
-    clusters, by = _clustered(pairs)
+    clusters, cases = paired.clusters, len(paired.cases)
+    flips = [
+        Flip(scenario_id=baseline.cases[key].scenario_id, before=before, after=after)
+        for key, before, after in paired.cases
+    ]
+    gained, lost = [one for one in flips if one.after > one.before], [one for one in flips if one.after < one.before]
     rng = np.random.default_rng(seed)
-    difference = _difference(clusters, rng)
-    single = baseline.repeats == arm.repeats == 1 and clusters.number == len(pairs)
+    single = baseline.repeats == arm.repeats == 1 and clusters.number == cases
     error = clusters.standard_error
     return RuleComparison(
         rule=rule,
-        cases=len(pairs),
+        cases=cases,
         clusters=clusters.number,
-        clustered_by=by,
-        before=before_total / len(pairs),
-        after=after_total / len(pairs),
-        difference=difference,
+        clustered_by=paired.clustered_by,
+        before=paired.before,
+        after=paired.after,
+        difference=_difference(clusters, rng),
         p_bootstrap=bootstrap_p(clusters, rng),
         p_permutation=permutation_p(clusters, rng),
         p_mcnemar=mcnemar_p(len(gained), len(lost)) if single else None,
@@ -491,25 +530,17 @@ def incomparable(baseline: Arm, arm: Arm, common: int, varied: Collection[str] =
     for key, name in _CONDITIONS.items():
         before, after = set(baseline.conditions[key]), set(arm.conditions[key])
         if before != after and key not in varied:
-            found.append(f"{name}: {_joined(before)} against {_joined(after)}")
+            found.append(f"{name}: {', '.join(sorted(before))} against {', '.join(sorted(after))}")
     if baseline.run.judge != arm.run.judge:
         found.append(f"judge: {baseline.run.judge or 'recorded'} against {arm.run.judge or 'recorded'}")
     ours = [(arm.run.config.get("agentclinic") or {}).get("digest") or {} for arm in (baseline, arm)]
     if all(ours):
         prompts = sorted(key for key in ours[0].keys() & ours[1].keys() if key.startswith("prompts."))
         found += [f"{key}: different" for key in (*prompts, "version") if ours[0].get(key) != ours[1].get(key)]
-    missing = [_missing_share(a) for a in (baseline, arm)]
+    missing = [1 - sum(case.known[0] for case in one.cases.values()) / one.records for one in (baseline, arm)]
     if abs(missing[0] - missing[1]) > 0.02:
         found.append(f"missing data: {missing[0]:.1%} against {missing[1]:.1%} of scenarios")
     return found
-
-
-def _missing_share(arm: Arm) -> float:
-    return 1 - sum(case.known[0] for case in arm.cases.values()) / arm.records
-
-
-def _joined(values: set[str]) -> str:
-    return ", ".join(sorted(values))
 
 
 def _notes(baseline: Arm, arm: Arm) -> list[str]:

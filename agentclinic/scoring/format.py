@@ -1,22 +1,9 @@
 """Numbers, shares and their intervals as text: the one formatter behind the commands and the report.
 
-A bare number, None when it is not known:
-
-    percent(0.5)        50.0%
-    points(0.05)        +5.0            the difference of two shares, in percentage points
-    number(1234.5)      1,234.50
-
-An `Estimate` or a `Proportion`, with its interval and, for a `Proportion`, its counts:
-
-    as_percent(x)       50.0% (40.4% to 59.6%; 50 of 100)
-    as_points(x)        +5.0 points (-1.2 to +11.2)
-    as_number(x)        0.82 (0.74 to 0.90)
-    interval(x)         40.4% to 59.6%  (empty if there is no interval)
-
-Options of the last four: `digits`; `label="95% interval"`, written before the interval; `n=True`, which adds `n = 20`
-to an `Estimate`. `as_number(x, signed=True)` shows the sign of a difference. A value that is not known reads
-`unknown`, and a value or interval that is missing is followed by the estimate's note, if it has one:
-`unknown (no forecasts)`, `50.0% (no interval: fewer than three cases)`.
+`percent`, `points` and `number` show a bare number; `as_percent`, `as_points`, `as_number` and `interval` an `Estimate`
+or a `Proportion`. Options of the latter: `digits`; `label="95% interval"`, written before the interval; `n=True`, which
+adds `n = 20` to an `Estimate`. A value that is not known reads `unknown`, and a value or interval that is missing is
+followed by the estimate's note, if it has one: `unknown (no forecasts)`, `50.0% (no interval: fewer than three cases)`.
 """
 
 from __future__ import annotations
@@ -26,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # numpy is slow to import, and `--help` needs only this module
-    from agentclinic.scoring.estimates import Estimate, Proportion
+    from agentclinic.scoring.stats import Estimate, Proportion
 
 UNKNOWN = "unknown"
 
@@ -71,7 +58,7 @@ def interval(estimate: Estimate | Proportion | None, digits: int = 1) -> str:
 def _text(
     estimate: Estimate | Proportion | None, show: Callable[[float], str], unit: str, label: str, *, n: bool
 ) -> str:
-    from agentclinic.scoring.estimates import Estimate, Proportion
+    from agentclinic.scoring.stats import Estimate, Proportion
 
     note = estimate.note if isinstance(estimate, Estimate) and estimate.note else ""
     if estimate is None or estimate.value is None:

@@ -15,7 +15,7 @@ from agentclinic.clinic.doctor import door_text
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn, asked_and_answered
 from agentclinic.results.utterance import ActionKind
-from agentclinic.scoring.estimates import Estimate, mean
+from agentclinic.scoring.stats import Estimate, mean
 from agentclinic.scoring.verdicts import case_key, strict
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.denial import clauses

@@ -25,10 +25,10 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from agentclinic.scoring.differentials import Course
-from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion, ratio
 from agentclinic.scoring.information import NOT_RECORDED, LearnedFrom
 from agentclinic.scoring.orders import ANSWERED_BY, NO_TESTS, STRATA, UNKNOWN, Tests
 from agentclinic.scoring.rows import Dialogue, Row
+from agentclinic.scoring.stats import Estimate, Proportion, mean, proportion, ratio
 
 NO_KEY_FACTS = "the records do not show whether any key finding was found"
 NO_DOOR = "the records do not say what the doctor was told at the door: facts told there count as not found"
@@ -581,6 +581,7 @@ class Orders(Measured):
     """Items done without a price."""
     waiting_hours: Estimate
     untimed: int = 0
+    """Items done without a waiting time: those without a price."""
     resource_level: dict[str, int] = {}
     """Records by the run's `resource_level`."""
     accuracy_by_unanswerable: dict[str, Proportion] = {}
@@ -592,23 +593,14 @@ def _ordered(rows: Rows) -> list[tuple[str, Tests]]:
     return [(row.case, row.tests) for row in rows if row.tests is not None]
 
 
-@metric("orders.orders", title="", column=False)
-def orders_per_encounter(rows: Rows, seed: int) -> Estimate:
-    """Mean orders (turns with `REQUEST TEST`) per encounter."""
-    return _average(((case, tests.orders) for case, tests in _ordered(rows)), seed)
+metric("orders.orders", title="", column=False)(tests)
+metric("orders.repeated", title="", unit="share", column=False)(repeated_tests)
 
 
 @metric("orders.items", title="tests and examinations per encounter")
 def items(rows: Rows, seed: int) -> Estimate:
     """Mean tests and examinations named in orders."""
     return _average(((case, len(tests.items)) for case, tests in _ordered(rows)), seed)
-
-
-@metric("orders.repeated", title="", unit="share", column=False)
-def repeated_orders(rows: Rows) -> Proportion:
-    """Orders that repeat an earlier one of the encounter ÷ orders."""
-    seen = [tests for _, tests in _ordered(rows)]
-    return proportion(sum(tests.repeated for tests in seen), sum(tests.orders for tests in seen))
 
 
 @metric("orders.price_usd", title="price of tests per encounter, USD (estimates)", column=False)
@@ -624,7 +616,7 @@ def price_usd(rows: Rows, seed: int) -> Estimate:
 def waiting_hours(rows: Rows, seed: int) -> Estimate:
     """Mean waiting time per encounter; null if any item done has none."""
     seen = _ordered(rows)
-    if without := sum(tests.bill.untimed for _, tests in seen):
+    if without := sum(tests.bill.unpriced for _, tests in seen):
         return Estimate(value=None, note=f"{without} items have no waiting time")
     return _average(((case, tests.bill.hours) for case, tests in seen), seed)
 
@@ -635,7 +627,7 @@ def orders(rows: Rows, seed: int = 0) -> Orders:
     strata = Counter((row.tests.stratum, row.right) for row in rows if row.tests is not None and row.right is not None)
     answers = Counter(item.provenance for tests in seen for item in tests.items)
     ways = dict.fromkeys((*ANSWERED_BY, *sorted(answers))) if answers else ()
-    priced = sum(tests.bill.priced for tests in seen)
+    priced, unpriced = (sum(getattr(tests.bill, name) for tests in seen) for name in ("priced", "unpriced"))
     missing = sum(row.cut_short for row in rows)
     return Orders(
         encounters=len(seen),
@@ -644,8 +636,8 @@ def orders(rows: Rows, seed: int = 0) -> Orders:
         answered_by={how: proportion(answers[how], answers.total()) for how in ways},
         priced_usd=math.fsum(tests.bill.usd for tests in seen) if priced else None,
         priced=priced,
-        unpriced=sum(tests.bill.unpriced for tests in seen),
-        untimed=sum(tests.bill.untimed for tests in seen),
+        unpriced=unpriced,
+        untimed=unpriced,
         resource_level=dict(sorted(Counter(row.resource_level for row in rows).items())),
         accuracy_by_unanswerable={
             name: proportion(strata[name, True], n)

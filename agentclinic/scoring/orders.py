@@ -6,13 +6,14 @@ Prices are from the knowledge base: one perspective and one year, stated in `voc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.results.record import Record
-from agentclinic.scoring.information import Request, repeated, requests
+from agentclinic.scoring.information import Request, requests
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.tests import Test, table
 from agentclinic.vocabulary.text import fold
@@ -93,15 +94,6 @@ NOT_DONE = frozenset({"unavailable", UNANSWERED})
 _NO_ANSWER = frozenset({"unavailable", "default_normal"})
 
 
-class Price(NamedTuple):
-    """What a test costs and how long its result takes; None if not known."""
-
-    usd: float | None
-    waiting_hours: float | None = None
-    panel: str | None = None
-    """What it is billed under: the members of a panel are charged once per encounter, with the panel."""
-
-
 _WAITING = {"busy": 2.0, "scarce": 4.0}
 """Factor on waiting times; it doubles with each level above normal. An assumption, not a measurement."""
 
@@ -109,10 +101,6 @@ _WAITING = {"busy": 2.0, "scarce": 4.0}
 def waiting_factor(resource_level: str | None) -> float:
     """How much longer results take at a resource level; prices and the time of a test itself do not depend on it."""
     return _WAITING.get(resource_level or "", 1.0)
-
-
-PriceOf = Callable[[str], Price | None]
-"""Looks up a test by name; None if it has no price."""
 
 
 class Item(NamedTuple):
@@ -138,36 +126,24 @@ class Bill(NamedTuple):
     hours: float
     priced: int
     unpriced: int
-    untimed: int
 
 
-def bill(orders: Sequence[Sequence[Item]], price_of: PriceOf, waiting: float = 1.0) -> Bill:
-    """Σ prices of the items that were done, a panel once; waiting is Σ over orders of the longest of their items.
+def bill(orders: Sequence[Sequence[Item]], waiting: float = 1.0) -> Bill:
+    """Σ prices of the items that were done, each test once; waiting is Σ over orders of the longest of their items.
 
     The items of one order run in parallel, the orders one after another. Anything unavailable or unanswered was not
-    done. A single test done twice is charged twice. Items without a price or a time are counted, not taken as 0.
-    `waiting` multiplies the waiting time.
+    done. Items that are not in the table are counted, not taken as 0. `waiting` multiplies the waiting time.
     """
-    charged: set[str] = set()
-    usd, hours = [], []
-    priced = unpriced = untimed = 0
+    charged: dict[str, float] = {}
+    hours = []
+    unpriced = 0
     for order in orders:
-        waits = [0.0]
-        for item in order:
-            if item.provenance in NOT_DONE:
-                continue
-            price = price_of(item.name) or Price(None)
-            untimed += price.waiting_hours is None
-            waits.append(price.waiting_hours or 0.0)
-            if price.panel is not None and price.panel in charged:
-                continue
-            if price.panel is not None:
-                charged.add(price.panel)
-            priced += price.usd is not None
-            unpriced += price.usd is None
-            usd.append(price.usd or 0.0)
-        hours.append(max(waits))
-    return Bill(math.fsum(usd), waiting * math.fsum(hours), priced, unpriced, untimed)
+        done = [priced_test(item.name) for item in order if item.provenance not in NOT_DONE]
+        known = [test for test in done if test is not None]
+        unpriced += len(done) - len(known)
+        charged |= {test.id: test.price.usd for test in known}
+        hours.append(max((test.wait_minutes / 60 for test in known), default=0.0))
+    return Bill(math.fsum(charged.values()), waiting * math.fsum(hours), len(charged), unpriced)
 
 
 STRATA = ("0", "(0, 0.25]", "(0.25, 0.5]", "> 0.5")
@@ -187,29 +163,17 @@ def stratum(ordered: Sequence[Item]) -> str:
     rate = unanswerable_rate(ordered)
     if rate is None:
         return UNKNOWN if any(item.provenance == UNKNOWN for item in ordered) else NO_TESTS
-    return STRATA[0 if rate == 0 else 1 if rate <= 0.25 else 2 if rate <= 0.5 else 3]
+    return STRATA[bisect_left((0, 0.25, 0.5), rate)]
 
 
 # --- prices ---------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4096)
-def knowledge_prices(name: str) -> Price | None:
-    """The price and waiting time of a test by name; None if the knowledge base does not know it.
-
-    A single test is billed with its panel only if the order names the panel itself; tests ordered separately are
-    charged separately, once per encounter.
-    """
-    test = priced_test(name)
-    return Price(test.price.usd, test.wait_minutes / 60, test.id) if test else None
-
-
 def priced_test(name: str) -> Test | None:
     """The test of this name, or the first test named in it; None if the knowledge base does not know it."""
-    return _by_name().get(fold(name)) or _named_in(name)
-
-
-def _named_in(name: str) -> Test | None:
+    if exact := _by_name().get(fold(name)):
+        return exact
     found = knowledge().test_names.find(name)
     return knowledge().tests[found[0].key] if found else None
 
@@ -226,7 +190,7 @@ class Ordered(NamedTuple):
     """A test as it was ordered once."""
 
     key: str
-    """What the price list calls it, else its own name."""
+    """Its id in the table of tests, else its own name."""
     name: str
     usd: float | None
     provenance: str
@@ -236,15 +200,12 @@ class Tests(NamedTuple):
     """The tests of one encounter."""
 
     orders: int
-    repeated: int
     items: tuple[Ordered, ...]
     bill: Bill
     stratum: str
 
 
-def ordered_in(
-    record: Record, asked: Sequence[Request] | None = None, price_of: PriceOf = knowledge_prices
-) -> Tests | None:
+def ordered_in(record: Record, asked: Sequence[Request] | None = None) -> Tests | None:
     """The tests of a record and their bill; None without a transcript. `asked` saves reading the transcript again."""
     asked = requests(record) if asked is None else asked
     if asked is None:
@@ -254,15 +215,14 @@ def ordered_in(
     every = [item for order in ordered for item in order]
     return Tests(
         len(orders),
-        repeated([order.content for order in orders]),
-        tuple(_ordered(item, price_of) for item in every),
-        bill(ordered, price_of, waiting_factor(record.resource_level)),
+        tuple(_ordered(item, priced_test(item.name)) for item in every),
+        bill(ordered, waiting_factor(record.resource_level)),
         stratum(every),
     )
 
 
 @lru_cache(maxsize=4096)  # equal ones are kept once: a run may have 100,000 records
-def _ordered(item: Item, price_of: PriceOf) -> Ordered:
-    price = price_of(item.name) or Price(None)
-    test = knowledge().tests.get(price.panel) if price.panel else None
-    return Ordered(price.panel or fold(item.name), test.name if test else item.name, price.usd, item.provenance)
+def _ordered(item: Item, test: Test | None) -> Ordered:
+    if test is None:
+        return Ordered(fold(item.name), item.name, None, item.provenance)
+    return Ordered(test.id, test.name, test.price.usd, item.provenance)

@@ -12,9 +12,10 @@ from pydantic import BaseModel
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.turn import Turn
 from agentclinic.results.utterance import SLIPS
-from agentclinic.scoring.estimates import Proportion, proportion
+from agentclinic.scoring.stats import Proportion, proportion
 
 Number = TypeVar("Number", int, float)
+_BY_NAME = ("outcomes", "faults", "utterances", "by_code", "memory", "usage", "cost_usd")
 
 
 class Summary(BaseModel):
@@ -93,7 +94,7 @@ class RunningSummary:
         self.tokens = 0
         """Known tokens in and out; unknown ones do not count."""
         self.usage: dict[str, dict[str, int | None]] = {}
-        self.cost: dict[str, float | None] = {}
+        self.cost_usd: dict[str, float | None] = {}
         self.tests: list[float | None] | None = None
         """What each test ordered cost, if a record says."""
 
@@ -125,8 +126,8 @@ class RunningSummary:
             self.tests = self.tests or []
             self.tests += costs
         for role, money in (record.cost_usd or {}).items():
-            before = self.cost.get(role, 0.0)
-            self.cost[role] = None if before is None or money is None else before + money
+            before = self.cost_usd.get(role, 0.0)
+            self.cost_usd[role] = None if before is None or money is None else before + money
 
     def _count_turn(self, turn: Turn) -> None:
         self.utterances[turn.role] += 1
@@ -143,8 +144,8 @@ class RunningSummary:
     @property
     def spent(self) -> float | None:
         """Cost so far; None if part of it is not known."""
-        known = [money for money in self.cost.values() if money is not None]
-        return sum(known) if len(known) == len(self.cost) else None
+        known = [money for money in self.cost_usd.values() if money is not None]
+        return sum(known) if len(known) == len(self.cost_usd) else None
 
     @property
     def missing(self) -> int:
@@ -163,20 +164,14 @@ class RunningSummary:
             presented=presented,
             correct=self.correct,
             unsupported_bias=self.unsupported_bias,
-            outcomes=dict(sorted(self.outcomes.items())),
-            faults=dict(sorted(self.faults.items())),
             fault_examples={kind: message for kind, (_, message) in sorted(self._examples.items())},
             accuracy_strict=self.accuracy,
             accuracy_lenient=None if self.lenient is None else proportion(self.lenient, scored),
             if_missing_wrong=self.correct / presented if presented else None,
             if_missing_right=(self.correct + self.missing) / presented if presented else None,
             mean_turns=self.turns / presented if presented else None,
-            utterances=dict(sorted(self.utterances.items())),
             slips={role: dict(sorted(kinds.items())) for role, kinds in sorted(self.slips.items())},
-            by_code=dict(sorted(self.by_code.items())),
-            memory=dict(sorted(self.memory.items())),
-            usage=dict(sorted(self.usage.items())),
-            cost_usd=dict(sorted(self.cost.items())),
+            **{name: dict(sorted(getattr(self, name).items())) for name in _BY_NAME},
             total_tests=None if self.tests is None else len(self.tests),
             total_estimated_cost_usd=math.fsum(known) if known or self.tests == [] else None,
             tests_without_price=len(self.tests or ()) - len(known),
@@ -204,9 +199,9 @@ def summarise(records: Iterable[Record]) -> Summary:
     return running.summary()
 
 
-def tokens_of(record: Record, key: str) -> int | None:
-    """Tokens of all roles in one encounter, `input_tokens` or `output_tokens`; None if they are not all known."""
-    return _sum(used.get(key) for used in (record.usage or {}).values())
+def tokens_of(record: Record, *kinds: str) -> int | None:
+    """Tokens of all roles in one encounter, `input_tokens`, `output_tokens` or both; None if not all are known."""
+    return _sum(used.get(kind) for used in (record.usage or {}).values() for kind in kinds)
 
 
 def cost_of(record: Record) -> float | None:

@@ -36,7 +36,7 @@ from agentclinic.scoring.information import (
     repeated,
     requests,
 )
-from agentclinic.scoring.orders import PriceOf, Tests, knowledge_prices, ordered_in
+from agentclinic.scoring.orders import Tests, ordered_in
 from agentclinic.scoring.verdicts import (
     KINDS,
     NOT_STATED,
@@ -70,6 +70,7 @@ class Twin(NamedTuple):
     repeat: int
     truth: str | None
     diagnosis: str | None
+    right: bool | None
 
 
 class Dialogue(NamedTuple):
@@ -129,7 +130,7 @@ class Row(NamedTuple):
     tests: Tests | None
 
 
-def row_of(record: Record, price_of: PriceOf = knowledge_prices) -> Row:
+def row_of(record: Record) -> Row:
     cut_short = record.status == "model_failed"
     asked = None if cut_short else requests(record)
     finals, names = final_differentials(record), must_not_miss(record)
@@ -155,7 +156,7 @@ def row_of(record: Record, price_of: PriceOf = knowledge_prices) -> Row:
         kinds=tuple(name_of(record) for name_of in KINDS.values()),
         twin=_twin(record),
         dialogue=None if asked is None else _dialogue(record, asked),
-        tests=None if asked is None else ordered_in(record, asked, price_of),
+        tests=None if asked is None else ordered_in(record, asked),
     )
 
 
@@ -192,7 +193,8 @@ def _twin(record: Record) -> Twin | None:
     own, other = annotation(record, "case_id"), annotation(record, "twin_of")
     if own is None or other is None or own == other:
         return None
-    return Twin(own, other, record.scenario_id, record.repeat, record.ground_truth, diagnosis_of(record))
+    said = diagnosis_of(record)
+    return Twin(own, other, record.scenario_id, record.repeat, record.ground_truth, said, strict(record))
 
 
 def _dialogue(record: Record, asked: Sequence[Request]) -> Dialogue:

@@ -9,10 +9,8 @@ from pydantic import BaseModel
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.calibration import Calibration, calibration
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.information import gap_to_full_information
-from agentclinic.scoring.judges.against_labels import AgainstLabels, labeled_run, need_labels
-from agentclinic.scoring.judges.measured import judged_by
+from agentclinic.scoring.judges.against_labels import AgainstLabels, judged_by, labeled_run, need_labels
 from agentclinic.scoring.metrics import (
     Harm,
     Information,
@@ -27,6 +25,7 @@ from agentclinic.scoring.metrics import (
 )
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.scoring.rows import Row, row_of
+from agentclinic.scoring.stats import Estimate
 
 
 class Score(BaseModel):
@@ -65,6 +64,9 @@ def score(
     The records are read once, and only the row of each is kept. `seen` is called with both, for a caller who needs
     more from the records.
     """
+    by_labels = labeled_run(run.path, run.judge, seed) if corrected else None
+    if corrected and by_labels is None:
+        raise need_labels(run.path)
     outcome = RunningSummary()
     judges: set[str | None] = set()
     rows = []
@@ -78,7 +80,7 @@ def score(
         run=run.name,
         judge=run.judge,
         judged_by=judged_by(run, judges, seed),
-        corrected=_corrected(run, seed) if corrected else None,
+        corrected=by_labels,
         planned=run.planned,
         outcome=outcome.summary(),
         ranking=ranking(rows, seed),
@@ -91,10 +93,3 @@ def score(
         if full_information
         else None,
     )
-
-
-def _corrected(run: RunData, seed: int) -> AgainstLabels:
-    found = labeled_run(run.path, run.judge, seed)
-    if found is None:
-        raise need_labels(run.path)
-    return found

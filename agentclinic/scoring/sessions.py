@@ -13,7 +13,7 @@ from agentclinic.doctors.uncertainty.tools import top_of
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData, diagnosis_of, load_run
-from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion
+from agentclinic.scoring.stats import Estimate, Proportion, mean, proportion
 from agentclinic.scoring.verdicts import case_key, names_truth, strict
 from agentclinic.vocabulary.compare import Relation, compare
 

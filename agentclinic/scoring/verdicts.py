@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 
 from agentclinic.cases.formats import answer_key_of
@@ -63,17 +63,9 @@ def harm_if_missed(record: Record) -> float | None:
 def must_not_miss(record: Record) -> tuple[str, ...]:
     """The names under the case's `Must_Not_Miss`."""
     entries = (record.annotations or {}).get("Must_Not_Miss")
-    names = [entry.get("name") for entry in _list(entries) if isinstance(entry, dict)]
+    listed = entries if isinstance(entries, list) else ()
+    names = [entry.get("name") for entry in listed if isinstance(entry, dict)]
     return tuple(name for name in names if isinstance(name, str) and name.strip())
-
-
-def considered(record: Record) -> frozenset[str] | None:
-    """Every diagnosis in any differential, and the final one; None if the doctor gave no differential."""
-    given = [turn.differential for turn in record.transcript or ()] + [record.differential]
-    if not any(given):
-        return None
-    names = {hypothesis.diagnosis for differential in given if differential for hypothesis in differential.hypotheses}
-    return frozenset(names | ({record.diagnosis_text} if record.diagnosis_text else set()))
 
 
 def missed(record: Record) -> tuple[str, ...] | None:
@@ -82,19 +74,17 @@ def missed(record: Record) -> tuple[str, ...] | None:
     A disease was considered if a differential or the diagnosis names it, or something narrower or broader by the
     written rules. A differential lists only a few hypotheses, so a disease dismissed without being listed is missed.
     """
-    names = considered(record)
-    if names is None:
+    given = [turn.differential for turn in record.transcript or ()] + [record.differential]
+    if not any(given):
         return None
+    names = {hypothesis.diagnosis for differential in given if differential for hypothesis in differential.hypotheses}
+    names |= {record.diagnosis_text} if record.diagnosis_text else set()
     return tuple(name for name in must_not_miss(record) if not any(_is_about(said, name) for said in names))
 
 
 @lru_cache(maxsize=65536)
 def _is_about(said: str, disease: str) -> bool:
     return compare(said, disease).relation in _CONSIDERED
-
-
-def _list(value: object) -> Iterable[object]:
-    return value if isinstance(value, list) else ()
 
 
 def annotation(record: Record, key: str) -> str | None:

@@ -11,7 +11,7 @@ from report_support import gathered, record, write_run, wrong
 
 from agentclinic.cli import main
 from agentclinic.report.files import render
-from agentclinic.scoring.judges.measured import FALSE_NO, FALSE_YES, RIGHT, WRONG
+from agentclinic.scoring.judges.against_labels import FALSE_NO, FALSE_YES, RIGHT, WRONG
 
 
 def scored(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
@@ -44,6 +44,16 @@ def test_score_prints_one_table_and_one_sentence_and_says_what_is_missing(
     assert "accuracy, strict" in both
     assert "accuracy, lenient" in both
     assert "with 1 encounter missing, it could be 33.3% to 66.7%" in both
+
+
+def test_rows_say_in_words_how_findings_were_learned_and_tests_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = [{"any_of": ["Patient_Actor/History#0"]}, {"any_of": ["Test_Results/Uric_Acid"]}]
+    full = scored(write_run(tmp_path / "run", [record(annotations={"Key_Findings": key})]), capsys, "--full")
+    for row in ("key findings volunteered", "key findings asked for", "key findings ordered as tests"):
+        assert row in full
+    assert "answered by the chart" in full
 
 
 def test_the_judge_and_its_measured_error_are_stated_beside_the_accuracy(

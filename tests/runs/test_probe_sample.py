@@ -39,7 +39,7 @@ from agentclinic.runs.probe_sample import (
     try_model,
 )
 from agentclinic.scoring.choices import count
-from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.stats import Estimate
 
 ROWS = probe_sample()
 CASES = {case.scenario_id: case for case in load_cases(DATASET)}

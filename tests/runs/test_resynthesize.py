@@ -16,7 +16,7 @@ from agentclinic.errors import InputError
 from agentclinic.results.run_data import load_run
 from agentclinic.runs.execute import Finished
 from agentclinic.runs.regrade import regrade
-from agentclinic.scoring.secondary_metrics import brier
+from agentclinic.scoring.compare import brier
 from agentclinic.scoring.sessions import load_sessions
 
 pytestmark = pytest.mark.anyio

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from prices_support import price_list, priced
 from report_support import Json, in_the_originals_format, record, wrong
 
 from agentclinic.results.record import Record
 from agentclinic.scoring.breakdown import breakdown
 from agentclinic.scoring.information import KeyFinding
-from agentclinic.scoring.orders import Price, knowledge_prices
 from agentclinic.scoring.rows import row_of, section_of
 
 
-def broken_down(*entries: Json, price_of: Any = knowledge_prices) -> Any:
-    return breakdown([row_of(Record.model_validate(entry), price_of) for entry in entries])
+def broken_down(*entries: Json) -> Any:
+    return breakdown([row_of(Record.model_validate(entry)) for entry in entries])
 
 
 def noted(number: int, right: bool, **annotations: Any) -> Json:
@@ -70,10 +71,10 @@ def test_twins_are_distinguished_if_both_are_right() -> None:
     ).twins
 
     assert (found.told_apart.count, found.told_apart.of) == (1, 3)
-    assert [(pair.outcome, pair.same_answer) for pair in found.pairs] == [
-        ("one right", True),
-        ("neither right", False),
-        ("told apart", False),
+    assert [(pair.right, pair.same_answer) for pair in found.pairs] == [
+        (1, True),
+        (0, False),
+        (2, False),
     ]
 
 
@@ -135,14 +136,17 @@ def ordering(number: int, *orders: tuple[str, str], right: bool = True) -> Json:
     return (record if right else wrong)(number, transcript=said)
 
 
-PRICES = {"a": Price(10.0, 1.0, "a"), "b": Price(100.0, 1.0, "b")}
+@pytest.fixture
+def prices() -> Iterator[None]:
+    with price_list({"a": priced("a", 10.0, 1.0), "b": priced("b", 100.0, 1.0)}):
+        yield
 
 
+@pytest.mark.usefixtures("prices")
 def test_tests_are_counted_by_name_with_their_price_and_repeats() -> None:
     uses = broken_down(
         ordering(0, ("a", "chart"), ("a", "chart"), ("b", "unavailable")),
         ordering(1, ("a", "chart"), ("C", "chart"), ("c", "chart"), ("c", "unavailable")),
-        price_of=PRICES.get,
     ).tests
     by_name = {use.name: use for use in uses}
 
@@ -152,19 +156,21 @@ def test_tests_are_counted_by_name_with_their_price_and_repeats() -> None:
     assert (by_name["C"].again, by_name["C"].usd, by_name["C"].total_usd) == (2, None, None), "unknown, not 0"
 
 
+@pytest.mark.usefixtures("prices")
 def test_price_groups_are_about_equal_in_size_and_keep_equal_prices_together() -> None:
     cheap = [ordering(n, ("a", "chart"), right=n % 2 == 0) for n in range(6)]
     dear = [ordering(n, ("b", "chart")) for n in range(6, 8)]
-    price = broken_down(*cheap, *dear, price_of=PRICES.get).price
+    price = broken_down(*cheap, *dear).price
 
     assert [(g.n, g.mean_usd, g.accuracy.count) for g in price.groups] == [(6, 10.0, 3), (2, 100.0, 2)]
     assert price.mean_usd == pytest.approx((6 * 10 + 2 * 100) / 8)
 
 
+@pytest.mark.usefixtures("prices")
 def test_with_more_than_a_tenth_unpriced_there_are_bounds_instead_of_groups() -> None:
     priced = [ordering(n, ("a", "chart")) for n in range(8)]
-    few = broken_down(*priced, ordering(8, ("b", "chart")), ordering(9, ("what", "chart")), price_of=PRICES.get).price
-    many = broken_down(*priced[:4], ordering(9, ("what", "chart")), price_of=PRICES.get).price
+    few = broken_down(*priced, ordering(8, ("b", "chart")), ordering(9, ("what", "chart"))).price
+    many = broken_down(*priced[:4], ordering(9, ("what", "chart"))).price
 
     assert (few.unpriced.value, bool(few.groups)) == (0.1, True), "a tenth is still allowed"
     assert (many.unpriced.value, many.groups) == (0.2, [])

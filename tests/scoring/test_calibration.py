@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Differential, Hypothesis, Source
-from agentclinic.scoring import calibration_metrics as metrics
+from agentclinic.scoring import calibration as metrics
 from agentclinic.scoring.calibration import Calibration, SourceCalibration, calibration
 from agentclinic.scoring.differentials import committed, scale_of
 from agentclinic.scoring.rows import row_of

@@ -11,16 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
-from agentclinic.scoring import calibration_metrics as m
-from agentclinic.scoring.calibration_metrics import Floats, Forecasts, estimates
+from agentclinic.scoring import calibration as m
+from agentclinic.scoring.calibration import Forecasts, estimates
+from agentclinic.scoring.stats import Floats
 
 METRICS: list[Callable[[Floats, Floats, Floats], Floats]] = [
     m.brier,
     m.log_score,
     m.auroc,
     m.aurc,
-    lambda p, y, w: m.brier_parts(p, y, w).reliability,
-    lambda p, y, w: m.brier_parts(p, y, w).resolution,
+    lambda p, y, w: m.brier_parts(p, y, w)["reliability"],
+    lambda p, y, w: m.brier_parts(p, y, w)["resolution"],
     lambda p, y, w: m.ece(p, y, w, m.equal_width(p)),
 ]
 
@@ -75,16 +76,16 @@ def test_certainty_that_was_wrong_is_clipped_and_counted() -> None:
 def test_murphy_decomposition_by_hand() -> None:
     p, y = floats(0.2, 0.2, 0.2, 0.2, 0.8, 0.8), floats(0, 0, 1, 0, 1, 1)
     parts = m.brier_parts(p, y, ones(p))
-    assert parts.reliability == pytest.approx((4 * 0.05**2 + 2 * 0.2**2) / 6)
-    assert parts.resolution == pytest.approx((4 * 0.25**2 + 2 * 0.5**2) / 6)
-    assert parts.uncertainty == pytest.approx(0.25)
-    assert parts.within == pytest.approx(0, abs=1e-15)
+    assert parts["reliability"] == pytest.approx((4 * 0.05**2 + 2 * 0.2**2) / 6)
+    assert parts["resolution"] == pytest.approx((4 * 0.25**2 + 2 * 0.5**2) / 6)
+    assert parts["uncertainty"] == pytest.approx(0.25)
+    assert parts["within"] == pytest.approx(0, abs=1e-15)
 
 
 def test_terms_within_bins_by_hand() -> None:
     p, y = floats(0.12, 0.18), floats(0, 1)
     # One bin: mean forecast 0.15, half right; deviations ∓0.03 and ∓½ go together.
-    assert m.brier_parts(p, y, ones(p)).within == pytest.approx((2 * 0.03**2 - 2 * (2 * 0.03 * 0.5)) / 2)
+    assert m.brier_parts(p, y, ones(p))["within"] == pytest.approx((2 * 0.03**2 - 2 * (2 * 0.03 * 0.5)) / 2)
 
 
 def test_auroc_by_hand_counts_ties_half() -> None:
@@ -101,9 +102,9 @@ def test_area_under_risk_and_coverage_by_hand() -> None:
 
 
 def test_risk_at_coverage_by_hand() -> None:
-    curve = m.risk_coverage(P, Y, ones(P), floats(0.25, 0.5, 0.75, 1))
-    assert curve.risk.tolist() == pytest.approx([0, 1 / 2, 1 / 3, 1 / 2])
-    assert curve.threshold.tolist() == [0.9, 0.8, 0.6, 0.3]
+    risk, threshold = m.risk_coverage(P, Y, ones(P), floats(0.25, 0.5, 0.75, 1))
+    assert risk.tolist() == pytest.approx([0, 1 / 2, 1 / 3, 1 / 2])
+    assert threshold.tolist() == [0.9, 0.8, 0.6, 0.3]
 
 
 def test_ece_by_hand() -> None:
@@ -165,7 +166,7 @@ def test_bounds(data: tuple[Floats, Floats, Floats]) -> None:
         assert np.isnan(value) or -1e-12 <= value <= 1 + 1e-12
     assert m.log_score(p, y, w) >= 0
     parts = m.brier_parts(p, y, w)
-    assert all(-1e-12 <= part <= 1 for part in parts[:3])
+    assert all(-1e-12 <= parts[name] <= 1 for name in ("reliability", "resolution", "uncertainty"))
     assert m.aurc(y, y, w) <= m.aurc(p, y, w) + 1e-12, "no ranking beats the perfect one"
 
 
@@ -173,7 +174,7 @@ def test_bounds(data: tuple[Floats, Floats, Floats]) -> None:
 @given(forecasts())
 def test_the_decomposition_adds_up(data: tuple[Floats, Floats, Floats]) -> None:
     parts = m.brier_parts(*data)
-    total = parts.reliability - parts.resolution + parts.uncertainty + parts.within
+    total = parts["reliability"] - parts["resolution"] + parts["uncertainty"] + parts["within"]
     assert total == pytest.approx(float(m.brier(*data)), abs=1e-12)
 
 
@@ -246,7 +247,7 @@ def test_degenerate_forecasts_give_nan_and_never_raise(n: int, forecast: float, 
     assert np.isnan(m.auroc(p, y, w))
     assert np.isnan(m.brier(p, y, w)) == (n == 0)
     assert np.isnan(m.aurc(p, y, w)) == (n == 0)
-    assert np.isnan(m.risk_coverage(p, y, w, floats(0.5, 1)).risk).all() == (n == 0)
+    assert np.isnan(m.risk_coverage(p, y, w, floats(0.5, 1))[0]).all() == (n == 0)
     m.log_score(p, y, w)
     m.brier_parts(p, y, w)
     m.ece(p, y, w, m.equal_mass(p))
@@ -259,7 +260,7 @@ def test_the_reliability_of_perfect_forecasts_is_almost_zero() -> None:
     rng = np.random.default_rng(7)
     p = rng.beta(1, 1, 100_000)
     y = (rng.random(p.size) < p).astype(np.float64)
-    assert m.brier_parts(p, y, ones(p)).reliability < 1e-3
+    assert m.brier_parts(p, y, ones(p))["reliability"] < 1e-3
 
 
 def test_the_ece_of_perfect_forecasts_lies_in_its_band_19_times_of_20() -> None:
@@ -277,7 +278,7 @@ def test_the_ece_of_perfect_forecasts_lies_in_its_band_19_times_of_20() -> None:
 
 
 def measure(p: Floats, y: Floats, w: Floats) -> dict[str, Floats]:
-    return {"brier": m.brier(p, y, w), "auroc": m.auroc(p, y, w), **m.brier_parts(p, y, w)._asdict()}
+    return {"brier": m.brier(p, y, w), "auroc": m.auroc(p, y, w), **m.brier_parts(p, y, w)}
 
 
 @pytest.mark.slow

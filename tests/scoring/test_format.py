@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agentclinic.scoring.estimates import Estimate, proportion
 from agentclinic.scoring.format import as_number, as_percent, as_points, interval, number, percent, points
+from agentclinic.scoring.stats import Estimate, proportion
 
 WHOLE = Estimate(value=0.5, low=0.4, high=0.625, n=20)
 BARE = Estimate(value=0.5, n=2)

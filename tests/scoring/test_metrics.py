@@ -16,9 +16,9 @@ from agentclinic.cli import main
 from agentclinic.report.card import card
 from agentclinic.report.files import render
 from agentclinic.results.record import Record
-from agentclinic.scoring.estimates import Proportion, proportion
 from agentclinic.scoring.metrics import METRICS, SECTIONS, Rows, information, metric
 from agentclinic.scoring.rows import row_of
+from agentclinic.scoring.stats import Proportion, proportion
 
 
 @pytest.fixture

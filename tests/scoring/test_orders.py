@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 import pytest
+from prices_support import price_list, priced
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Disclosure, Provenance, Turn
 from agentclinic.scoring.information import NOT_RECORDED
 from agentclinic.scoring.metrics import Orders, orders
-from agentclinic.scoring.orders import Item, Price, PriceOf, bill, stratum, unanswerable_rate
+from agentclinic.scoring.orders import Item, bill, stratum, unanswerable_rate
 from agentclinic.scoring.rows import row_of
+from agentclinic.vocabulary.tests import Test
 
 Answer = list[tuple[str, str]] | None
 """What the laboratory disclosed as (test, provenance); None for a language model, which discloses nothing."""
@@ -25,8 +28,9 @@ def ordering(case: int, *asked: tuple[str, Answer], right: bool = True, status: 
     return Record(scenario_id=case, dataset="x", status=status, correct=right, transcript=transcript)
 
 
-def score(records: list[Record], price_of: PriceOf = lambda _: None) -> Orders:
-    return orders([row_of(record, price_of) for record in records])
+def score(records: list[Record], tests: Mapping[str, Test] | None = None) -> Orders:
+    with price_list(tests or {}):
+        return orders([row_of(record) for record in records])
 
 
 CHART, EQUIVALENT, NORMAL, GONE = "chart", "chart_equivalent", "default_normal", "unavailable"
@@ -75,35 +79,34 @@ def test_without_prices_every_item_is_unpriced_and_no_total_is_given() -> None:
 
 
 PRICES = {
-    "sodium": Price(20, 2, "metabolic panel"),
-    "potassium": Price(20, 2, "metabolic panel"),
-    "CT head": Price(300, 5),
-    "troponin": Price(40, 1),
-    "biopsy": Price(None, None),
+    "sodium": priced("metabolic panel", 20, 2),
+    "potassium": priced("metabolic panel", 20, 2),
+    "CT head": priced("CT head", 300, 5),
+    "troponin": priced("troponin", 40, 1),
 }
 
 
-def test_a_panel_is_charged_once_and_what_was_not_done_is_free() -> None:
-    due = bill(
-        [
-            [Item("sodium", CHART), Item("CT head", CHART)],
-            [Item("potassium", CHART), Item("troponin", CHART)],
-            [Item("troponin", "unknown"), Item("CT head", GONE)],
-        ],
-        PRICES.get,
-    )
-    assert due.usd == 20 + 300 + 40 + 40
+def test_a_test_is_charged_once_and_what_was_not_done_is_free() -> None:
+    with price_list(PRICES):
+        due = bill(
+            [
+                [Item("sodium", CHART), Item("CT head", CHART)],
+                [Item("potassium", CHART), Item("troponin", CHART)],
+                [Item("troponin", "unknown"), Item("CT head", GONE)],
+            ]
+        )
+    assert due.usd == 20 + 300 + 40
     # Items of an order run side by side: the longest of each.
     assert due.hours == 5 + 2 + 1
-    assert (due.priced, due.unpriced, due.untimed) == (4, 0, 0)
+    assert (due.priced, due.unpriced) == (3, 0)
 
 
 def test_one_unpriced_item_makes_the_mean_unknown_but_not_the_lower_bound() -> None:
     records = [ordering(0, ("CT head", [("CT head", CHART)])), ordering(1, ("biopsy", [("biopsy", CHART)]))]
-    found = score(records, PRICES.get)
+    found = score(records, PRICES)
     assert found.price_usd.value is None
     assert (found.priced_usd, found.priced, found.unpriced) == (300, 1, 1)
-    assert score(records[:1], PRICES.get).price_usd.value == 300
+    assert score(records[:1], PRICES).price_usd.value == 300
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from agentclinic.report.parts import Drawn, Html, View, details, figure, note, t
 from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import plural
 from agentclinic.scoring.calibration import SourceCalibration
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.format import as_percent, interval, percent
 from agentclinic.scoring.metrics import DifferentialCourse
+from agentclinic.scoring.stats import Estimate
 
 
 def confidence(view: View) -> Html | None:

@@ -20,9 +20,10 @@ from agentclinic.report.parts import (
 )
 from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, line, plural
-from agentclinic.scoring.breakdown import Group, TwinPair, TwinSide
+from agentclinic.scoring.breakdown import Group, TwinPair
 from agentclinic.scoring.format import as_percent, percent
 from agentclinic.scoring.outcome import slip_lines, slip_rows
+from agentclinic.scoring.rows import Twin
 
 MOST_FAULTS = 20
 MOST_GROUPS = 30
@@ -164,13 +165,12 @@ def _pairs(view: View, index: int) -> list[Html]:
 
 
 def _both(pair: TwinPair) -> Html:
-    right = pair.first.right + pair.second.right
-    name = ("neither right", "one right", "both right")[right]
+    name = ("neither right", "one right", "both right")[pair.right]
     same = ", same answer" if pair.same_answer else ""
-    return tag("span", name, same, class_=f"tag t-{('bad', 'mixed', 'good')[right]}")
+    return tag("span", name, same, class_=f"tag t-{('bad', 'mixed', 'good')[pair.right]}")
 
 
-def _side(side: TwinSide, run: int, places: dict[tuple[int, int], int]) -> Html:
+def _side(side: Twin, run: int, places: dict[tuple[int, int], int]) -> Html:
     place = places.get((side.scenario_id, side.repeat))
     name = f"{side.scenario_id} · {side.repeat + 1}" if side.repeat else str(side.scenario_id)
     mark = tag("span", "✓", class_="ok", role="img", aria_label="right")

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.stats import Floats, case_draws, totals_by_case
+from agentclinic.scoring.stats import Estimate, Floats, case_draws, totals_by_case
 
 MIN_CASES = 5
 """With fewer cases an interval says more about the prior than about the judges."""

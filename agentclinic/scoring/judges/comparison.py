@@ -12,11 +12,11 @@ from pydantic import BaseModel
 from agentclinic.errors import InputError
 from agentclinic.results.record import Verdict
 from agentclinic.results.run_data import load_run
-from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.judges.against_labels import AgainstLabels, against_labels, panel_and_labels
 from agentclinic.scoring.judges.agreement import fleiss_estimate, kappa_estimate
 from agentclinic.scoring.judges.labels import FOLDER
 from agentclinic.scoring.judges.panel import Panel, judges_of
+from agentclinic.scoring.stats import Estimate, Proportion, proportion
 
 _REPEATS = (
     "some cases were played more than once: the intervals of shares treat their units as independent and are too "
@@ -200,8 +200,7 @@ def _fleiss(panel: Panel, names: Sequence[str], seed: int) -> Estimate:
 
 
 def _disputes(panel: Panel, names: Sequence[str], labels: Mapping[int, float]) -> list[Dispute]:
-    columns = [panel.names.index(name) for name in names]
-    opinions = [[unit.verdicts[column] for column in columns] for unit in panel.units]
+    opinions = list(zip(*(panel.column(name) for name in names), strict=True))
     return [
         Dispute(
             scenario_id=unit.scenario_id,

@@ -9,8 +9,7 @@ with the conditional shares from the labels. *Rogan and Gladen* (1978) correct t
 specificity. If the sample was drawn by this judge's verdicts, both are the same; otherwise the former is more precise.
 
 `ppi-python` has the former for independent labels and a normal interval. Here labels are drawn from strata, cases are
-played more than once, and a judge may make no error among 40 labels, where a normal interval has no width. So the few
-lines are our own, and the tests compare them with that library.
+repeated, and a judge may make no error among 40 labels, where a normal interval has no width. The tests compare both.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.judges.agreement import cohen_kappa, interval_around
-from agentclinic.scoring.stats import Z95, Floats, case_draws, stretch_for
+from agentclinic.scoring.stats import Z95, Estimate, Floats, case_draws, stretch_for
 
 MIN_LABELS = 5
 """Cases of each class: after 5 of 5 the Wilson interval still starts at 57%; below that a correction is guesswork."""

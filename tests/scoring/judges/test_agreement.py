@@ -15,8 +15,8 @@ from scipy.stats import bootstrap
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.judges.agreement import cohen_kappa, fleiss_estimate, fleiss_kappa, kappa_estimate
+from agentclinic.scoring.stats import Estimate
 
 PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.judges.correction import (
     JudgedUnit,
     correct,
@@ -20,6 +19,7 @@ from agentclinic.scoring.judges.correction import (
     labels_to_halve,
     rogan_gladen,
 )
+from agentclinic.scoring.stats import Estimate
 
 
 class TestRoganGladen:

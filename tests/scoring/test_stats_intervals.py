@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
-from agentclinic.scoring.estimates import mean, proportion, ratio
+from agentclinic.scoring.stats import mean, proportion, ratio
 
 
 @pytest.mark.parametrize(
