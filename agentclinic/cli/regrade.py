@@ -123,7 +123,7 @@ def regrade_command(
     elif not regraded.pending:
         _show(folder, settings, regraded, full=full)
     if regraded.pending:
-        again = ["--moderator-llm", settings.judge.model, *(["--name", name] if name else [])]
+        again = ["--moderator-llm", settings.run.moderator_llm, *(["--name", name] if name else [])]
         _say_pending(folder, [regraded], again, as_json=json)
         return
     if regraded.without_chart:
@@ -162,20 +162,20 @@ def _jury(
     if len(set(models)) < max(2, len(models)):
         raise InputError(f"jury: {jury!r} must name two or more different judges, separated by commas")
     asked = [_with_judge(settings, model) for model in models if model != RECORDED]
-    hosted = {one.judge.model for one in asked if batch and is_at_endpoint(one.judge.model)}
+    hosted = {one.run.moderator_llm for one in asked if batch and is_at_endpoint(one.run.moderator_llm)}
     if batch and not hosted:
         raise InputError(f"--batch needs a judge at an endpoint, and {jury} has none; leave out --batch")
     if dry_run:
         estimates = {
             model: finish(estimate_regrade, folder, one, batch=model in hosted)
             for one in asked
-            for model in [one.judge.model]
+            for model in [one.run.moderator_llm]
         }
         show_arms(estimates, as_json=as_json)
         return
     spent, submitted = Spent(), []
     for one in asked:  # all batches at the provider before the first is waited for
-        if one.judge.model in hosted:
+        if one.run.moderator_llm in hosted:
             shown = progress(quiet=quiet)
             regraded = finish(regrade, folder, one, progress=shown, before=spent, batch=True, wait=False)
             spent += regraded.spent
@@ -190,7 +190,7 @@ def _jury(
         return
     spent, members, left = Spent(), [RECORDED] * (RECORDED in models), []
     for one in asked:
-        model = one.judge.model
+        model = one.run.moderator_llm
         shown = progress(quiet=quiet)
         if not quiet:
             shown.say(f"judge: {model}")
@@ -253,7 +253,7 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         f"{plural(len(regraded.changed), 'verdict')} changed ({turned})" if regraded.changed else "no verdict changed"
     )
     diagnoses = plural(regraded.judged, "diagnosis", "diagnoses")
-    judged = f"{diagnoses} judged by {settings.judge.model}, {regraded.failed} failed"
+    judged = f"{diagnoses} judged by {settings.run.moderator_llm}, {regraded.failed} failed"
     print(f"{judged}: {changed}.")
     for scenario, was, now in regraded.changed if full else ():
         before = {True: "right", False: "wrong", None: "not judged"}[was]

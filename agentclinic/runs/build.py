@@ -198,8 +198,7 @@ class Models:
         """Makes models at a role's endpoint that send requests in another way; each knows only its own requests."""
         name, endpoint = self.model_for(role)
         base_url, key = self.address(endpoint)
-        runtime = self._settings.llm.runtime.model_copy(update={"llm_api": api})
-        llm = self._settings.llm.model_copy(update={"runtime": runtime})
+        llm = self._settings.with_runtime(llm_api=api).llm
         return lambda send: Clients(llm, gate=self.gate).endpoint(name, base_url=base_url, api_key=key, send=send)
 
     def model_for(self, role: str) -> RoleModel:

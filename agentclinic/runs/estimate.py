@@ -167,7 +167,7 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
 
     said = 1 if reference and not reference.own_words else turns
     history = exchange * (replies if said == 1 else turns * replies / 2)
-    chat = not plan.agent and plan.roles.dialogue_of("doctor") == "chat"
+    chat = not plan.agent and plan.roles.dialogue["doctor"] == "chat"
     own = door + (
         tokens_in(prompts["doctor"].text("chat_system"), prompts["doctor"].text("chat_turn"))
         if chat
@@ -192,7 +192,7 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
             tests * (_simulated(prompts["measurement"], plan.roles.laboratory, as_text(case.exam)) + QUESTION + heard),
             tests * RESULT,
         ),
-        "moderator": judging(prompts["moderator"], "", case.diagnosis, relation=plan.settings.judge.relation),
+        "moderator": judging(prompts["moderator"], "", case.diagnosis, relation=plan.settings.run.judge_relation),
     }
     if plan.policy and not inline:
         file = plan.policy.file

@@ -44,9 +44,7 @@ class LazyModel:
         return await models.get(self.name).reply(request)
 
     def _settings(self) -> Settings:
-        known = ambient_settings()
-        runtime = known.llm.runtime.model_copy(update=self._runtime)
-        return known.model_copy(update={"llm": known.llm.model_copy(update={"runtime": runtime})})
+        return ambient_settings().with_runtime(**self._runtime)
 
 
 async def _models(settings: Settings) -> Models:
