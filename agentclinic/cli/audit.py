@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress
+from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress, tokens_used
 from agentclinic.config import suggestion
 from agentclinic.errors import ConfigError
-from agentclinic.report.tables import markdown_cell, markdown_table, text_table
+from agentclinic.report.tables import csv_table, markdown_cell, markdown_table, text_table
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_percent, percent
 
@@ -279,8 +277,7 @@ def _reviews(report: AuditReport) -> list[str]:
     lines = []
     for name, reviews in (("reviewer", report.reviewer), ("reviewer on planted replies", report.calibration)):
         if reviews:
-            used, made = reviews.usage.input_tokens, reviews.usage.output_tokens
-            tokens = "tokens unknown" if used is None or made is None else f"{used:,} tokens in, {made:,} out"
+            tokens = tokens_used(reviews.usage.input_tokens, reviews.usage.output_tokens, "tokens unknown")
             lines.append(
                 f"{name} {reviews.model}: {plural(reviews.reviewed, 'reply', 'replies')} reviewed, "
                 f"{plural(reviews.failed, 'review')} failed, "
@@ -304,20 +301,10 @@ def _rates_csv(rates: list[Rate]) -> str:
         for on in ("planted", "labelled"):
             row += [share[on].value if on in share else None for share in (rate.sensitivity, rate.specificity)]
         rows.append(row)
-    return _csv(columns, rows)
+    return csv_table(columns, rows)
 
 
 def _findings_csv(findings: list[Listed]) -> str:
-    from agentclinic.report.tables import safe
-
     columns = ["scenario_id", "repeat", "case_hash", "turn", "role", "by", "kind", "asked", "words", "path", "why"]
     dumped = [finding.model_dump(mode="json") for finding in findings]
-    return _csv(columns, [[safe(entry[column]) for column in columns] for entry in dumped])
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_table(columns, [[entry[column] for column in columns] for entry in dumped])

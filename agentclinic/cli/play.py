@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentclinic.cases.model import Case
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import finish, progress
-from agentclinic.errors import InputError
-
-if TYPE_CHECKING:
-    from agentclinic.runs.plan import Plan
-from collections.abc import Iterator
-
-from agentclinic.cases.model import Case
 from agentclinic.config import RunSettings, is_person
+from agentclinic.errors import InputError
 from agentclinic.report.debriefing import debriefing
 from agentclinic.results.record import Record
 from agentclinic.runs.human import Screen
 from agentclinic.runs.progress import Progress
+
+if TYPE_CHECKING:
+    from agentclinic.runs.plan import Plan
 
 
 class People(Progress):

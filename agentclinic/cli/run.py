@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress
+from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress, show_estimate
 from agentclinic.config import ROLES, RunSettings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
@@ -84,7 +84,6 @@ def run_command(
     Flags override the config files, which override the defaults. The flags of the original's scripts work too
     (docs/runs.md lists them), and every flag may be written with `_` instead of `-`.
     """
-    from agentclinic.cli.format import show_estimate
     from agentclinic.compat.folder import append_results
     from agentclinic.runs.estimate import estimate_run
     from agentclinic.runs.execute import execute

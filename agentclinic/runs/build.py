@@ -16,7 +16,6 @@ from agentclinic import privacy
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import (
-    PriceSettings,
     RoleModel,
     Settings,
     is_builtin_or_person,
@@ -218,10 +217,6 @@ class Models:
         """Whether the doctor is a user's program, which may ask other models than the one named for it, or none."""
         return is_custom(self._settings.run.doctor)
 
-    def plays(self, role: str, name: str) -> bool:
-        """Whether a model of that name plays the role in this run."""
-        return self.model_for(role).name == name
-
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost in this run: nothing for builtin and people, None if unknown."""
         return self.price(*self.model_for(role), usage)
@@ -232,10 +227,9 @@ class Models:
             return 0.0
         if name.startswith(REPLAY):
             return None
-        return cost_usd(name, self.address(endpoint)[0] or OPENAI_URL, usage, self._prices(endpoint))
-
-    def _prices(self, endpoint: str | None) -> Mapping[str, PriceSettings]:
-        return self._settings.endpoints[endpoint].prices if endpoint else self._settings.openai.prices
+        base_url, _ = self.address(endpoint)
+        prices = (self._settings.endpoints[endpoint] if endpoint else self._settings.openai).prices
+        return cost_usd(name, base_url or OPENAI_URL, usage, prices)
 
     def _choose(self, name: str, endpoint: str | None) -> Model:
         if not is_at_endpoint(name):

@@ -54,7 +54,7 @@ class UnitModels:
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """A model asked for by name: only a custom doctor does that, through `query_model`."""
-        if endpoint is None and self._run.plays("doctor", name):
+        if endpoint is None and self._run.model_for("doctor").name == name:
             return self.for_role("doctor")
         self._others.add("doctor")
         return Metered(self._run.get(name, endpoint), "doctor", self.usage, self.served)

@@ -118,22 +118,18 @@ def _with_secrets(settings: Settings, given: Settings) -> Settings:
     return settings.model_copy(update={"openai": openai, "endpoints": endpoints, **now})
 
 
-def _class_used(folder: Path) -> DataClass:
-    """The class of data a run's `config.used.json` names; a run that was credentialed stays so."""
+def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
+    """The class of data in a run's folder, by its settings and its records; a run that was credentialed stays so."""
     path = folder / folders.CONFIG
     used = read_json(path) if path.is_file() else {}
     ours = used.get("agentclinic") if isinstance(used, dict) else None
     said = ours.get("data_class", DataClass.PUBLIC) if isinstance(ours, dict) else DataClass.PUBLIC
     try:
-        return DataClass(said)
+        used_class = DataClass(said)
     except ValueError:
         known = ", ".join(DataClass)
         raise InputError(f"{path}: agentclinic.data_class must be one of {known}, as it was written") from None
-
-
-def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
-    """The class of data in a run's folder, by its settings and its records."""
-    return strictest((_class_used(folder), *map(class_of, records)))
+    return strictest((used_class, *map(class_of, records)))
 
 
 def _short(value: object) -> str:

@@ -70,15 +70,6 @@ class Arm:
         return _label(self.values)
 
 
-@dataclass(frozen=True)
-class Effect:
-    """Two arms that differ in one factor only."""
-
-    factor: str
-    reference: Arm
-    arm: Arm
-
-
 def read_sweep(path: Path, base: Settings) -> tuple[SweepFile, list[Arm]]:
     """Read a sweep file and lay out its arms, the baseline first; unknown settings and empty lists are refused.
 
@@ -120,14 +111,14 @@ def _baseline_first(sweep: SweepFile, base: Settings, path: Path) -> dict[str, l
     return ordered
 
 
-def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[Effect]:
-    """Every arm against the one that has the factor's reference value and all else equal."""
+def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[tuple[str, Arm, Arm]]:
+    """Each factor, the arm with its reference value, and an arm that differs from that one in this factor only."""
     for factor, (reference, *others) in sweep.matrix.items():
         for value in others:
             for arm in arms:
                 if arm.values[factor] == value:
                     wanted = {**arm.values, factor: reference}
-                    yield Effect(factor, next(a for a in arms if a.values == wanted), arm)
+                    yield factor, next(a for a in arms if a.values == wanted), arm
 
 
 def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
