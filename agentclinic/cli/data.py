@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 class DatasetRow(NamedTuple):
-    """One line of `data list`."""
-
     name: str
     path: str
     rows: int | None

@@ -49,7 +49,6 @@ class Stream:
         return len(text)
 
     def flush(self) -> None:
-        """Flush, as far as anyone still reads."""
         try:
             self._stream.flush()
         except BrokenPipeError:
@@ -144,25 +143,25 @@ T = TypeVar("T")
 
 
 def finish(work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run an async function to its end."""
     import anyio
 
     return anyio.run(partial(work, *args, **kwargs))
 
 
 def progress(*, quiet: bool) -> Progress:
-    """Progress on standard error."""
     from agentclinic.runs.progress import progress_for
 
     return progress_for(quiet=quiet, stream=sys.stderr)
 
 
 def print_json(data: object) -> None:
-    """Print a result for programs."""
-    if isinstance(data, BaseModel):
-        data = data.model_dump(mode="json")
+    """Print a result for programs; it may hold models and paths."""
+
+    def plain(value: Any) -> Any:
+        return value.model_dump(mode="json") if isinstance(value, BaseModel) else os.fspath(value)
+
     escaped = "utf" not in (sys.stdout.encoding or "utf").lower()
-    text = json.dumps(data, indent=2, ensure_ascii=escaped, default=os.fspath)  # a path as its text
+    text = json.dumps(data, indent=2, ensure_ascii=escaped, default=plain)
     print(ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # JSON's own way to write them: nothing is lost
 
 

@@ -90,7 +90,7 @@ def _show(work: Work, made: Made, *, as_json: bool) -> None:
     manifest = made.manifest
     counts = manifest["counts"]
     if as_json:
-        print_json({**manifest, "output": str(work.output), "stopped": made.reason})
+        print_json({**manifest, "output": work.output, "stopped": made.reason})
     else:
         print("\n".join(work.selection.lines))
         print(f"\n{counts['made']} of {counts['chosen']} cases made, {counts['quarantined']} in quarantine")
@@ -157,9 +157,7 @@ def solvability_command(
         )
     shares = {name: done.summary.accuracy_strict for name, done in finished.items()}
     if json:
-        shown = {name: share.model_dump(mode="json") if share else None for name, share in shares.items()}
-        runs = {name: str(done.folder) for name, done in finished.items()}
-        print_json({**shown, "gap": gap.model_dump(mode="json"), "runs": runs})
+        print_json({**shares, "gap": gap, "runs": {name: done.folder for name, done in finished.items()}})
         return
     for name, share in shares.items():
         print(f"{name:17} {as_percent(share)}  {finished[name].folder}")

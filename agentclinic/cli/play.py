@@ -30,13 +30,11 @@ class People(Progress):
         self._total = self._done = 0
 
     def start(self, total: int, done: int, what: str = "scenarios") -> None:
-        """Announce the first case."""
         del what
         self._total, self._done = total, done
         self._announce()
 
     def advance(self, line: str) -> None:
-        """Announce the next case."""
         del line
         self._done += 1
         self._announce()

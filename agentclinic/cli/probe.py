@@ -35,8 +35,6 @@ class _Colour(BaseModel):
 
 @dataclass(frozen=True)
 class Check:
-    """One thing tried."""
-
     what: str
     works: bool
     detail: str

@@ -199,7 +199,7 @@ def _jury(
     written = write_majority(folder, members, name or JURY)
     comparison = compare_judges(folder, [*members, written.path.stem])
     if as_json:
-        print_json({"path": written.path, "ties": written.ties, "comparison": comparison.model_dump(mode="json")})
+        print_json({"path": written.path, "ties": written.ties, "comparison": comparison})
     else:
         if not full:
             comparison.pairs = [pair for pair in comparison.pairs if written.path.stem not in (pair.first, pair.second)]

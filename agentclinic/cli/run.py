@@ -147,7 +147,7 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
     from agentclinic.scoring.outcome import nothing_judged
 
     if as_json:
-        result = {"run": str(finished.folder), "missing": finished.missing, "stopped": finished.reason}
+        result = {"run": finished.folder, "missing": finished.missing, "stopped": finished.reason}
         print_json({**result, **finished.summary.model_dump(mode="json")})
     else:
         _show_result(plan, finished, Console(file=getattr(sys.stdout, "styled", None)))
@@ -182,7 +182,6 @@ def _refuse_unfit(output_file: Path) -> None:
 
 
 def _memory(plan: Plan, summary: Summary) -> str:
-    """What memory had to offer, and what became of it."""
     assert plan.memory is not None
     offered = f"{plural(len(plan.memory.experiences), 'experience')} by {plan.memory.how}"
     used = summary.memory

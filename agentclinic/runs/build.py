@@ -40,9 +40,7 @@ from agentclinic.runs.plan import simulator_of
 class ModelSource(Protocol):
     """Anything that finds a model by name."""
 
-    def get(self, name: str, endpoint: str | None = None) -> Model:
-        """The model of that name at that endpoint."""
-        ...
+    def get(self, name: str, endpoint: str | None = None) -> Model: ...
 
 
 current: ContextVar[ModelSource | None] = ContextVar("agentclinic_models", default=None)
@@ -78,7 +76,6 @@ class Used:
 
     @property
     def setting(self) -> str:
-        """Where the endpoint is configured."""
         return f"endpoints.{self.endpoint}" if self.endpoint else "openai"
 
     @property

@@ -41,8 +41,6 @@ CONFIDENCE = 150
 
 @dataclass(frozen=True)
 class Amount:
-    """Requests and their tokens."""
-
     requests: float = 0.0
     input_tokens: float = 0.0
     output_tokens: float = 0.0
@@ -62,8 +60,6 @@ class Amount:
 
 @dataclass(frozen=True)
 class Row:
-    """What one role would use."""
-
     role: str
     model: str
     host: str
@@ -108,7 +104,6 @@ def estimate_run(plan: Plan, units: Iterable[Unit] | None = None) -> Estimate:
 
 
 def added(estimates: Sequence[Estimate]) -> Estimate:
-    """Several estimates as one, e.g. of the arms of a sweep."""
     return Estimate(
         sum(one.count for one in estimates),
         estimates[0].what,
@@ -174,20 +169,14 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     if run.elicit_confidence:
         spoken += Amount(1, own + replies * exchange, CONFIDENCE)
 
-    amounts = {
-        "doctor": spoken,
-        "patient": Amount(
-            asked,
-            asked * (_simulated(prompts["patient"], plan.roles.patient, as_text(case.patient)) + QUESTION + heard),
-            asked * ANSWER,
-        ),
-        "measurement": Amount(
-            tests,
-            tests * (_simulated(prompts["measurement"], plan.roles.laboratory, as_text(case.exam)) + QUESTION + heard),
-            tests * RESULT,
-        ),
-        "moderator": judging(prompts["moderator"], "", case.diagnosis, relation=plan.settings.run.judge_relation),
-    }
+    amounts = {"doctor": spoken}
+    for role, simulator, script, times, reply in (
+        ("patient", plan.roles.patient, case.patient, asked, ANSWER),
+        ("measurement", plan.roles.laboratory, case.exam, tests, RESULT),
+    ):
+        told = _simulated(prompts[role], simulator, as_text(script)) + QUESTION + heard
+        amounts[role] = Amount(times, times * told, times * reply)
+    amounts["moderator"] = judging(prompts["moderator"], "", case.diagnosis, relation=run.judge_relation)
     if plan.policy and not inline:
         file = plan.policy.file
         own = tokens_in(file.system_base, file.user_prompt_template) + door

@@ -111,8 +111,6 @@ def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a run will do."""
-
     settings: Settings
     prompts: Prompts
     dataset: str

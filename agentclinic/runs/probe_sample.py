@@ -72,8 +72,6 @@ class Answer:
 
 @dataclass(frozen=True)
 class Trial:
-    """A model's answers to the sample."""
-
     answers: tuple[Answer, ...]
     rows: int
     stopped: str | None = None
@@ -205,7 +203,6 @@ def _answer(row: Row, turn: Turn) -> Answer:
 
 
 def result_of(trial: Trial) -> Result:
-    """The figures and what follows from them."""
     scored = [(answer, count(chosen_by_matcher(answer.row), answer.row.marked)) for answer in trial.answers]
     questions, orders = (
         _compared([one for one in scored if one[0].row.role == role]) for role in ("patient", "measurement")
@@ -242,7 +239,6 @@ def _compared(scored: Sequence[tuple[Answer, Counts]]) -> Compared:
 
 
 def figures(counts: Sequence[Counts]) -> Figures:
-    """Precision, recall and F1 of the summed counts."""
     whole = added(counts)
     return Figures(precision=whole.precision, recall=whole.recall, f1=whole.f1)
 

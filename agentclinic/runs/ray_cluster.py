@@ -20,8 +20,6 @@ _started: list[str] = []
 
 @dataclass(frozen=True)
 class Node:
-    """A machine of the cluster."""
-
     id: str
     name: str
     address: str

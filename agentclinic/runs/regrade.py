@@ -42,8 +42,6 @@ from agentclinic.runs.verdicts import (
 
 @dataclass(frozen=True)
 class Regraded:
-    """The outcome of judging a run again."""
-
     path: Path
     judged: int
     failed: int

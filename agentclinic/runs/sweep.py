@@ -41,8 +41,6 @@ MOST_ARMS = 1000
 
 
 class SweepFile(BaseModel):
-    """What a sweep file says."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]+$")
@@ -66,7 +64,6 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """The combination as a person would write it."""
         return _label(self.values)
 
 
@@ -179,14 +176,12 @@ async def play_arms(
 
 
 async def _play_arm(arm: Arm, plan: Plan, progress: Progress, budget: Budget) -> Finished:
-    config = arm.folder / folders.CONFIG
     async with Models(plan.settings, plan.data_class) as models:
         await make_ready(plan, models, progress, check=False)
-        if not config.is_file():
-            arm.folder.mkdir(parents=True, exist_ok=True)
+        arm.folder.mkdir(parents=True, exist_ok=True)
         if models.gate.closed:
             folders.make_private(arm.folder.parent.parent)  # the comparison of all arms is written there
-        if config.is_file():
+        if (arm.folder / folders.CONFIG).is_file():
             note_attestations(arm.folder, models.gate)
         else:
             begin_folder(plan, arm.folder, models.gate)

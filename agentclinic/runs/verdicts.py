@@ -60,7 +60,6 @@ class Task:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles whose models are asked."""
         return ("moderator", "synthesis") if self.synthesis else ("moderator",)
 
     @property
@@ -179,7 +178,6 @@ class Synthesis:
         return found.diagnosis, found.error
 
     def amount(self, record: Record) -> Amount:
-        """Estimate of what one synthesis uses."""
         texts = (self._prompt.text("system_base"), self._prompt.text("user_prompt_template"))
         return Amount(1, tokens_in(*texts, *self._sessions[record.unit].facts), QUESTION)
 
