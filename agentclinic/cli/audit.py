@@ -149,8 +149,7 @@ def _short_text(report: AuditReport, *, list_findings: bool) -> str:
     lines = [_headline(report), *text_table(head, rows), "", _sentence(report, roles)]
     if list_findings:
         lines += _list_findings(report)
-    lines += [f"note: {note}" for note in report.notes]
-    lines += _reviews(report)
+    lines += _remarks(report)
     more = " --list shows each finding;" if report.findings and not list_findings else ""
     lines.append(f"What code finds is a lower bound.{more} --full adds how far each figure can be trusted.")
     return "\n".join(lines) + "\n"
@@ -166,11 +165,11 @@ def _cell(rate: Rate) -> str:
 def _sentence(report: AuditReport, roles: Sequence[Role]) -> str:
     """How many replies have any finding."""
     bad = {role: {(f.scenario_id, f.repeat, f.turn) for f in report.findings if f.role == role} for role in roles}
-    parts = [f"{len(bad[role])} of {report.replies[role]} replies of the {_NAMES[role]}" for role in roles]
     if not any(bad.values()):
         replies = " and ".join(f"{report.replies[role]} of the {_NAMES[role]}" for role in roles)
         total = plural(sum(report.replies[role] for role in roles), "reply", "replies")
         return f"Nothing found in {total} ({replies})."
+    parts = [f"{len(bad[role])} of {report.replies[role]} replies of the {_NAMES[role]}" for role in roles]
     return f"Something was found in {' and '.join(parts)}."
 
 
@@ -263,8 +262,7 @@ def _compared(c: Comparison) -> Iterator[str]:
 
 
 def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:
-    lines = [*(f"note: {note}" for note in report.notes), *_reviews(report)]
-    lines.append("Intervals are 95%, resampling cases. What code finds is a lower bound.")
+    lines = [*_remarks(report), "Intervals are 95%, resampling cases. What code finds is a lower bound."]
     if report.findings and not list_findings:
         lines.append(
             f"{plural(len(report.findings), 'finding')}; --list shows each with its words and what it is based on."
@@ -272,9 +270,9 @@ def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:
     return lines
 
 
-def _reviews(report: AuditReport) -> list[str]:
-    """What the reviewer did, and what it used."""
-    lines = []
+def _remarks(report: AuditReport) -> list[str]:
+    """The notes, what the reviewer did, and what it used."""
+    lines = [f"note: {note}" for note in report.notes]
     for name, reviews in (("reviewer", report.reviewer), ("reviewer on planted replies", report.calibration)):
         if reviews:
             tokens = tokens_used(reviews.usage.input_tokens, reviews.usage.output_tokens, "tokens unknown")
