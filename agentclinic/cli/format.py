@@ -16,8 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar, cast
 
-from pydantic import BaseModel
-
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
 from agentclinic.jsonl import ACTIVE, by_number
@@ -156,6 +154,7 @@ def progress(*, quiet: bool) -> Progress:
 
 def print_json(data: object) -> None:
     """Print a result for programs; it may hold models and paths."""
+    from pydantic import BaseModel
 
     def plain(value: Any) -> Any:
         return value.model_dump(mode="json") if isinstance(value, BaseModel) else os.fspath(value)

@@ -134,7 +134,7 @@ def resume_command(
 
 def _progress(plan: Plan, *, quiet: bool) -> Progress:
     if plan.people:
-        from agentclinic.cli.play import People
+        from agentclinic.cli.people import People
 
         return People(plan.settings.run)
     return progress(quiet=quiet)
