@@ -238,7 +238,7 @@ class RunSettings(_Section):
         return None if value in (None, "", "None", "none", "null") else value
 
 
-_NEEDS = {
+NEEDS = {
     "engine ray": ("address", "processes"),
     "doctor_test_policy_enabled": ("planner_baseline", "doctor_test_policy_mode"),
     "doctor uncertainty": ("synthesis_llm", "synthesis_endpoint", "agent_config", "uncertainty_agent_type"),
@@ -252,14 +252,18 @@ _NEEDS = {
 """Settings, as a key or a key with a value, and those that have no effect without them."""
 
 
+def defaults(*keys: str) -> dict[str, Any]:
+    return {key: RunSettings.model_fields[key].default for key in keys}
+
+
 def refuse_without_effect(run: RunSettings, *keys: str) -> None:
     """Refuse settings that have no effect without another one: those with these keys, or all."""
 
     def is_set(setting: str) -> bool:
         key, _, value = setting.partition(" ")
-        return bool(getattr(run, key) == value if value else getattr(run, key) != RunSettings.model_fields[key].default)
+        return bool(getattr(run, key) == value if value else getattr(run, key) != defaults(key)[key])
 
-    for needed, dependent in _NEEDS.items():
+    for needed, dependent in NEEDS.items():
         for setting in dependent:
             key = setting.partition(" ")[0]
             by_preset = run.preset is not None and key in PRESETS[run.preset]
@@ -285,21 +289,6 @@ class MemorySettings(NamedTuple):
     embedding: RoleModel | None
     """The model that finds them, if they are found by embeddings."""
     picker: RoleModel | None
-
-
-class JudgeSettings(NamedTuple):
-    """The judge of the diagnoses."""
-
-    model: str
-    relation: bool
-    """Ask for the relation and a reason."""
-
-
-class RaySettings(NamedTuple):
-    """The Ray cluster that does the work."""
-
-    address: str | None
-    processes: int | None
 
 
 STUDY_DECIDES = frozenset({"memory", "split", "part", "record", "output_dir", "inf_type"})
@@ -508,7 +497,7 @@ class ClinicFile(_Section):
 
 
 class Settings(LLMFile, ClinicFile):
-    """All settings. `run` has the keys as they are in files and flags; what plays reads the sections made from them."""
+    """All settings. `run` has the keys of files and flags; what plays reads `planner`, `memory` and `ray`."""
 
     allow_hosts: tuple[str, ...] = Field(default=(), exclude=True)
     """From `--allow-host`; command line only, so a file cannot set it."""
@@ -529,12 +518,9 @@ class Settings(LLMFile, ClinicFile):
         return MemorySettings(run.memory, run.memory_retrieval, embedding, run.model_of("memory"))
 
     @property
-    def judge(self) -> JudgeSettings:
-        return JudgeSettings(self.run.moderator_llm, self.run.judge_relation)
-
-    @property
-    def ray(self) -> RaySettings | None:
-        return RaySettings(self.run.address, self.run.processes) if self.run.engine == "ray" else None
+    def ray(self) -> tuple[str | None, int | None] | None:
+        """Address of the Ray cluster that does the work, and its processes; None if this process does it."""
+        return (self.run.address, self.run.processes) if self.run.engine == "ray" else None
 
     @property
     def models(self) -> dict[str, RoleModel]:
@@ -547,6 +533,11 @@ class Settings(LLMFile, ClinicFile):
     def changed(self, **run: Any) -> Self:
         """The settings with other values for some keys of `run`."""
         return self.model_copy(update={"run": self.run.model_copy(update=run)})
+
+    def with_runtime(self, **runtime: Any) -> Self:
+        """The settings with other values for some keys of `llm.runtime`."""
+        changed = self.llm.runtime.model_copy(update=runtime)
+        return self.model_copy(update={"llm": self.llm.model_copy(update={"runtime": changed})})
 
     def public(self) -> dict[str, Any]:
         """The settings without secrets, as written to `config.used.json`."""
@@ -561,8 +552,7 @@ class Settings(LLMFile, ClinicFile):
 def with_limits(settings: Settings, token_limit: int | None, max_cost: float | None) -> Settings:
     """The settings with new limits; None keeps what they have."""
     given = {"token_limit": token_limit, "max_cost": max_cost}
-    runtime = settings.llm.runtime.model_copy(update={key: limit for key, limit in given.items() if limit is not None})
-    return settings.model_copy(update={"llm": settings.llm.model_copy(update={"runtime": runtime})})
+    return settings.with_runtime(**{key: limit for key, limit in given.items() if limit is not None})
 
 
 def without_credentials(url: str | None) -> str | None:

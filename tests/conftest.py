@@ -8,7 +8,7 @@ import pytest
 from scripted_server import ScriptedServer
 
 from agentclinic import privacy
-from agentclinic.runs.lazy_model import set_ambient_settings
+from agentclinic.runs.build import set_ambient_settings
 
 # A busy machine is no failure: no example has a deadline, and making examples may take long.
 hypothesis.settings.register_profile(

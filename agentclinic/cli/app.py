@@ -14,8 +14,6 @@ from agentclinic.cli.group import Entry, Group
 
 
 class Clinic(Group):
-    """All commands."""
-
     table = (
         Entry("", "run", "run", "Evaluate a doctor on a data set."),
         Entry("", "resume", "run", "Finish an incomplete run."),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress
+from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress, tokens_used
 from agentclinic.config import suggestion
 from agentclinic.errors import ConfigError
-from agentclinic.report.tables import markdown_cell, markdown_table, text_table
+from agentclinic.report.tables import csv_table, markdown_cell, markdown_table, text_table
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_percent, percent
 
@@ -151,8 +149,7 @@ def _short_text(report: AuditReport, *, list_findings: bool) -> str:
     lines = [_headline(report), *text_table(head, rows), "", _sentence(report, roles)]
     if list_findings:
         lines += _list_findings(report)
-    lines += [f"note: {note}" for note in report.notes]
-    lines += _reviews(report)
+    lines += _remarks(report)
     more = " --list shows each finding;" if report.findings and not list_findings else ""
     lines.append(f"What code finds is a lower bound.{more} --full adds how far each figure can be trusted.")
     return "\n".join(lines) + "\n"
@@ -168,11 +165,11 @@ def _cell(rate: Rate) -> str:
 def _sentence(report: AuditReport, roles: Sequence[Role]) -> str:
     """How many replies have any finding."""
     bad = {role: {(f.scenario_id, f.repeat, f.turn) for f in report.findings if f.role == role} for role in roles}
-    parts = [f"{len(bad[role])} of {report.replies[role]} replies of the {_NAMES[role]}" for role in roles]
     if not any(bad.values()):
         replies = " and ".join(f"{report.replies[role]} of the {_NAMES[role]}" for role in roles)
         total = plural(sum(report.replies[role] for role in roles), "reply", "replies")
         return f"Nothing found in {total} ({replies})."
+    parts = [f"{len(bad[role])} of {report.replies[role]} replies of the {_NAMES[role]}" for role in roles]
     return f"Something was found in {' and '.join(parts)}."
 
 
@@ -265,8 +262,7 @@ def _compared(c: Comparison) -> Iterator[str]:
 
 
 def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:
-    lines = [*(f"note: {note}" for note in report.notes), *_reviews(report)]
-    lines.append("Intervals are 95%, resampling cases. What code finds is a lower bound.")
+    lines = [*_remarks(report), "Intervals are 95%, resampling cases. What code finds is a lower bound."]
     if report.findings and not list_findings:
         lines.append(
             f"{plural(len(report.findings), 'finding')}; --list shows each with its words and what it is based on."
@@ -274,13 +270,12 @@ def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:
     return lines
 
 
-def _reviews(report: AuditReport) -> list[str]:
-    """What the reviewer did, and what it used."""
-    lines = []
+def _remarks(report: AuditReport) -> list[str]:
+    """The notes, what the reviewer did, and what it used."""
+    lines = [f"note: {note}" for note in report.notes]
     for name, reviews in (("reviewer", report.reviewer), ("reviewer on planted replies", report.calibration)):
         if reviews:
-            used, made = reviews.usage.input_tokens, reviews.usage.output_tokens
-            tokens = "tokens unknown" if used is None or made is None else f"{used:,} tokens in, {made:,} out"
+            tokens = tokens_used(reviews.usage.input_tokens, reviews.usage.output_tokens, "tokens unknown")
             lines.append(
                 f"{name} {reviews.model}: {plural(reviews.reviewed, 'reply', 'replies')} reviewed, "
                 f"{plural(reviews.failed, 'review')} failed, "
@@ -304,20 +299,10 @@ def _rates_csv(rates: list[Rate]) -> str:
         for on in ("planted", "labelled"):
             row += [share[on].value if on in share else None for share in (rate.sensitivity, rate.specificity)]
         rows.append(row)
-    return _csv(columns, rows)
+    return csv_table(columns, rows)
 
 
 def _findings_csv(findings: list[Listed]) -> str:
-    from agentclinic.report.tables import safe
-
     columns = ["scenario_id", "repeat", "case_hash", "turn", "role", "by", "kind", "asked", "words", "path", "why"]
     dumped = [finding.model_dump(mode="json") for finding in findings]
-    return _csv(columns, [[safe(entry[column]) for column in columns] for entry in dumped])
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_table(columns, [[entry[column] for column in columns] for entry in dumped])

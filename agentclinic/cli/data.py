@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 class DatasetRow(NamedTuple):
-    """One line of `data list`."""
-
     name: str
     path: str
     rows: int | None
@@ -232,10 +230,10 @@ def _as_json(
     files: list[dict[str, object]] = []
     for place, report in enumerate(reports):
         entry = {
-            "path": str(report.path),
+            "path": report.path,
             "rows": report.rows,
             "errors": [str(error) for error in report.errors],
-            "duplicates": [list(pair) for pair in report.duplicates],
+            "duplicates": report.duplicates,
             "leaks": [asdict(leak) for leak in report.leaks],
         }
         if problems:
@@ -246,7 +244,5 @@ def _as_json(
         files.append(entry)
     return {
         "files": files,
-        "overlaps": [
-            {"first": str(o.first), "second": str(o.second), "pairs": [list(pair) for pair in o.pairs]} for o in shared
-        ],
+        "overlaps": [asdict(overlap) for overlap in shared],
     }

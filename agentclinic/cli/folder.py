@@ -39,7 +39,7 @@ def check_folder_command(
 
     found = check_folder(folder)
     if json:
-        print_json([{**one._asdict(), "path": str(one.path)} for one in found])
+        print_json([one._asdict() for one in found])
     else:
         wide = max(len(str(one.path)) for one in found)
         for one in found:

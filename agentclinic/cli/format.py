@@ -5,32 +5,24 @@ No text acts on the terminal, and a reader that goes away ends no command.
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar, cast
 
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
-from agentclinic.jsonl import ACTIVE
+from agentclinic.jsonl import ACTIVE, by_number
 
-if TYPE_CHECKING:  # slow to import, and `--help` does not need it
+if TYPE_CHECKING:  # slow to import, and `--help` does not need them
+    from agentclinic.runs.estimate import Estimate, Row
     from agentclinic.runs.progress import Progress
-import io
-import os
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TextIO, cast
-
-from agentclinic.jsonl import by_number
-from agentclinic.report.tables import text_table
-from agentclinic.runs.budget import money
-from agentclinic.runs.estimate import Estimate, Row, added, total
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 
@@ -55,7 +47,6 @@ class Stream:
         return len(text)
 
     def flush(self) -> None:
-        """Flush, as far as anyone still reads."""
         try:
             self._stream.flush()
         except BrokenPipeError:
@@ -108,6 +99,8 @@ def show_estimate(estimate: Estimate, *, as_json: bool) -> None:
 
 def show_arms(arms: Mapping[str, Estimate], *, as_json: bool) -> None:
     """Print what each arm of a sweep would use, and all of them together."""
+    from agentclinic.runs.estimate import added, total
+
     whole = added(list(arms.values()))
     if as_json:
         print_json({"arms": {label: one.as_dict() for label, one in arms.items()}, **whole.as_dict()})
@@ -120,6 +113,9 @@ def show_arms(arms: Mapping[str, Estimate], *, as_json: bool) -> None:
 
 
 def _print(title: str, some: Sequence[Row]) -> None:
+    from agentclinic.report.tables import text_table
+    from agentclinic.runs.estimate import total
+
     head = (title, "model", "requests", "tokens in", "tokens out", "cost")
     rows = [_cells(row) for row in some]
     if len(some) > 1:
@@ -135,6 +131,8 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _cost(dollars: float | None) -> str:
+    from agentclinic.runs.budget import money
+
     return "unknown" if dollars is None else money(dollars)
 
 
@@ -143,25 +141,26 @@ T = TypeVar("T")
 
 
 def finish(work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run an async function to its end."""
     import anyio
 
     return anyio.run(partial(work, *args, **kwargs))
 
 
 def progress(*, quiet: bool) -> Progress:
-    """Progress on standard error."""
     from agentclinic.runs.progress import progress_for
 
     return progress_for(quiet=quiet, stream=sys.stderr)
 
 
 def print_json(data: object) -> None:
-    """Print a result for programs."""
-    if isinstance(data, BaseModel):
-        data = data.model_dump(mode="json")
+    """Print a result for programs; it may hold models and paths."""
+    from pydantic import BaseModel
+
+    def plain(value: Any) -> Any:
+        return value.model_dump(mode="json") if isinstance(value, BaseModel) else os.fspath(value)
+
     escaped = "utf" not in (sys.stdout.encoding or "utf").lower()
-    text = json.dumps(data, indent=2, ensure_ascii=escaped)
+    text = json.dumps(data, indent=2, ensure_ascii=escaped, default=plain)
     print(ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # JSON's own way to write them: nothing is lost
 
 
@@ -174,6 +173,10 @@ def deliver(text: str, output: Path | None) -> None:
         raise InputError(f"{output}: there is no folder {output.parent}; create it, or name another file")
     write_whole(output, text)
     print(f"Written to {output}")
+
+
+def tokens_used(used: int | None, made: int | None, unknown: str) -> str:
+    return unknown if used is None or made is None else f"{used:,} tokens in, {made:,} out"
 
 
 def counted(counts: Mapping[str, int]) -> str:

@@ -12,8 +12,8 @@ import typer
 from pydantic import BaseModel
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
-from agentclinic.config import RunSettings, load_settings, with_limits
+from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress, show_estimate
+from agentclinic.config import RunSettings
 from agentclinic.files import expanded
 from agentclinic.generate.settings import CommonSettings, MedqaSettings, MimicSettings, default_config, load
 from agentclinic.scoring.format import as_percent, as_points
@@ -50,20 +50,15 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
         quiet: opt.Quiet = False,
         overrides: dict[str, Any],
     ) -> None:
-        from agentclinic.cli.format import show_estimate
         from agentclinic.generate.make import make
         from agentclinic.generate.run import check_writer, estimate_work, plan_work
 
         run = {"check": overrides.pop("check")} if "check" in overrides else {}
         common, chosen = load(config or default_config(), source, overrides)
         llm_config = expanded(common.llm_config) if common.llm_config else None
-        settings = load_settings(
-            opt.default_file(clinic_config, "agentclinic.config.json"),
-            opt.default_file(llm_config, "llm.config.json"),
-            run,
-            allow_host,
+        settings = opt.read_settings(
+            clinic_config, llm_config, run, allow_host, token_limit=token_limit, max_cost=max_cost
         )
-        settings = with_limits(settings, token_limit, max_cost)
         shown = progress(quiet=quiet)
         tell = (lambda _: None) if quiet else shown.say
         if dry_run:
@@ -95,7 +90,7 @@ def _show(work: Work, made: Made, *, as_json: bool) -> None:
     manifest = made.manifest
     counts = manifest["counts"]
     if as_json:
-        print_json({**manifest, "output": str(work.output), "stopped": made.reason})
+        print_json({**manifest, "output": work.output, "stopped": made.reason})
     else:
         print("\n".join(work.selection.lines))
         print(f"\n{counts['made']} of {counts['chosen']} cases made, {counts['quarantined']} in quarantine")
@@ -162,11 +157,9 @@ def solvability_command(
         )
     shares = {name: done.summary.accuracy_strict for name, done in finished.items()}
     if json:
-        shown = {name: share.model_dump(mode="json") if share else None for name, share in shares.items()}
-        runs = {name: str(done.folder) for name, done in finished.items()}
-        print_json({**shown, "gap": gap.model_dump(mode="json"), "runs": runs})
+        print_json({**shares, "gap": gap, "runs": {name: done.folder for name, done in finished.items()}})
         return
     for name, share in shares.items():
         print(f"{name:17} {as_percent(share)}  {finished[name].folder}")
     print(f"{'the chart adds':17} {as_points(gap, label='95% interval')}")
-    print(f"doctor {settings.run.doctor_llm}, judge {settings.judge.model}")
+    print(f"doctor {settings.run.doctor_llm}, judge {settings.run.moderator_llm}")

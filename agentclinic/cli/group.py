@@ -60,7 +60,6 @@ class Group(TyperGroup):
                 command.load()
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names, in the order of the table."""
         del ctx
         return list(self.entries())
 
@@ -82,7 +81,6 @@ class Group(TyperGroup):
             formatter.write_dl([(entry.name, entry.help) for entry in self.entries().values()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command."""
         try:
             return super().resolve_command(ctx, args)
         except Exception as error:
@@ -91,7 +89,6 @@ class Group(TyperGroup):
             raise
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except Exception as error:

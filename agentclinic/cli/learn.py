@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import counted, end_if_left, finish, print_json, progress
+from agentclinic.cli.format import counted, end_if_left, finish, print_json, progress, show_estimate
 from agentclinic.config import is_person
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.report.text import plural
@@ -45,7 +45,6 @@ def learn_command(
     experiences: a pattern, and what to ask or order when it is seen again. Whatever names the diagnosis is removed. If
     it stops early, the same command continues. The exit code is 3 if encounters are left.
     """
-    from agentclinic.cli.format import show_estimate
     from agentclinic.learn.run import estimate_learning, learn, with_learner
     from agentclinic.memory.split import read_split
 
@@ -63,10 +62,10 @@ def learn_command(
     if json:
         print_json(
             {
-                "path": str(learned.path),
+                "path": learned.path,
                 "encounters": learned.encounters,
                 "experiences": learned.experiences,
-                "removed": dict(learned.removed),
+                "removed": learned.removed,
                 "left_out": {"right": learned.right, "test_part": learned.in_test_part},
                 "failed": learned.failed,
                 "not_tried": learned.not_tried,

@@ -283,5 +283,4 @@ def read_settings(
 
 
 def dataset_paths(config: Path | None) -> dict[str, str]:
-    """The paths under `datasets` in the config."""
     return load_settings(default_file(config, "agentclinic.config.json")).datasets

@@ -10,7 +10,7 @@ import typer
 from pydantic import BaseModel
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
+from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress, tokens_used
 from agentclinic.config import MOST_WORKERS, RunSettings, Settings, described
 from agentclinic.errors import InputError
 from agentclinic.jsonl import loads
@@ -35,8 +35,6 @@ class _Colour(BaseModel):
 
 @dataclass(frozen=True)
 class Check:
-    """One thing tried."""
-
     what: str
     works: bool
     detail: str
@@ -155,26 +153,19 @@ def _show_sample(sampled: _Sampled) -> None:
 
     result = sampled.result
     print(f"\n{'':18}{'precision':>10}{'recall':>8}{'F1':>8}{'by code':>9}{'failed':>8}")
-    for what, compared in (("questions", result.questions), ("orders", result.orders), ("together", result.together)):
-        _show_compared(what, compared)
+    for what in ("questions", "orders", "together"):
+        compared: Compared = getattr(result, what)
+        for who, figures in (("model", compared.model), ("matcher", compared.matcher)):
+            line = f"{what if who == 'model' else '':10}{who:8}"
+            line += f"{number(figures.precision):>10}{number(figures.recall):>8}{number(figures.f1):>8}"
+            if who == "model":
+                line += f"{compared.by_code:>9}{sum(compared.failed.values()):>8}"
+            print(line)
     failed = counted(result.together.failed)
-    tokens = (
-        "no token counts"
-        if result.input_tokens is None or result.output_tokens is None
-        else f"{result.input_tokens:,} tokens in, {result.output_tokens:,} out"
-    )
+    tokens = tokens_used(result.input_tokens, result.output_tokens, "no token counts")
     cost = "cost unknown" if sampled.cost_usd is None else money(sampled.cost_usd)
     print(f"{result.requests:,} requests, {tokens}, {cost}" + (f"; failed: {failed}" if failed else ""))
     print(f"\nRecommended for patient and laboratory: --simulator {result.recommended}; {result.because}")
-
-
-def _show_compared(what: str, compared: Compared) -> None:
-    for who, figures in (("model", compared.model), ("matcher", compared.matcher)):
-        line = f"{what if who == 'model' else '':10}{who:8}"
-        line += f"{number(figures.precision):>10}{number(figures.recall):>8}{number(figures.f1):>8}"
-        if who == "model":
-            line += f"{compared.by_code:>9}{sum(compared.failed.values()):>8}"
-        print(line)
 
 
 _FIXES = {
@@ -197,10 +188,7 @@ async def _text(model: Endpoint) -> tuple[bool, str]:
 
     reply = await model.reply(_ask("Write the word ready."))
     api = API_NAMES[model.client.api] if model.client.api else "an unknown API"
-    used = reply.usage
-    tokens = (
-        "no token counts" if used.input_tokens is None else f"{used.input_tokens} tokens in, {used.output_tokens} out"
-    )
+    tokens = tokens_used(reply.usage.input_tokens, reply.usage.output_tokens, "no token counts")
     return True, f"by {api}, with {tokens}; said {_short(reply.text)!r}"
 
 

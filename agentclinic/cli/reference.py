@@ -51,7 +51,6 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
 
 
 def page() -> str:
-    """The whole page."""
     parts = [_HEAD]
     for title, model in _SECTIONS:
         rows = ["| key | default | meaning |", "|---|---|---|"]

@@ -19,6 +19,8 @@ from agentclinic.cli.format import (
     finish,
     print_json,
     progress,
+    show_arms,
+    show_estimate,
 )
 from agentclinic.cli.judge import names_in, show_comparison, show_majority
 from agentclinic.errors import InputError
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 JURY = "jury"
 """The name of a jury's majority, for --judge, unless another is given."""
+_SHOWN = ("path", "judged", "failed", "not_tried", "changed", "new_diagnoses", "without_chart", "batches", "pending")
+"""What `--json` prints of the outcome."""
 _AGAIN = "Run the same command again to judge the rest."
 
 
@@ -82,7 +86,6 @@ def regrade_command(
     recorded facts. Writes RUN/judgements/NAME.jsonl and does not change scenarios.jsonl. Also works on runs in the
     original's format.
     """
-    from agentclinic.cli.format import show_estimate
     from agentclinic.results.run_folder import RECORDS
     from agentclinic.runs.regrade import estimate_regrade, regrade
 
@@ -109,21 +112,14 @@ def regrade_command(
     if json:
         print_json(
             {
-                "path": str(regraded.path),
-                "judged": regraded.judged,
-                "failed": regraded.failed,
-                "not_tried": regraded.not_tried,
+                **{name: getattr(regraded, name) for name in _SHOWN},
                 "changed": [{"scenario_id": s, "was": was, "is": now} for s, was, now in regraded.changed],
-                "new_diagnoses": regraded.new_diagnoses,
-                "without_chart": regraded.without_chart,
-                "batches": list(regraded.batches),
-                "pending": regraded.pending,
             }
         )
     elif not regraded.pending:
         _show(folder, settings, regraded, full=full)
     if regraded.pending:
-        again = ["--moderator-llm", settings.judge.model, *(["--name", name] if name else [])]
+        again = ["--moderator-llm", settings.run.moderator_llm, *(["--name", name] if name else [])]
         _say_pending(folder, [regraded], again, as_json=json)
         return
     if regraded.without_chart:
@@ -151,7 +147,6 @@ def _jury(
     as_json: bool,
 ) -> None:
     """Judge a run with several models, write their majority, and show how they agree; limits are for all together."""
-    from agentclinic.cli.format import show_arms
     from agentclinic.runs.budget import Spent
     from agentclinic.runs.build import is_at_endpoint
     from agentclinic.runs.regrade import estimate_regrade, regrade
@@ -161,21 +156,21 @@ def _jury(
     models = names_in(jury)
     if len(set(models)) < max(2, len(models)):
         raise InputError(f"jury: {jury!r} must name two or more different judges, separated by commas")
-    asked = [_with_judge(settings, model) for model in models if model != RECORDED]
-    hosted = {one.judge.model for one in asked if batch and is_at_endpoint(one.judge.model)}
+    asked = {
+        model: settings.changed(moderator_llm=model, **({"moderator_endpoint": None} if model == "builtin" else {}))
+        for model in models
+        if model != RECORDED
+    }
+    hosted = {model for model in asked if batch and is_at_endpoint(model)}
     if batch and not hosted:
         raise InputError(f"--batch needs a judge at an endpoint, and {jury} has none; leave out --batch")
     if dry_run:
-        estimates = {
-            model: finish(estimate_regrade, folder, one, batch=model in hosted)
-            for one in asked
-            for model in [one.judge.model]
-        }
+        estimates = {m: finish(estimate_regrade, folder, one, batch=m in hosted) for m, one in asked.items()}
         show_arms(estimates, as_json=as_json)
         return
     spent, submitted = Spent(), []
-    for one in asked:  # all batches at the provider before the first is waited for
-        if one.judge.model in hosted:
+    for model, one in asked.items():  # all batches at the provider before the first is waited for
+        if model in hosted:
             shown = progress(quiet=quiet)
             regraded = finish(regrade, folder, one, progress=shown, before=spent, batch=True, wait=False)
             spent += regraded.spent
@@ -189,8 +184,7 @@ def _jury(
         _say_pending(folder, submitted, again, as_json=as_json)
         return
     spent, members, left = Spent(), [RECORDED] * (RECORDED in models), []
-    for one in asked:
-        model = one.judge.model
+    for model, one in asked.items():
         shown = progress(quiet=quiet)
         if not quiet:
             shown.say(f"judge: {model}")
@@ -205,7 +199,7 @@ def _jury(
     written = write_majority(folder, members, name or JURY)
     comparison = compare_judges(folder, [*members, written.path.stem])
     if as_json:
-        print_json({"path": str(written.path), "ties": written.ties, "comparison": comparison.model_dump(mode="json")})
+        print_json({"path": written.path, "ties": written.ties, "comparison": comparison})
     else:
         if not full:
             comparison.pairs = [pair for pair in comparison.pairs if written.path.stem not in (pair.first, pair.second)]
@@ -231,11 +225,6 @@ def _say_pending(folder: Path, regraded: Sequence[Regraded], flags: Sequence[str
     )
 
 
-def _with_judge(settings: Settings, model: str) -> Settings:
-    """The settings with another judge; `builtin` is at no endpoint."""
-    return settings.changed(moderator_llm=model, **({"moderator_endpoint": None} if model == "builtin" else {}))
-
-
 def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -> None:
     from agentclinic.results.run_data import load_run
     from agentclinic.runs.budget import money
@@ -253,7 +242,7 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         f"{plural(len(regraded.changed), 'verdict')} changed ({turned})" if regraded.changed else "no verdict changed"
     )
     diagnoses = plural(regraded.judged, "diagnosis", "diagnoses")
-    judged = f"{diagnoses} judged by {settings.judge.model}, {regraded.failed} failed"
+    judged = f"{diagnoses} judged by {settings.run.moderator_llm}, {regraded.failed} failed"
     print(f"{judged}: {changed}.")
     for scenario, was, now in regraded.changed if full else ():
         before = {True: "right", False: "wrong", None: "not judged"}[was]

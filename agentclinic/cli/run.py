@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress
+from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress, show_estimate
 from agentclinic.config import ROLES, RunSettings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
@@ -84,7 +84,6 @@ def run_command(
     Flags override the config files, which override the defaults. The flags of the original's scripts work too
     (docs/runs.md lists them), and every flag may be written with `_` instead of `-`.
     """
-    from agentclinic.cli.format import show_estimate
     from agentclinic.compat.folder import append_results
     from agentclinic.runs.estimate import estimate_run
     from agentclinic.runs.execute import execute
@@ -135,7 +134,7 @@ def resume_command(
 
 def _progress(plan: Plan, *, quiet: bool) -> Progress:
     if plan.people:
-        from agentclinic.cli.play import People
+        from agentclinic.cli.people import People
 
         return People(plan.settings.run)
     return progress(quiet=quiet)
@@ -148,7 +147,7 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
     from agentclinic.scoring.outcome import nothing_judged
 
     if as_json:
-        result = {"run": str(finished.folder), "missing": finished.missing, "stopped": finished.reason}
+        result = {"run": finished.folder, "missing": finished.missing, "stopped": finished.reason}
         print_json({**result, **finished.summary.model_dump(mode="json")})
     else:
         _show_result(plan, finished, Console(file=getattr(sys.stdout, "styled", None)))
@@ -183,7 +182,6 @@ def _refuse_unfit(output_file: Path) -> None:
 
 
 def _memory(plan: Plan, summary: Summary) -> str:
-    """What memory had to offer, and what became of it."""
     assert plan.memory is not None
     offered = f"{plural(len(plan.memory.experiences), 'experience')} by {plan.memory.how}"
     used = summary.memory
@@ -244,7 +242,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     console.print(table)
     # Not in the table, which would fold it: a path is there to be copied.
     console.print(f"Written to {finished.folder}", markup=False, highlight=False, soft_wrap=True)
-    warning = builtin_judge_warning(run.doctor_llm, plan.settings.judge.model)
+    warning = builtin_judge_warning(run.doctor_llm, plan.settings.run.moderator_llm)
     if warning:
         console.print(warning, markup=False, highlight=False, soft_wrap=True)
     if run.doctor_llm == "builtin" and run.doctor == "plain":

@@ -50,7 +50,7 @@ def runs_command(
         last = {run.path for run in sorted(found, key=lambda run: Path(run.path).stat().st_mtime_ns)[-limit:]}
         found = [run for run in found if run.path in last]
     if json:
-        print_json([run.model_dump(mode="json") for run in found])
+        print_json(found)
         return
     if not found:
         print(f"no run in {folder}{' matches' if any(wanted.values()) else ''}")

@@ -102,7 +102,7 @@ def _leader(session: Session) -> tuple[str | None, float | None]:
 def _show_list(found: Sessions, *, as_json: bool) -> None:
     entries = [_entry(kept) for kept in found.kept]
     if as_json:
-        print_json({"sessions": entries, "damaged": list(found.damaged)})
+        print_json({"sessions": entries, "damaged": found.damaged})
         return
     wide = max((len(entry["session_id"]) for entry in entries), default=7)
     print(f"{'session':{wide}}  steps  final diagnosis (probability of the leading diagnosis)")
@@ -124,7 +124,7 @@ def _show_one(kept: Kept, *, as_json: bool) -> None:
 
     session, record = kept.session, kept.record
     if as_json:
-        print_json({**_entry(kept), "session": session.model_dump(mode="json")})
+        print_json({**_entry(kept), "session": session})
         return
     print(session.session_id)
     if record is not None:
@@ -165,13 +165,7 @@ def _show_summary(found: Sessions, seed: int, *, as_json: bool) -> None:
     summary = summarise_sessions(found, seed)
     scored = score(found.run, seed=seed) if found.run else None
     if as_json:
-        print_json(
-            {
-                "sessions": summary.model_dump(mode="json"),
-                "score": scored.model_dump(mode="json") if scored else None,
-                "damaged": list(found.damaged),
-            }
-        )
+        print_json({"sessions": summary, "score": scored, "damaged": found.damaged})
         return
     print(f"{plural(summary.sessions, 'session')} in {found.folder}")
     print(f"  per session: steps {as_number(summary.steps)}, facts {as_number(summary.facts)}")

@@ -73,7 +73,6 @@ def learn_command(
 
 
 def study_text(report: StudyReport) -> str:
-    """The study as Markdown."""
     lines = [
         f"# Does {report.doctor} ({report.doctor_llm}) learn? {report.dataset}",
         "",

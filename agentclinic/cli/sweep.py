@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress
+from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress, show_arms
 
 if TYPE_CHECKING:
     from agentclinic.runs.plan import Plan
@@ -39,7 +39,6 @@ def sweep_command(
     tokens and cost are for all arms together.
     """
     from agentclinic.cli.compare import comparison_lines
-    from agentclinic.cli.format import show_arms
     from agentclinic.results.run_folder import ARMS, SWEEP, write_json
     from agentclinic.runs.estimate import estimate_run
     from agentclinic.runs.execute import units_left
@@ -110,14 +109,12 @@ def _compare(sweep: SweepFile, arms: list[Arm], *, seed: int) -> tuple[Compariso
     loaded = {arm.label: load_arm(load_run(arm.folder), arm.label) for arm in arms}
     baseline, *others = loaded.values()
     by_factor: dict[str, list[Comparison]] = defaultdict(list)
-    for effect in effects(sweep, arms):
-        compared = compare_two(
-            loaded[effect.reference.label], loaded[effect.arm.label], seed=seed, varied=(effect.factor,)
-        )
-        by_factor[effect.factor].append(compared)
+    for factor, reference, arm in effects(sweep, arms):
+        compared = compare_two(loaded[reference.label], loaded[arm.label], seed=seed, varied=(factor,))
+        by_factor[factor].append(compared)
     report = ComparisonReport(
         runs=compared_runs([baseline, *others], labels_of([baseline, *others])),
-        accuracies=[accuracy for arm in loaded.values() for accuracy in accuracies(arm, seed=seed)],
+        accuracies=[accuracy for one in loaded.values() for accuracy in accuracies(one, seed=seed)],
         comparisons=[comparison for compared in by_factor.values() for comparison in adjusted(compared)],
     )
-    return report, adjusted([compare_two(baseline, arm, seed=seed, varied=sweep.matrix) for arm in others])
+    return report, adjusted([compare_two(baseline, other, seed=seed, varied=sweep.matrix) for other in others])

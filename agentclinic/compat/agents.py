@@ -34,7 +34,7 @@ from agentclinic.doctors.uncertainty.store import current_store
 from agentclinic.models.base import Image, Message, Purpose, Request
 from agentclinic.results.turn import Exchange, Turn, Usage
 from agentclinic.results.utterance import Action, parse_action
-from agentclinic.runs.lazy_model import LazyModel, ambient_settings, set_ambient_settings
+from agentclinic.runs.build import LazyModel, ambient_settings, set_ambient_settings
 
 
 class ForeignScenario(Protocol):

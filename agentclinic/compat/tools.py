@@ -16,7 +16,7 @@ from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.doctors.uncertainty.store import current_store, get_current_session
 from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import check_step, conclude, read_arguments, take_step, top_of
-from agentclinic.runs.lazy_model import LazyModel
+from agentclinic.runs.build import LazyModel
 
 NOT_YET = (
     "It is too early for final_diagnosis: nothing has been learned that a diagnosis could be made from. "

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case
-from agentclinic.config import Settings
+from agentclinic.config import NEEDS, Settings, defaults
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.run import Learnt, estimate_learning, learn, spent_on, with_learner
 from agentclinic.memory.retrieval import DETAILS
@@ -41,10 +41,7 @@ from agentclinic.vocabulary.text import content_words
 
 SPLIT, STORE = "split.json", "experiences.jsonl"
 TRAIN, WITHOUT, WITH, SHUFFLED = "train", "without memory", "with memory", "shuffled memory"
-_NO_MEMORY: Mapping[str, Any] = {
-    "memory_retrieval": "bm25",
-    **dict.fromkeys(("memory_llm", "memory_endpoint", "embedding_llm", "embedding_endpoint")),
-}
+_NO_MEMORY = defaults(*NEEDS["memory"])
 ARMS: Mapping[str, Mapping[str, Any]] = {
     TRAIN: {**_NO_MEMORY, "part": "train", "repeats": 1},
     WITHOUT: {**_NO_MEMORY, "part": "test"},

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentclinic.jsonl import inert
-from agentclinic.report.collect import Collected, Report, RunReport
 from agentclinic.report.text import line
 from agentclinic.scoring.labels import letters
+
+if TYPE_CHECKING:  # slow to import, and tables, which commands print, need markup only
+    from agentclinic.report.collect import Collected, Report, RunReport
 
 
 class Html(str):

@@ -1,26 +1,31 @@
-"""Models by name: builtin, human, replay:FILE; anything else is a model at an endpoint."""
+"""Models by name: builtin, human, replay:FILE; anything else is a model at an endpoint.
+
+At the end: models for code outside runs, such as a notebook, the synchronous interface, or a tool called directly.
+"""
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
+import anyio
 from pydantic import SecretStr
 
-from agentclinic import privacy
+from agentclinic import privacy, sync_bridge
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import (
-    PriceSettings,
     RoleModel,
     Settings,
     is_builtin_or_person,
     is_person,
+    load_settings,
     nearest,
     suggestion,
     variable,
@@ -28,7 +33,7 @@ from agentclinic.config import (
 from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
-from agentclinic.models.base import Model, Purpose, cost_usd
+from agentclinic.models.base import Model, Purpose, Reply, Request, cost_usd
 from agentclinic.models.endpoint import OPENAI_URL, Clients, Endpoint, Send, Share
 from agentclinic.models.faults import Host
 from agentclinic.models.gate import Resolve, gate_for, system_addresses
@@ -41,9 +46,7 @@ from agentclinic.runs.plan import simulator_of
 class ModelSource(Protocol):
     """Anything that finds a model by name."""
 
-    def get(self, name: str, endpoint: str | None = None) -> Model:
-        """The model of that name at that endpoint."""
-        ...
+    def get(self, name: str, endpoint: str | None = None) -> Model: ...
 
 
 current: ContextVar[ModelSource | None] = ContextVar("agentclinic_models", default=None)
@@ -79,7 +82,6 @@ class Used:
 
     @property
     def setting(self) -> str:
-        """Where the endpoint is configured."""
         return f"endpoints.{self.endpoint}" if self.endpoint else "openai"
 
     @property
@@ -198,8 +200,7 @@ class Models:
         """Makes models at a role's endpoint that send requests in another way; each knows only its own requests."""
         name, endpoint = self.model_for(role)
         base_url, key = self.address(endpoint)
-        runtime = self._settings.llm.runtime.model_copy(update={"llm_api": api})
-        llm = self._settings.llm.model_copy(update={"runtime": runtime})
+        llm = self._settings.with_runtime(llm_api=api).llm
         return lambda send: Clients(llm, gate=self.gate).endpoint(name, base_url=base_url, api_key=key, send=send)
 
     def model_for(self, role: str) -> RoleModel:
@@ -219,10 +220,6 @@ class Models:
         """Whether the doctor is a user's program, which may ask other models than the one named for it, or none."""
         return is_custom(self._settings.run.doctor)
 
-    def plays(self, role: str, name: str) -> bool:
-        """Whether a model of that name plays the role in this run."""
-        return self.model_for(role).name == name
-
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost in this run: nothing for builtin and people, None if unknown."""
         return self.price(*self.model_for(role), usage)
@@ -233,10 +230,9 @@ class Models:
             return 0.0
         if name.startswith(REPLAY):
             return None
-        return cost_usd(name, self.address(endpoint)[0] or OPENAI_URL, usage, self._prices(endpoint))
-
-    def _prices(self, endpoint: str | None) -> Mapping[str, PriceSettings]:
-        return self._settings.endpoints[endpoint].prices if endpoint else self._settings.openai.prices
+        base_url, _ = self.address(endpoint)
+        prices = (self._settings.endpoints[endpoint] if endpoint else self._settings.openai).prices
+        return cost_usd(name, base_url or OPENAI_URL, usage, prices)
 
     def _choose(self, name: str, endpoint: str | None) -> Model:
         if not is_at_endpoint(name):
@@ -288,3 +284,52 @@ class Models:
         if not key:
             raise ConfigError(f"endpoint {endpoint!r}: set its key in the environment variable {name} or in .env")
         return known[endpoint].base_url, SecretStr(key)
+
+
+USUAL_LLM_CONFIG = Path("llm.config.json")
+_ambient: Settings | None = None
+_open: dict[str, Models] = {}
+_opening = anyio.Lock()
+
+
+def ambient_settings() -> Settings:
+    """The settings used outside runs: those set, else `llm.config.json` of the working folder, else the defaults."""
+    return _ambient or load_settings(llm_config=USUAL_LLM_CONFIG if USUAL_LLM_CONFIG.is_file() else None)
+
+
+def set_ambient_settings(settings: Settings | None) -> None:
+    """Use these settings outside runs from now on; None goes back to the file of the working folder."""
+    global _ambient
+    _ambient = settings
+
+
+class LazyModel:
+    """A model found by name when it is asked: one of the run's models, or its own outside runs."""
+
+    def __init__(self, name: str, runtime: Mapping[str, Any] | None = None) -> None:
+        self.name = name
+        self._runtime = dict(runtime or {})
+        """Changes to `llm.runtime`, outside runs only."""
+
+    async def reply(self, request: Request) -> Reply:
+        models = current.get() or await _models(ambient_settings().with_runtime(**self._runtime))
+        return await models.get(self.name).reply(request)
+
+
+async def _models(settings: Settings) -> Models:
+    # Outside runs, the class of the data is not known: the strictest class seen in this process applies.
+    data_class = privacy.strictest_seen()
+    secret = settings.openai.api_key and settings.openai.api_key.get_secret_value()
+    key = f"{data_class} {settings.model_dump_json()} {secret}"
+    async with _opening:
+        if key not in _open:
+            if not _open:
+                atexit.register(sync_bridge.call, _close)
+            _open[key] = await Models(settings, data_class).__aenter__()
+        return _open[key]
+
+
+async def _close() -> None:
+    for models in _open.values():
+        await models.__aexit__(None, None, None)
+    _open.clear()

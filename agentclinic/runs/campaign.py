@@ -147,7 +147,7 @@ class Campaign(Generic[Item, Result]):
     @asynccontextmanager
     async def _engine(self, *, idle: bool) -> AsyncIterator[Work[Item, Result]]:
         """What does the items: this process, or the workers of a cluster on Ray."""
-        if self.settings.ray is None or idle:
+        if idle or not self.settings.ray:
             yield self.here
             return
         from agentclinic.runs.ray_engine import RayWorkers

@@ -41,8 +41,6 @@ CONFIDENCE = 150
 
 @dataclass(frozen=True)
 class Amount:
-    """Requests and their tokens."""
-
     requests: float = 0.0
     input_tokens: float = 0.0
     output_tokens: float = 0.0
@@ -62,17 +60,12 @@ class Amount:
 
 @dataclass(frozen=True)
 class Row:
-    """What one role would use."""
-
     role: str
     model: str
     host: str
     amount: Amount
     cost_usd: float | None
     """None if the price is not known."""
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"model": self.model, "host": self.host, **_rounded(self.amount), "cost_usd": _cents(self.cost_usd)}
 
 
 @dataclass(frozen=True)
@@ -103,24 +96,20 @@ def estimate_run(plan: Plan, units: Iterable[Unit] | None = None) -> Estimate:
     chosen = list(plan.units if units is None else units)
     limit = plan.settings.run.total_inferences
     usual = max(1, round(TYPICAL_SHARE * limit))
-    return Estimate(
-        len(chosen),
-        "encounters",
-        rows(models, _sum(_encounter(plan, unit.case, usual) for unit in chosen), models_in_use(plan.settings)),
-        rows(models, _sum(_encounter(plan, unit.case, limit) for unit in chosen), models_in_use(plan.settings)),
-        _assumptions(plan, usual),
+    in_use = models_in_use(plan.settings)
+    typical, most = (
+        rows(models, _sum(_encounter(plan, unit.case, turns) for unit in chosen), in_use) for turns in (usual, limit)
     )
+    return Estimate(len(chosen), "encounters", typical, most, _assumptions(plan, usual))
 
 
 def added(estimates: Sequence[Estimate]) -> Estimate:
-    """Several estimates as one, e.g. of the arms of a sweep."""
-    based_on = tuple(dict.fromkeys(line for one in estimates for line in one.based_on))
     return Estimate(
         sum(one.count for one in estimates),
         estimates[0].what,
         _merged(row for one in estimates for row in one.typical),
         _merged(row for one in estimates for row in one.most),
-        based_on,
+        tuple(dict.fromkeys(line for one in estimates for line in one.based_on)),
     )
 
 
@@ -167,7 +156,7 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
 
     said = 1 if reference and not reference.own_words else turns
     history = exchange * (replies if said == 1 else turns * replies / 2)
-    chat = not plan.agent and plan.roles.dialogue_of("doctor") == "chat"
+    chat = not plan.agent and plan.roles.dialogue["doctor"] == "chat"
     own = door + (
         tokens_in(prompts["doctor"].text("chat_system"), prompts["doctor"].text("chat_turn"))
         if chat
@@ -180,20 +169,14 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     if run.elicit_confidence:
         spoken += Amount(1, own + replies * exchange, CONFIDENCE)
 
-    amounts = {
-        "doctor": spoken,
-        "patient": Amount(
-            asked,
-            asked * (_simulated(prompts["patient"], plan.roles.patient, as_text(case.patient)) + QUESTION + heard),
-            asked * ANSWER,
-        ),
-        "measurement": Amount(
-            tests,
-            tests * (_simulated(prompts["measurement"], plan.roles.laboratory, as_text(case.exam)) + QUESTION + heard),
-            tests * RESULT,
-        ),
-        "moderator": judging(prompts["moderator"], "", case.diagnosis, relation=plan.settings.judge.relation),
-    }
+    amounts = {"doctor": spoken}
+    for role, simulator, script, times, reply in (
+        ("patient", plan.roles.patient, case.patient, asked, ANSWER),
+        ("measurement", plan.roles.laboratory, case.exam, tests, RESULT),
+    ):
+        told = _simulated(prompts[role], simulator, as_text(script)) + QUESTION + heard
+        amounts[role] = Amount(times, times * told, times * reply)
+    amounts["moderator"] = judging(prompts["moderator"], "", case.diagnosis, relation=run.judge_relation)
     if plan.policy and not inline:
         file = plan.policy.file
         own = tokens_in(file.system_base, file.user_prompt_template) + door
@@ -261,28 +244,18 @@ def _sum(parts: Iterable[dict[str, Amount]]) -> dict[str, Amount]:
 
 
 def _merged(every: Iterable[Row]) -> tuple[Row, ...]:
-    found: dict[tuple[str, str, str], Row] = {}
+    found: dict[tuple[str, str, str], list[Row]] = {}
     for row in every:
-        key = (row.role, row.model, row.host)
-        before = found.get(key)
-        if before is not None:
-            both = total((before, row))
-            row = replace(row, amount=both.amount, cost_usd=both.cost_usd)
-        found[key] = row
-    return tuple(found.values())
-
-
-def _rounded(amount: Amount) -> dict[str, int]:
-    return {"requests": round(amount.requests), **amount.tokens}
-
-
-def _cents(dollars: float | None) -> float | None:
-    return None if dollars is None else round(dollars, 6)
+        found.setdefault((row.role, row.model, row.host), []).append(row)
+    return tuple(replace(total(same), role=role, model=model, host=host) for (role, model, host), same in found.items())
 
 
 def _table(some: Sequence[Row]) -> dict[str, Any]:
-    whole = total(some)
+    def figures(row: Row) -> dict[str, Any]:
+        cost = None if row.cost_usd is None else round(row.cost_usd, 6)
+        return {"requests": round(row.amount.requests), **row.amount.tokens, "cost_usd": cost}
+
     return {
-        "roles": [{"role": row.role, **row.as_dict()} for row in some],
-        "total": {**_rounded(whole.amount), "cost_usd": _cents(whole.cost_usd)},
+        "roles": [{"role": row.role, "model": row.model, "host": row.host, **figures(row)} for row in some],
+        "total": figures(total(some)),
     }

@@ -92,7 +92,16 @@ def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:
         write_whole(folder / folders.MEMORY, plan.memory.store.path.read_text(encoding="utf-8"))
     if plan.split:
         write_split(folder / folders.SPLIT, plan.split)
-    folders.write_json(folder / folders.CONFIG, used_config(plan, gate))
+    ours = {
+        "version": __version__,
+        "dataset": plan.dataset,
+        "units": len(plan.units),
+        "digest": dict(plan.digest),
+        "data_class": plan.data_class.value,
+        **({"unsupported_bias": dict(plan.unsupported_bias)} if plan.unsupported_bias else {}),
+        **({"attestations": in_force(gate)} if gate.attested else {}),
+    }
+    folders.write_json(folder / folders.CONFIG, {**plan.settings.public(), "agentclinic": ours})
 
 
 def note_attestations(folder: Path, gate: Gate) -> None:
@@ -110,22 +119,6 @@ def note_attestations(folder: Path, gate: Gate) -> None:
         ours["attestations"] = known + [entry for entry in in_force(gate) if entry not in known]
         if ours["attestations"] != known:
             folders.write_json(path, used)
-
-
-def used_config(plan: Plan, gate: Gate) -> dict[str, Any]:
-    """`config.used.json`: the settings without secrets, the digest that guards resume, and the host attestations."""
-    return {
-        **plan.settings.public(),
-        "agentclinic": {
-            "version": __version__,
-            "dataset": plan.dataset,
-            "units": len(plan.units),
-            "digest": dict(plan.digest),
-            "data_class": plan.data_class.value,
-            **({"unsupported_bias": dict(plan.unsupported_bias)} if plan.unsupported_bias else {}),
-            **({"attestations": in_force(gate)} if gate.attested else {}),
-        },
-    }
 
 
 async def play_missing(

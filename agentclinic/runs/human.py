@@ -35,8 +35,6 @@ Played = TypeVar("Played")
 
 @dataclass(frozen=True)
 class _Kept:
-    """One reply, or the failure in its place."""
-
     role: str
     by_person: bool
     outcome: Reply | ModelError
@@ -94,8 +92,6 @@ class Tape:
 
 
 class _Taped:
-    """A model that answers through the tape."""
-
     def __init__(self, model: Model, role: str, tape: Tape) -> None:
         self.name = model.name
         self._model = model
@@ -224,7 +220,6 @@ class Human:
             _edit_lines()
 
     async def reply(self, request: Request) -> Reply:
-        """Ask the person for the next words of doctor or patient."""
         match request.payload:
             case DoctorPayload() as payload:
                 return await self._doctor(payload, request)

@@ -88,9 +88,6 @@ class Roles:
     missing_test: MissingTest
     silent_symptom: SilentSymptom
 
-    def dialogue_of(self, role: str) -> Dialogue:
-        return self.dialogue[role]
-
 
 def simulator_of(run: RunSettings, role: str, prompt: Prompt) -> Simulator:
     """How the patient or the laboratory (`measurement`) is played with this prompt file."""
@@ -114,8 +111,6 @@ def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a run will do."""
-
     settings: Settings
     prompts: Prompts
     dataset: str

@@ -54,7 +54,7 @@ class UnitModels:
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """A model asked for by name: only a custom doctor does that, through `query_model`."""
-        if endpoint is None and self._run.plays("doctor", name):
+        if endpoint is None and self._run.model_for("doctor").name == name:
             return self.for_role("doctor")
         self._others.add("doctor")
         return Metered(self._run.get(name, endpoint), "doctor", self.usage, self.served)
@@ -140,7 +140,7 @@ class UnitSeat(Seat):
             bias=run.patient_bias,
             silent_symptom=self._silent,
             simulator=self._simulators["patient"],
-            dialogue=roles.dialogue_of("patient"),
+            dialogue=roles.dialogue["patient"],
         )
         self._laboratory = Laboratory(
             case if run.doctor not in REFERENCES or REFERENCES[run.doctor].tests else without_tests(case),
@@ -148,17 +148,17 @@ class UnitSeat(Seat):
             prompts["measurement"],
             missing_test=roles.missing_test,
             simulator=self._simulators["measurement"],
-            dialogue=roles.dialogue_of("measurement"),
+            dialogue=roles.dialogue["measurement"],
         )
         clinic = Clinic(case, self._patient, self._laboratory, prompts["doctor"], images=run.doctor_image_request)
-        super().__init__(clinic, run.total_inferences, roles.dialogue_of("doctor"))
+        super().__init__(clinic, run.total_inferences, roles.dialogue["doctor"])
         self._plan, self._unit, self._models = plan, unit, models
 
     async def record(self, doctor: Speaker | None = None) -> Record:
         """Judge the encounter and make its record; without one of our doctors, its history is what was heard here."""
         plan, unit, models, transcript = self._plan, self._unit, self._models, self.transcript
         run, planner, case = plan.settings.run, plan.settings.planner, unit.case
-        relation = plan.settings.judge.relation
+        relation = plan.settings.run.judge_relation
         judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], relation=relation)
         verdict = await judged(transcript, case, judge)
         undecided = False if transcript.status in (Status.MAX_INFS_REACHED, Status.DOCTOR_FAILED) else None
@@ -199,7 +199,7 @@ class UnitSeat(Seat):
                 "patient_bias": run.patient_bias,
                 "unsupported_bias": dict(plan.unsupported_bias) or None,
                 "simulator": self._simulators,
-                "dialogue": plan.roles.dialogue_of("doctor"),
+                "dialogue": plan.roles.dialogue["doctor"],
                 "missing_test": plan.roles.missing_test,
                 "silent_symptom": self._silent,
                 "fault": transcript.fault,
@@ -241,7 +241,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
         limit=run.total_inferences,
         bias=run.doctor_bias,
         images=run.doctor_image_request,
-        dialogue=plan.roles.dialogue_of("doctor"),
+        dialogue=plan.roles.dialogue["doctor"],
     )
     speaker = _speaker(plan, unit, models, assignment)
     doctor: Doctor = speaker

@@ -54,8 +54,6 @@ class Pool:
         self.stop(reason)
 
     async def work_off(self, take: Take[Item], work: Callable[[Item], Awaitable[None]]) -> None:
-        """Take items and work on them, `workers` at a time."""
-
         async def worker() -> None:
             while self.reason is None and (item := await take()) is not None:
                 await work(item)

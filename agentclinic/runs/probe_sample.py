@@ -72,8 +72,6 @@ class Answer:
 
 @dataclass(frozen=True)
 class Trial:
-    """A model's answers to the sample."""
-
     answers: tuple[Answer, ...]
     rows: int
     stopped: str | None = None
@@ -205,13 +203,12 @@ def _answer(row: Row, turn: Turn) -> Answer:
 
 
 def result_of(trial: Trial) -> Result:
-    """The figures and what follows from them."""
-    scored = [_score(answer) for answer in trial.answers]
+    scored = [(answer, count(chosen_by_matcher(answer.row), answer.row.marked)) for answer in trial.answers]
     questions, orders = (
-        _compared([one for one in scored if one.answer.row.role == role]) for role in ("patient", "measurement")
+        _compared([one for one in scored if one[0].row.role == role]) for role in ("patient", "measurement")
     )
     together = _compared(scored)
-    unanswered = trial.rows - sum(one.model is not None for one in scored)
+    unanswered = trial.rows - sum(answer.told is not None for answer in trial.answers)
     recommended, because = recommend(questions, orders, together, unanswered / trial.rows if trial.rows else 1.0)
     return Result(
         questions=questions,
@@ -227,27 +224,14 @@ def result_of(trial: Trial) -> Result:
     )
 
 
-@dataclass(frozen=True)
-class _Scored:
-    answer: Answer
-    model: Counts | None
-    """None if the request failed."""
-    matcher: Counts
-
-
-def _score(answer: Answer) -> _Scored:
-    marked = answer.row.marked
-    model = None if answer.told is None else count(answer.told, marked)
-    return _Scored(answer, model, count(chosen_by_matcher(answer.row), marked))
-
-
-def _compared(scored: Sequence[_Scored]) -> Compared:
-    pairs = [(one.model, one.matcher) for one in scored if one.model is not None]
-    model, matcher = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+def _compared(scored: Sequence[tuple[Answer, Counts]]) -> Compared:
+    """The answers beside what the matcher chose for the same rows."""
+    model = [count(answer.told, answer.row.marked) for answer, _ in scored if answer.told is not None]
+    matcher = [counts for answer, counts in scored if answer.told is not None]
     return Compared(
         rows=len(scored),
-        failed=dict(Counter(one.answer.failed for one in scored if one.answer.failed is not None)),
-        by_code=sum(one.answer.by_code for one in scored),
+        failed=dict(Counter(answer.failed for answer, _ in scored if answer.failed is not None)),
+        by_code=sum(answer.by_code for answer, _ in scored),
         model=figures(model),
         matcher=figures(matcher),
         f1_difference=f1_difference(model, matcher),
@@ -255,7 +239,6 @@ def _compared(scored: Sequence[_Scored]) -> Compared:
 
 
 def figures(counts: Sequence[Counts]) -> Figures:
-    """Precision, recall and F1 of the summed counts."""
     whole = added(counts)
     return Figures(precision=whole.precision, recall=whole.recall, f1=whole.f1)
 
@@ -267,10 +250,8 @@ def recommend(
     if unanswered > MOST_UNANSWERED:
         return "voiced", f"{unanswered:.0%} of the questions and orders have no answer, too many to judge by"
     by_role = f"questions {questions.verdict}, orders {orders.verdict}"
-    value, low, high = (
-        number(limit, signed=True)
-        for limit in (together.f1_difference.value, together.f1_difference.low, together.f1_difference.high)
-    )
+    f1 = together.f1_difference
+    value, low, high = (number(limit, signed=True) for limit in (f1.value, f1.low, f1.high))
     difference = f"F1 {value}, 95% interval {low} to {high}; {by_role}"
     if together.verdict == "better" and "worse" in (questions.verdict, orders.verdict):
         return "voiced", f"the model chooses better than the matcher on the whole, but not in both roles ({difference})"

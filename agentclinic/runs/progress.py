@@ -33,8 +33,6 @@ class Progress:
 
 
 class _Counting(Progress):
-    """Counts what is done and how fast."""
-
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._total = self._done = self._before = 0
@@ -84,8 +82,6 @@ class Lines(_Counting):
 
 
 class Bar(_Counting):
-    """A progress bar for a terminal."""
-
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn
@@ -109,7 +105,6 @@ class Bar(_Counting):
         self._bar.update(self._task, completed=self._done, description=self._status(line))
 
     def say(self, message: str) -> None:
-        """Show a message above the bar."""
         self._bar.console.print(message, highlight=False, markup=False)
 
     def stop(self) -> None:

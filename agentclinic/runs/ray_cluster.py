@@ -20,8 +20,6 @@ _started: list[str] = []
 
 @dataclass(frozen=True)
 class Node:
-    """A machine of the cluster."""
-
     id: str
     name: str
     address: str
@@ -128,8 +126,8 @@ def nodes(ray: Any, gate: Gate) -> list[Node]:
 
 def processes(settings: Settings, found: Sequence[Node]) -> int:
     """How many worker processes there will be; refused if the cluster has too few CPUs."""
-    _, named = settings.ray or (None, None)
     cpus = sum(node.cpus for node in found)
+    _, named = settings.ray or (None, None)
     count = named or max(1, min(settings.run.workers, cpus))
     if count > cpus:
         raise ConfigError(f"processes {count}: the cluster has {cpus} CPUs, and each worker process needs one")

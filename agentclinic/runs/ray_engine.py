@@ -101,7 +101,6 @@ class RayWorkers(Generic[Item, Result]):
             await self._close()
 
     async def _start(self, node: Node) -> _Worker:
-        """Start a worker and wait until it is ready."""
         name = f"{self._mark[:8]}-{next(self._numbers):04d}"
         actor_class = self._ray.remote(Worker)
         actor = actor_class.options(

@@ -42,8 +42,6 @@ from agentclinic.runs.verdicts import (
 
 @dataclass(frozen=True)
 class Regraded:
-    """The outcome of judging a run again."""
-
     path: Path
     judged: int
     failed: int
@@ -164,13 +162,14 @@ async def _judge(
         if entry["correct"] is not None:
             verdicts[unit] = entry
 
+    gate = task.models.gate
     campaign = Campaign(
         settings=settings,
         models=task.models,
         progress=progress,
         what="verdicts",
         title="diagnoses to judge",
-        job=_job(task),
+        job=JudgeJob(task.path.absolute(), task.folder.absolute(), gate.data_class, task.synthesis is not None),
         here=judge_here,
         record=write,
         count=partial(add_entry, spent),
@@ -182,14 +181,9 @@ async def _judge(
     )
     left = [record for record in task.records if batched is None or record.unit in batched.answers]
     if batched is None or any(record.unit not in verdicts for record in left):
-        with JsonLines(task.path, private=task.models.gate.closed, journal=True) as sink:
+        with JsonLines(task.path, private=gate.closed, journal=True) as sink:
             await campaign.run(left, [record.unit for record in task.records])
     return campaign
-
-
-def _job(task: Task) -> JudgeJob:
-    data_class = task.models.gate.data_class
-    return JudgeJob(task.path.absolute(), task.folder.absolute(), data_class, task.synthesis is not None)
 
 
 def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from agentclinic.config import Settings, parse_settings, read_json, variable, with_limits, without_credentials
+from agentclinic.config import (
+    EndpointSettings,
+    OpenAISettings,
+    Settings,
+    parse_settings,
+    read_json,
+    variable,
+    with_limits,
+    without_credentials,
+)
 from agentclinic.errors import InputError
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results import run_folder as folders
@@ -27,6 +36,7 @@ from agentclinic.runs.execute import (
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 
+Endpoint = TypeVar("Endpoint", OpenAISettings, EndpointSettings)
 _SECTIONS = ("run", "datasets", "endpoints", "openai", "llm")
 
 
@@ -94,46 +104,34 @@ def plan_again(
 def _with_secrets(settings: Settings, given: Settings) -> Settings:
     """Put back what is never written to a file: keys, and credentials in addresses. Prices set since then count."""
 
-    def whole(address: str | None, known: str | None) -> str | None:
-        return known if known and without_credentials(known) == address else address
+    def renewed(used: Endpoint, now: Endpoint, address: str | None) -> Endpoint:
+        same = address and without_credentials(address) == used.base_url
+        prices = now.prices or used.prices
+        return used.model_copy(update={"base_url": address if same else used.base_url, "prices": prices})
 
-    known = given.openai.base_url or variable("OPENAI_BASE_URL")
-    base_url = whole(settings.openai.base_url, known)
-    prices = given.openai.prices or settings.openai.prices
-    secret = {"api_key": given.openai.api_key, "base_url": base_url}
-    openai = settings.openai.model_copy(update={**secret, "prices": prices})
+    openai = renewed(settings.openai, given.openai, given.openai.base_url or variable("OPENAI_BASE_URL"))
+    openai = openai.model_copy(update={"api_key": given.openai.api_key})
     endpoints = {
-        name: endpoint.model_copy(
-            update={
-                "base_url": whole(endpoint.base_url, given.endpoints[name].base_url),
-                "prices": given.endpoints[name].prices or endpoint.prices,
-            }
-        )
-        if name in given.endpoints
-        else endpoint
-        for name, endpoint in settings.endpoints.items()
+        name: renewed(used, now, now.base_url) if (now := given.endpoints.get(name)) else used
+        for name, used in settings.endpoints.items()
     }
     # A host must be attested now: being allowed in an earlier run does not count.
-    now = {"privacy": given.privacy, "allow_hosts": given.allow_hosts}
-    return settings.model_copy(update={"openai": openai, "endpoints": endpoints, **now})
+    attested = {"privacy": given.privacy, "allow_hosts": given.allow_hosts}
+    return settings.model_copy(update={"openai": openai, "endpoints": endpoints, **attested})
 
 
-def _class_used(folder: Path) -> DataClass:
-    """The class of data a run's `config.used.json` names; a run that was credentialed stays so."""
+def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
+    """The class of data in a run's folder, by its settings and its records; a run that was credentialed stays so."""
     path = folder / folders.CONFIG
     used = read_json(path) if path.is_file() else {}
     ours = used.get("agentclinic") if isinstance(used, dict) else None
     said = ours.get("data_class", DataClass.PUBLIC) if isinstance(ours, dict) else DataClass.PUBLIC
     try:
-        return DataClass(said)
+        used_class = DataClass(said)
     except ValueError:
         known = ", ".join(DataClass)
         raise InputError(f"{path}: agentclinic.data_class must be one of {known}, as it was written") from None
-
-
-def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
-    """The class of data in a run's folder, by its settings and its records."""
-    return strictest((_class_used(folder), *map(class_of, records)))
+    return strictest((used_class, *map(class_of, records)))
 
 
 def _short(value: object) -> str:

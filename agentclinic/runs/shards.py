@@ -163,8 +163,6 @@ def remove(journal: Path) -> None:
 
 
 class _Entry(NamedTuple):
-    """A line of a shard."""
-
     key: str
     result: str
     settled: bool

@@ -41,8 +41,6 @@ MOST_ARMS = 1000
 
 
 class SweepFile(BaseModel):
-    """What a sweep file says."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]+$")
@@ -66,17 +64,7 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """The combination as a person would write it."""
         return _label(self.values)
-
-
-@dataclass(frozen=True)
-class Effect:
-    """Two arms that differ in one factor only."""
-
-    factor: str
-    reference: Arm
-    arm: Arm
 
 
 def read_sweep(path: Path, base: Settings) -> tuple[SweepFile, list[Arm]]:
@@ -120,14 +108,14 @@ def _baseline_first(sweep: SweepFile, base: Settings, path: Path) -> dict[str, l
     return ordered
 
 
-def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[Effect]:
-    """Every arm against the one that has the factor's reference value and all else equal."""
+def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[tuple[str, Arm, Arm]]:
+    """Each factor, the arm with its reference value, and an arm that differs from that one in this factor only."""
     for factor, (reference, *others) in sweep.matrix.items():
         for value in others:
             for arm in arms:
                 if arm.values[factor] == value:
                     wanted = {**arm.values, factor: reference}
-                    yield Effect(factor, next(a for a in arms if a.values == wanted), arm)
+                    yield factor, next(a for a in arms if a.values == wanted), arm
 
 
 def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
@@ -188,14 +176,12 @@ async def play_arms(
 
 
 async def _play_arm(arm: Arm, plan: Plan, progress: Progress, budget: Budget) -> Finished:
-    config = arm.folder / folders.CONFIG
     async with Models(plan.settings, plan.data_class) as models:
         await make_ready(plan, models, progress, check=False)
-        if not config.is_file():
-            arm.folder.mkdir(parents=True, exist_ok=True)
+        arm.folder.mkdir(parents=True, exist_ok=True)
         if models.gate.closed:
             folders.make_private(arm.folder.parent.parent)  # the comparison of all arms is written there
-        if config.is_file():
+        if (arm.folder / folders.CONFIG).is_file():
             note_attestations(arm.folder, models.gate)
         else:
             begin_folder(plan, arm.folder, models.gate)

@@ -60,7 +60,6 @@ class Task:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles whose models are asked."""
         return ("moderator", "synthesis") if self.synthesis else ("moderator",)
 
     @property
@@ -130,14 +129,14 @@ def open_task(
     """Read what to judge and choose the models; writes nothing."""
     prompts = user_prompts(settings.run.prompts_dir)
     records = [record for record in every if record.ground_truth is not None and diagnosis_of(record) is not None]
-    usual, synthesis = settings.judge.model, None
+    usual, synthesis = settings.run.moderator_llm, None
     if resynthesize:
         synthesis = Synthesis(folder, models.for_role("synthesis"), load_prompt("synthesis", prompts), records)
         records = [record for record in records if record in synthesis]
         usual = f"resynthesized_{synthesis.made_by['model']}_{synthesis.made_by['prompt'][:8]}"
     path, charts = judgements_path(folder, name, usual), cache(partial(_charts, folder))
     prompt, model = load_prompt("moderator", prompts), models.for_role("moderator")
-    return Task(folder, path, records, charts, models, model, prompt, settings.judge.relation, synthesis)
+    return Task(folder, path, records, charts, models, model, prompt, settings.run.judge_relation, synthesis)
 
 
 def _charts(folder: Path) -> dict[str, str]:
@@ -179,7 +178,6 @@ class Synthesis:
         return found.diagnosis, found.error
 
     def amount(self, record: Record) -> Amount:
-        """Estimate of what one synthesis uses."""
         texts = (self._prompt.text("system_base"), self._prompt.text("user_prompt_template"))
         return Amount(1, tokens_in(*texts, *self._sessions[record.unit].facts), QUESTION)
 

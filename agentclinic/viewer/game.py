@@ -20,7 +20,7 @@ import anyio
 
 from agentclinic import privacy
 from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
-from agentclinic.config import ROLES, RunSettings, Settings, is_person, read_json
+from agentclinic.config import NEEDS, ROLES, Settings, defaults, is_person, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.files import Lock, is_private
@@ -396,9 +396,8 @@ def _for_player(plan: Plan, player: Player, seat: Seat) -> Plan:
 
 
 _OF_A_MODEL = (
-    *("doctor", "agent_config", "uncertainty_agent_type", "synthesis_llm", "synthesis_endpoint", "elicit_confidence"),
-    *("doctor_test_policy_enabled", "doctor_test_policy_mode", "planner_baseline"),
-    *("memory", "memory_llm", "memory_endpoint", "memory_retrieval", "embedding_llm", "embedding_endpoint"),
+    *("doctor", "elicit_confidence", "doctor_test_policy_enabled", "memory"),
+    *(key for name in ("doctor uncertainty", "doctor_test_policy_enabled", "memory") for key in NEEDS[name]),
 )
 """Settings of a doctor that is a model, which a person does not have."""
 
@@ -413,13 +412,11 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
                 "when no one does"
             )
     plans: dict[Seat, Plan] = {}
-    runtime = settings.llm.runtime.model_copy(update={"encounter_timeout": None})  # people may take their time
-    llm = settings.llm.model_copy(update={"runtime": runtime})
+    unhurried = settings.with_runtime(encounter_timeout=None)  # people may take their time
     for seat in seats:
-        alone = {name: RunSettings.model_fields[name].default for name in _OF_A_MODEL if seat == "doctor"}
+        alone = defaults(*_OF_A_MODEL) if seat == "doctor" else {}
         seated = {f"{seat}_llm": "human", f"{seat}_endpoint": None, f"{seat}_bias": None}
-        changed = settings.changed(**alone, **seated, inf_type="llm", repeats=1, workers=1)
-        plans[seat] = make_plan(changed.model_copy(update={"llm": llm}))
+        plans[seat] = make_plan(unhurried.changed(**alone, **seated, inf_type="llm", repeats=1, workers=1))
     return plans
 
 

@@ -28,8 +28,7 @@ from agentclinic.doctors.uncertainty.agent_config import SHIPPED
 from agentclinic.doctors.uncertainty.store import set_current_session
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.models.base import ConnectError, MalformedError, Model, ServerError
-from agentclinic.runs.build import Models
-from agentclinic.runs.lazy_model import set_ambient_settings
+from agentclinic.runs.build import Models, set_ambient_settings
 
 
 @pytest.fixture(autouse=True)

@@ -123,7 +123,7 @@ def planned(folder: Path, **run: Any) -> Plan:
 
 def ways(plan: Plan) -> tuple[str, str, str, bool]:
     assert plan.policy
-    return plan.roles.patient, plan.roles.laboratory, plan.roles.dialogue_of("doctor"), plan.policy.file.chat
+    return plan.roles.patient, plan.roles.laboratory, plan.roles.dialogue["doctor"], plan.policy.file.chat
 
 
 def test_settings_override_what_the_files_imply(folder: Path) -> None:

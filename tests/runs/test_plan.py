@@ -104,7 +104,7 @@ def planned(folder: Path, *roles: str, **run: Any) -> Plan:
 
 def ways(plan: Plan) -> tuple[str, str, str, str]:
     roles = plan.roles
-    return roles.patient, roles.laboratory, roles.dialogue_of("doctor"), roles.dialogue_of("patient")
+    return roles.patient, roles.laboratory, roles.dialogue["doctor"], roles.dialogue["patient"]
 
 
 def test_the_default_is_voiced_and_a_chat(tmp_path: Path) -> None:

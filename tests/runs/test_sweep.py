@@ -66,9 +66,9 @@ def test_the_baseline_is_the_arm_that_the_config_names(tmp_path: Path) -> None:
             write_sweep(tmp_path, matrix=matrix, **changes), Settings.model_validate({"run": named})
         )
         assert {
-            effect.reference.values["total_inferences"]
-            for effect in effects(sweep, arms)
-            if effect.factor != "missing_test"
+            reference.values["total_inferences"]
+            for factor, reference, _ in effects(sweep, arms)
+            if factor != "missing_test"
         } == {arms[0].values["total_inferences"]}
         return dict(arms[0].values)
 
