@@ -39,7 +39,10 @@ def render(collected: Collected, format_: Format) -> str:
         return markdown(collected, MARK)
     if format_ == "csv":
         return spreadsheet(collected)
-    said = [[one.model_dump() for one in listed] for listed in statements(collected.report)]
+    said = [
+        [{"kind": kind, "text": text} for kind, texts in statements(run).items() for text in texts]
+        for run in collected.report.runs
+    ]
     numbers = collected.report.model_dump(mode="json")
     return json.dumps({"made_by": MARK, **numbers, "statements": said}, ensure_ascii=False, indent=2) + "\n"
 

@@ -16,8 +16,7 @@ from agentclinic.report.sections.first_screen import (
     verdict,
 )
 from agentclinic.report.statements import TITLES, statements
-from agentclinic.report.tables import Quoted, markdown_cell, markdown_table, quoted
-from agentclinic.report.text import DASH
+from agentclinic.report.tables import DASH, Quoted, markdown_cell, markdown_table, quoted
 from agentclinic.scoring.compare import telling
 from agentclinic.scoring.format import as_percent, as_points, interval, percent
 from agentclinic.scoring.outcome import slip_rows
@@ -100,7 +99,11 @@ def _run(view: View, index: int, run: RunReport) -> list[str]:
     if slips:
         parts.append(_table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
     parts += [section.markdown() for section in sections(run.score)]
-    return [*parts, *_groups(run), *_failures(view, index), *_statement(view, index)]
+    said = ["### What this run can and cannot show"]
+    said += [
+        f"**{TITLES[kind]}**\n\n" + "\n".join(f"- {text}" for text in texts) for kind, texts in statements(run).items()
+    ]
+    return [*parts, *_groups(run), *_failures(view, index), *said]
 
 
 def _groups(run: RunReport) -> list[str]:
@@ -131,13 +134,3 @@ def _failures(view: View, index: int) -> list[str]:
     ]
     more = f"\n\nThe HTML and CSV formats have {len(bad) - MOST_FAILURES} more." if len(bad) > MOST_FAILURES else ""
     return ["### Not right", _table(["scenario", "outcome", "truth", "diagnosis", "sure", "why"], rows) + more]
-
-
-def _statement(view: View, index: int) -> list[str]:
-    said = statements(view.report)[index]
-    parts = ["### What this run can and cannot show"]
-    for kind, title in TITLES.items():
-        texts = [f"- {one.text}" for one in said if one.kind == kind]
-        if texts:
-            parts.append(f"**{title}**\n\n" + "\n".join(texts))
-    return parts

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agentclinic.report.parts import outcome_name
-from agentclinic.report.tables import Cells, Recorded, Section
-from agentclinic.report.text import plural
+from agentclinic.report.tables import Cells, Recorded, Section, plural
 from agentclinic.results.record import bias_label
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration

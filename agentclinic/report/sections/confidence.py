@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.numbers import calibration_section
-from agentclinic.report.parts import Drawn, Html, View, details, figure, note, tag
+from agentclinic.report.parts import View, details, figure, note
+from agentclinic.report.tables import Html, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.report.text import plural
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.format import as_percent, interval, percent
@@ -18,7 +18,7 @@ from agentclinic.scoring.metrics import DifferentialCourse
 
 def confidence(view: View) -> Html | None:
     drawn = [
-        Drawn(index, _source(view, index, run, source))
+        (index, _source(view, index, run, source))
         for index, run in enumerate(view.runs)
         for source in run.score.calibration.sources
         if source.n
@@ -135,7 +135,7 @@ def turn_by_turn(view: View) -> Html | None:
     for index, run in enumerate(view.runs):
         figures = _entropies(view, index, run)
         if figures:
-            drawn.append(Drawn(index, tag("div", figures, class_="figures")))
+            drawn.append((index, tag("div", figures, class_="figures")))
     lede = "Encounters that have ended keep their last value. Shaded: 95% intervals."
     overlaid = _turns_overlaid(view)
     return view.section("turns", "Turn by turn", lede, drawn, overlaid, fold=overlaid is not None)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentclinic.report.encounters import Encounter
-from agentclinic.report.parts import MOST_LISTED, Html, View, details, note, open_button, outcome_name, section, tag
+from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section
+from agentclinic.report.tables import DASH, Html, line, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.compare import Comparison, sentence, telling
 from agentclinic.scoring.format import as_points, number, percent
 from agentclinic.scoring.labels import shortened

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.encounters import PLAINLY_WRONG, Encounter
-from agentclinic.report.parts import Html, View, tag
+from agentclinic.report.parts import View
 from agentclinic.report.statements import left_out
+from agentclinic.report.tables import DASH, Html, dollars, line, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.report.text import DASH, dollars, line, plural
 from agentclinic.results.turn import Source
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration

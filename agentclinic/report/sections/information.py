@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
-from agentclinic.report.parts import Drawn, Html, View, details, figure, note, tag
+from agentclinic.report.parts import View, details, figure, note
+from agentclinic.report.tables import Html, dollars, line, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.report.text import dollars, line, plural
 from agentclinic.scoring.breakdown import MOST_UNPRICED, FactSection, PriceAccuracy
 from agentclinic.scoring.format import as_number, as_percent, interval, percent
 
@@ -18,7 +18,7 @@ MOST_TESTS = 12
 
 def facts(view: View) -> Html | None:
     """Key facts by section of the chart and by how the doctor first got them."""
-    drawn = [Drawn(index, _facts_of(run)) for index, run in enumerate(view.runs) if run.breakdown.fact_sections]
+    drawn = [(index, _facts_of(run)) for index, run in enumerate(view.runs) if run.breakdown.fact_sections]
     legend = [tag("li", tag("i", class_=f"key w-{way}"), name) for way, name in _WAYS.items()]
     legend.append(tag("li", tag("i", class_="key w-none"), "not found"))
     lede = (
@@ -62,7 +62,7 @@ def _fact_row(part: FactSection, ways: Sequence[str]) -> list[object]:
 
 def tests(view: View) -> Html | None:
     """The tests ordered, their prices, and price against accuracy."""
-    drawn = [Drawn(index, _tests_of(view, index)) for index, run in enumerate(view.runs) if run.breakdown.tests]
+    drawn = [(index, _tests_of(view, index)) for index, run in enumerate(view.runs) if run.breakdown.tests]
     lede = (
         "Prices are estimates for one country and year. A panel is charged once per encounter. Tests that were not "
         "available or not answered do not count as done."

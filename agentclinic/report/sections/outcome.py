@@ -7,8 +7,6 @@ from agentclinic.report.collect import RunReport
 from agentclinic.report.parts import (
     MOST_LISTED,
     OUTCOMES,
-    Drawn,
-    Html,
     View,
     details,
     note,
@@ -16,10 +14,9 @@ from agentclinic.report.parts import (
     outcome_class,
     outcome_name,
     section,
-    tag,
 )
+from agentclinic.report.tables import DASH, Html, line, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.breakdown import Group, TwinPair, TwinSide
 from agentclinic.scoring.format import as_percent, percent
 from agentclinic.scoring.outcome import slip_lines, slip_rows
@@ -36,7 +33,7 @@ def outcomes(view: View) -> Html | None:
         "An encounter without a diagnosis, or in which the doctor failed, counts as wrong. If the endpoint, the "
         "patient, the laboratory or the judge failed, it is missing, not wrong."
     )
-    drawn = [Drawn(index, [*_ended(run), _faults(run), *_slips(run)]) for index, run in enumerate(view.runs)]
+    drawn = [(index, [*_ended(run), _faults(run), *_slips(run)]) for index, run in enumerate(view.runs)]
     return view.section("outcomes", "How the encounters ended", lede, drawn)
 
 
@@ -138,7 +135,7 @@ def _group(view: View, found: list[Group | None]) -> list[object]:
 
 def twins(view: View) -> Html | None:
     """Pairs of cases that look the same at the door."""
-    drawn = [Drawn(index, _pairs(view, index)) for index, run in enumerate(view.runs) if run.breakdown.twins.pairs]
+    drawn = [(index, _pairs(view, index)) for index, run in enumerate(view.runs) if run.breakdown.twins.pairs]
     lede = (
         "Twins are two cases that look the same at the door and have different diagnoses. A doctor who decides at the "
         "door gets at most one of them right."
