@@ -7,7 +7,7 @@ import hashlib
 import json
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -96,6 +96,7 @@ class Collected:
     """A report's numbers and, for each run, its encounters and packed transcripts."""
 
     report: Report
+    arms: list[Arm] = field(default_factory=list)
     encounters: list[list[Encounter]] = field(default_factory=list)
     rows: list[list[Row]] = field(default_factory=list)
     """What the metrics know of each encounter, in the same order."""
@@ -104,13 +105,19 @@ class Collected:
     """Packed charts of the cases, which runs and repeats share."""
 
 
-def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> Collected:
-    """Score the runs, compare them with the first, and pack their transcripts."""
+def collect(
+    runs: Sequence[RunData],
+    names: Sequence[str],
+    *,
+    seed: int = 0,
+    also: Callable[[Record], None] | None = None,
+) -> Collected:
+    """Score the runs, compare them with the first, and pack their transcripts; `also` gets every record."""
     collected = Collected(Report(seed=seed, runs=[], comparison=None))
-    arms, charts = [], Packer()
+    arms, charts = collected.arms, Packer()
     for run, name in zip(runs, names, strict=True):
         arm = Arm(name, run)
-        seen = _Seen(run, charts, arm)
+        seen = _Seen(run, charts, arm, also)
         # One pass over the records: they are too large to keep, and reading them is most of the work.
         scored = score(run, seed=seed, seen=seen.add)
         if not arm.records:
@@ -141,9 +148,9 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
 class _Seen:
     """What only the report needs from a run's records."""
 
-    def __init__(self, run: RunData, charts: Packer, arm: Arm) -> None:
+    def __init__(self, run: RunData, charts: Packer, arm: Arm, also: Callable[[Record], None] | None) -> None:
         self.packer = Packer()
-        self._arm = arm
+        self._arm, self._also = arm, also
         self._folder = RunFolder(run)
         self._judge = run.judge
         self._charts = charts
@@ -153,6 +160,8 @@ class _Seen:
 
     def add(self, record: Record, row: Row) -> None:
         self._arm.add(record)
+        if self._also:
+            self._also(record)
         self.rows.append(row)
         one = encounter_of(record, row.tests.bill if row.tests else None)
         why = [reason.text for reason in one.reasons]

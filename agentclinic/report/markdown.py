@@ -15,7 +15,7 @@ from agentclinic.report.sections.first_screen import (
     tests_price,
     verdict,
 )
-from agentclinic.report.statements import TITLES, statements
+from agentclinic.report.statements import statements_markdown
 from agentclinic.report.tables import DASH, Quoted, markdown_cell, markdown_table, quoted
 from agentclinic.scoring.compare import telling
 from agentclinic.scoring.format import as_percent, as_points, interval, percent
@@ -99,11 +99,13 @@ def _run(view: View, index: int, run: RunReport) -> list[str]:
     if slips:
         parts.append(_table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
     parts += [section.markdown() for section in sections(run.score)]
-    said = ["### What this run can and cannot show"]
-    said += [
-        f"**{TITLES[kind]}**\n\n" + "\n".join(f"- {text}" for text in texts) for kind, texts in statements(run).items()
+    return [
+        *parts,
+        *_groups(run),
+        *_failures(view, index),
+        "### What this run can and cannot show",
+        *statements_markdown(run),
     ]
-    return [*parts, *_groups(run), *_failures(view, index), *said]
 
 
 def _groups(run: RunReport) -> list[str]:

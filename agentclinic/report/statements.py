@@ -148,3 +148,10 @@ def left_out(run: RunReport) -> list[str]:
         "Tokens and money spent on models: not recorded.": not known.costs,
     }
     return [text for text, applies in missing.items() if applies]
+
+
+def statements_markdown(run: RunReport) -> list[str]:
+    """The statements as Markdown: a list below the heading of each kind."""
+    return [
+        f"**{TITLES[kind]}**\n\n" + "\n".join(f"- {text}" for text in texts) for kind, texts in statements(run).items()
+    ]
