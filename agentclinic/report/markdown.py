@@ -91,13 +91,13 @@ def _comparison(view: View) -> list[str]:
 
 def _run(view: View, index: int, run: RunReport) -> list[str]:
     outcome = run.score.outcome
-    parts = ["### Outcomes", _table(["outcome", "n"], [[outcome_name(k), v] for k, v in outcome.outcomes.items()])]
+    parts = []
     if outcome.faults:
         faults = [[quoted(k), v, quoted(outcome.fault_examples.get(k))] for k, v in outcome.faults.items()]
-        parts.append(_table(["fault", "n", "first message"], faults))
+        parts.append("### Faults\n\n" + _table(["fault", "n", "first message"], faults))
     slips = [[role, kind, did, count, f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
     if slips:
-        parts.append(_table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
+        parts.append("### Slips\n\n" + _table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
     parts += [section.markdown() for section in sections(run.score)]
     return [
         *parts,

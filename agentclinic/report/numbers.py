@@ -21,11 +21,11 @@ def sections(result: Score) -> list[Section]:
     made = [
         _outcome(result),
         *(_ranking(source, ranked) for source, ranked in result.ranking.by_source.items()),
-        _repeats(result),
+        repeats_section(result),
         _harm(result),
         *(calibration_section(source) for source in result.calibration.sources),
         _information(result),
-        _tests(result),
+        tests_section(result),
         _models(result),
     ]
     return [section for section in made if section.rows]
@@ -118,7 +118,7 @@ def _ranking(source: str, ranked: SourceRanking) -> Section:
     return _section(f"Differential ({source})", rows, [ranked.note] if ranked.note else [])
 
 
-def _repeats(result: Score) -> Section:
+def repeats_section(result: Score) -> Section:
     found = result.repeats
     title = f"Repeats ({plural(found.repeated, 'case')})"
     if not found.repeated:
@@ -175,7 +175,7 @@ def _information(result: Score) -> Section:
     return _section("Information", rows, [facts.note] if facts.encounters and facts.note else [])
 
 
-def _tests(result: Score) -> Section:
+def tests_section(result: Score) -> Section:
     found = result.orders
     if not found.encounters:
         return Section("Tests", ())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentclinic.report.encounters import Encounter
+from agentclinic.report.numbers import repeats_section
 from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section
 from agentclinic.report.tables import DASH, Html, line, plural, tag
 from agentclinic.report.tables import html_table as table
@@ -117,8 +118,7 @@ def _openers(run: int, repeats: Sequence[Played]) -> list[object]:
 
 
 def _repeats(view: View, index: int) -> Html | None:
-    repeated = view.runs[index].score.repeats
-    if not repeated.repeated:
+    if not view.runs[index].score.repeats.repeated:
         return None
     cases = _by_case(view.collected.encounters[index]).values()
     differing = [several for several in cases if 0 < (_mean(several) or 0) < 1]
@@ -131,12 +131,6 @@ def _repeats(view: View, index: int) -> Html | None:
         ]
         for several in differing[:MOST_LISTED]
     ]
-    passes = ", ".join(f"{k}: {percent(one.value)}" for k, one in repeated.pass_k.items() if k in (1, 2, 3, 5, 10))
-    said = (
-        f"{plural(repeated.repeated, 'case')} played more than once. Pairs of repeats that differ (flip rate): "
-        f"{percent(repeated.flip_rate.value)}. Chance that this many repeats are all right: {passes}. "
-        f"Accuracy of a majority vote: {percent(repeated.majority_vote.value)}."
-    )
     listed = details(
         f"{plural(len(differing), 'case')} right in some repeats and wrong in others",
         table("Repeats that differ", ["scenario", "truth", "right", "diagnosis"], rows, (0, 1, 3), stacked=True),
@@ -144,7 +138,6 @@ def _repeats(view: View, index: int) -> Html | None:
     return tag(
         "div",
         tag("h3", view.chip(index), ": repeats") if view.several else None,
-        tag("p", said, class_="lede"),
-        note(f"{repeated.note}.") if repeated.note else None,
+        repeats_section(view.runs[index].score).html(),
         listed if rows else None,
     )
