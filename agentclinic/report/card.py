@@ -283,6 +283,7 @@ def _results(run: _Run) -> list[str]:
 
 def _limits(run: _Run) -> list[str]:
     limits = [
+        "Nothing here shows that using this doctor is safe or useful.",
         "The doctor sees text (and images if switched on); it cannot examine, observe or come back later.",
         "The cases of this data set are not a sample of any population: its makers chose the diseases, their frequency "
         "and their severity.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from agentclinic.report.encounters import Encounter
 from agentclinic.report.numbers import repeats_section
@@ -14,15 +13,10 @@ from agentclinic.scoring.compare import Comparison, sentence, telling
 from agentclinic.scoring.format import as_points, number, percent
 from agentclinic.scoring.labels import shortened
 
+Played = tuple[int, Encounter]
+"""The place of an encounter in its run, and the encounter."""
 SHOWN_REPEATS = 4
 """Repeats of a case shown in a list; the list of encounters has them all."""
-
-
-class Played(NamedTuple):
-    """An encounter and its place in its run."""
-
-    place: int
-    encounter: Encounter
 
 
 def flips(view: View) -> Html | None:
@@ -82,7 +76,7 @@ def _flipped(view: View, index: int) -> Html:
         left, right = _mean(ours), _mean(after.get(case, []))
         if left is None or right is None or left == right:
             continue
-        one, better = ours[0].encounter, right > left
+        one, better = ours[0][1], right > left
         kind = tag("span", "gained" if better else "lost", class_=f"tag t-{'good' if better else 'bad'}")
         said = [_openers(0, ours), _openers(index, after[case])]
         rows.append((better, one.scenario_id, [kind, one.scenario_id, line(one.truth, 80), *said]))
@@ -99,12 +93,12 @@ def _flipped(view: View, index: int) -> Html:
 def _by_case(encounters: Sequence[Encounter]) -> dict[str, list[Played]]:
     found: dict[str, list[Played]] = {}
     for place, one in enumerate(encounters):
-        found.setdefault(one.case, []).append(Played(place, one))
+        found.setdefault(one.case, []).append((place, one))
     return found
 
 
 def _mean(repeats: Sequence[Played]) -> float | None:
-    known = [one.encounter.right for one in repeats if one.encounter.right is not None]
+    known = [one.right for _, one in repeats if one.right is not None]
     return sum(known) / len(known) if known else None
 
 
@@ -124,9 +118,9 @@ def _repeats(view: View, index: int) -> Html | None:
     differing = [several for several in cases if 0 < (_mean(several) or 0) < 1]
     rows = [
         [
-            several[0].encounter.scenario_id,
-            line(several[0].encounter.truth, 80),
-            f"{sum(one.encounter.right is True for one in several)} of {len(several)}",
+            several[0][1].scenario_id,
+            line(several[0][1].truth, 80),
+            f"{sum(one.right is True for _, one in several)} of {len(several)}",
             _openers(index, several),
         ]
         for several in differing[:MOST_LISTED]
