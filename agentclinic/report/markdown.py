@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agentclinic.report.collect import Collected, RunReport
-from agentclinic.report.numbers import sections
+from agentclinic.report.numbers import failure_sections, sections
 from agentclinic.report.parts import View, outcome_name
 from agentclinic.report.sections.first_screen import (
     bounds,
@@ -19,7 +19,6 @@ from agentclinic.report.statements import statements_markdown
 from agentclinic.report.tables import DASH, Quoted, markdown_cell, markdown_table, quoted
 from agentclinic.scoring.compare import telling
 from agentclinic.scoring.format import as_percent, as_points, interval, percent
-from agentclinic.scoring.outcome import slip_rows
 
 MOST_FAILURES = 20
 """Failures listed: no one reads a longer comment. The CSV format has them all."""
@@ -90,22 +89,9 @@ def _comparison(view: View) -> list[str]:
 
 
 def _run(view: View, index: int, run: RunReport) -> list[str]:
-    outcome = run.score.outcome
-    parts = []
-    if outcome.faults:
-        faults = [[quoted(k), v, quoted(outcome.fault_examples.get(k))] for k, v in outcome.faults.items()]
-        parts.append("### Faults\n\n" + _table(["fault", "n", "first message"], faults))
-    slips = [[role, kind, did, count, f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
-    if slips:
-        parts.append("### Slips\n\n" + _table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
-    parts += [section.markdown() for section in sections(run.score)]
-    return [
-        *parts,
-        *_groups(run),
-        *_failures(view, index),
-        "### What this run can and cannot show",
-        *statements_markdown(run),
-    ]
+    made = [*failure_sections(run.score.outcome), *sections(run.score)]
+    parts = [*(section.markdown() for section in made), *_groups(run), *_failures(view, index)]
+    return [*parts, "### What this run can and cannot show", *statements_markdown(run)]
 
 
 def _groups(run: RunReport) -> list[str]:

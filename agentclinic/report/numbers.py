@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentclinic.report.parts import outcome_name
-from agentclinic.report.tables import Cells, Recorded, Section, plural
+from agentclinic.report.tables import Cells, Recorded, Section, line, plural
 from agentclinic.results.record import bias_label
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
@@ -12,8 +12,10 @@ from agentclinic.scoring.format import as_number, as_percent, as_points, percent
 from agentclinic.scoring.information import NOT_RECORDED
 from agentclinic.scoring.metrics import METRICS, Measured, Metric, SourceRanking, Value
 from agentclinic.scoring.orders import NO_TESTS
-from agentclinic.scoring.outcome import slip_lines
+from agentclinic.scoring.outcome import Summary, slip_lines, slip_rows
 from agentclinic.scoring.score import Score
+
+MOST_FAULTS = 20
 
 
 def sections(result: Score) -> list[Section]:
@@ -27,6 +29,19 @@ def sections(result: Score) -> list[Section]:
         _information(result),
         tests_section(result),
         _models(result),
+    ]
+    return [section for section in made if section.rows]
+
+
+def failure_sections(outcome: Summary) -> list[Section]:
+    """Faults with an example of each, and what language models got wrong in form; those without any are left out."""
+    often = sorted(outcome.faults.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_FAULTS]
+    examples = outcome.fault_examples
+    faults = [[Recorded(line(kind, 60)), f"{n:,}", Recorded(line(examples.get(kind), 200))] for kind, n in often]
+    slips = [[role, kind, did, f"{n:,}", f"{rate:.1f}"] for role, kind, did, n, rate in slip_rows(outcome)]
+    made = [
+        Section("Faults", faults, head=("fault", "times", "first message")),
+        Section("Slips", slips, head=("role", "slip", "what the model did", "utterances", "per 100")),
     ]
     return [section for section in made if section.rows]
 
