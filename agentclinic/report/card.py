@@ -144,7 +144,11 @@ def _repeat(run: _Run) -> list[str]:
         lines += ["", installed if version else f"The version is {UNKNOWN}:", ""]
         lines += ["```", "agentclinic run --config agentclinic.config.json --llm-config llm.config.json", "```"]
     folder = run.data.path.parent
-    files = [(path.name, _sha256(path)) for path in (run.data.path, folder / CONFIG, folder / CASES) if path.is_file()]
+    files = []
+    for path in (run.data.path, folder / CONFIG, folder / CASES):
+        if path.is_file():
+            with path.open("rb") as file:
+                files.append((path.name, hashlib.file_digest(file, "sha256").hexdigest()))
     lines += ["", *markdown_table(("file of this run", "SHA-256"), files)]
     digests = {
         name: value
@@ -174,11 +178,6 @@ def _config_file(run: _Run) -> dict[str, Any]:
     if run.section("endpoints"):
         config["endpoints"] = _cleared(run.section("endpoints"))
     return config
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _models(run: _Run) -> list[str]:

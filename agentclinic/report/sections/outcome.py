@@ -135,11 +135,7 @@ def _pairs(view: View, index: int) -> list[Html]:
     twins = view.runs[index].breakdown.twins
     places = {(one.scenario_id, one.repeat): place for place, one in enumerate(view.collected.encounters[index])}
     rows = [
-        [
-            _both(pair),
-            _side(pair.first, index, places),
-            _side(pair.second, index, places),
-        ]
+        [_both(pair), _side(pair.first, index, places), _side(pair.second, index, places)]
         for pair in twins.pairs[:MOST_LISTED]
     ]
     said = f"Both right: {as_percent(twins.told_apart)}. Same answer to both: {twins.same_answer}."
