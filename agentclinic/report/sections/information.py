@@ -33,9 +33,17 @@ def _facts_of(run: RunReport) -> Html:
     ways = [way for way in _WAYS if any(part.by_way.get(way) for part in run.breakdown.fact_sections)]
     head = ["section", "", "found", "of", *(_WAYS[way] for way in ways)]
     rows = [_fact_row(part, ways) for part in run.breakdown.fact_sections]
-    unseen = run.score.information.key_facts.not_assessable
-    left = f"{plural(unseen, 'finding')} left out, because the records do not show whether they were found."
-    return tag("div", table("Key facts by section", head, rows, (0, 1), stacked=True), note(left) if unseen else None)
+    unseen, closed = run.score.information.key_facts.not_assessable, run.score.information.premature_closure
+    said = []
+    if closed.of:
+        said.append(
+            "Premature closure (a wrong diagnosis while a decisive finding was available but not requested): "
+            f"{as_percent(closed)}."
+        )
+    if unseen:
+        said.append(f"{plural(unseen, 'finding')} left out, because the records do not show whether they were found.")
+    shown = table("Key facts by section", head, rows, (0, 1), stacked=True)
+    return tag("div", shown, note(" ".join(said)) if said else None)
 
 
 def _fact_row(part: FactSection, ways: Sequence[str]) -> list[object]:
