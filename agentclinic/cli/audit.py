@@ -12,8 +12,7 @@ from agentclinic.cli import options as opt
 from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress, tokens_used
 from agentclinic.config import suggestion
 from agentclinic.errors import ConfigError
-from agentclinic.report.tables import csv_table, markdown_cell, markdown_table, text_table
-from agentclinic.report.text import plural
+from agentclinic.report.tables import csv_table, markdown_cell, markdown_table, plural, text_table
 from agentclinic.scoring.format import as_percent, percent
 
 if TYPE_CHECKING:

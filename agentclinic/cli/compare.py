@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import clipped, print_json
 from agentclinic.errors import InputError
-from agentclinic.report.tables import text_table
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural, text_table
 from agentclinic.scoring.format import as_number, as_points, number, percent
 
 if TYPE_CHECKING:

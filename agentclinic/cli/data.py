@@ -18,7 +18,7 @@ from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, deliver, print_json
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural
 
 if TYPE_CHECKING:
     from agentclinic.lint.check import FileReport, Overlap

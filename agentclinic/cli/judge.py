@@ -10,7 +10,7 @@ import typer
 
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import print_json
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural
 from agentclinic.scoring.format import as_number, as_percent
 
 if TYPE_CHECKING:

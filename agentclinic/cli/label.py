@@ -14,7 +14,7 @@ from agentclinic.cli.judge import agreement_lines, next_lines
 from agentclinic.errors import InputError
 from agentclinic.files import is_private, make_folder
 from agentclinic.jsonl import JsonLines, encodable
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural
 
 if TYPE_CHECKING:
     from agentclinic.cases.model import Case

@@ -12,7 +12,7 @@ from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, end_if_left, finish, print_json, progress, show_estimate
 from agentclinic.config import is_person
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural
 
 if TYPE_CHECKING:
     from agentclinic.learn.run import Learnt

@@ -11,7 +11,7 @@ import typer
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import clipped, print_json
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural
 
 if TYPE_CHECKING:
     from agentclinic.memory.experience import Experience, Lesson

@@ -24,8 +24,7 @@ from agentclinic.cli.format import (
 )
 from agentclinic.cli.judge import names_in, show_comparison, show_majority
 from agentclinic.errors import InputError
-from agentclinic.report.tables import text_table
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural, text_table
 from agentclinic.scoring.format import as_percent
 
 if TYPE_CHECKING:

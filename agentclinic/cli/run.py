@@ -17,7 +17,7 @@ from agentclinic.cli.format import end_incomplete, end_without_result, finish, p
 from agentclinic.config import ROLES, RunSettings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural
 from agentclinic.scoring.format import as_percent, percent
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import typer
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import print_json
 from agentclinic.cli.judge import label_notes, next_lines
-from agentclinic.report.tables import text_table
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural, text_table
 from agentclinic.scoring.format import as_percent, interval, percent
 
 if TYPE_CHECKING:

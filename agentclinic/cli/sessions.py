@@ -12,7 +12,7 @@ from agentclinic.cli import options as opt
 from agentclinic.cli.format import print_json
 from agentclinic.cli.score import as_text
 from agentclinic.errors import InputError
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural
 from agentclinic.scoring.format import as_number, as_percent
 
 if TYPE_CHECKING:

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agentclinic.config import ROLES, RunSettings, is_builtin_or_person, is_person, without_credentials
-from agentclinic.errors import InputError
 from agentclinic.privacy import names_secret
+from agentclinic.report.collect import collect
 from agentclinic.report.numbers import sections
+from agentclinic.report.statements import statements_markdown
 from agentclinic.report.tables import markdown_cell, markdown_table
-from agentclinic.results.record import MISSING, Record
+from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
-from agentclinic.results.run_data import RunData, load_run
+from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import CONFIG
-from agentclinic.scoring.score import Score, score
 from agentclinic.version import __version__
 
 UNKNOWN = "not recorded"
@@ -40,96 +38,54 @@ _LICENCES = {
     "MIMICIV": "made from MIMIC-IV: credentialed data under PhysioNet's license, not to be shared",
 }
 _PUBLIC = ("MedQA", "MedQA_Ext", "NEJM", "NEJM_Ext")
-_FEW = 100
-"""With 100 encounters, the 95% interval of a share is up to 20 points wide."""
 
 
 def card(place: Path, judge: str | None = None) -> str:
-    run = _load(place, judge)
+    run = _Run(place, judge)
     parts = (_head, _repeat, _models, _data, _judging, _results, _limits, _checklists)
     return "\n\n".join("\n".join(part(run)) for part in parts) + "\n"
 
 
-@dataclass
-class _Records:
-    """What the records say about the settings, counted."""
+class _Run:
+    """What is in a run's folder."""
 
-    count: int = 0
-    cases: set[str] = field(default_factory=set)
-    hashed: bool = True
-    transcripts: int = 0
-    values: dict[str, Counter[str]] = field(default_factory=dict)
-    days: set[str] = field(default_factory=set)
-    served: dict[str, set[str]] = field(default_factory=dict)
-    """The models that answered, by role, as their endpoints call them."""
+    def __init__(self, place: Path, judge: str | None) -> None:
+        self.data = load_run(place, judge)
+        self.days: set[str] = set()
+        self.served: dict[str, set[str]] = {}
+        """The models that answered, by role, as their endpoints call them."""
+        collected = collect([self.data], [self.data.name], also=self._add)
+        (self.report,), (self.arm,) = collected.report.runs, collected.arms
+        self.settings = self.section("run")
+        self.ours = self.section("agentclinic")
+        """What this program added to the settings; empty for a run in the original's format."""
+        digest = self.ours.get("digest")
+        self.digest: dict[str, Any] = digest if isinstance(digest, dict) else {}
+        name = self.ours.get("dataset") or self.settings.get("dataset") or self.recorded("dataset")
+        self.dataset = str(name or UNKNOWN)
 
-    def add(self, record: Record) -> None:
-        self.count += 1
-        self.hashed &= record.case_hash is not None
-        self.transcripts += record.transcript is not None
-        self.cases.add(record.case_hash or f"{record.dataset}:{record.scenario_id}")
+    def _add(self, record: Record) -> None:
         timing = record.timing or {}
         self.days.update([str(timing["started_at"])[:10]] if timing.get("started_at") else ())
         served = timing.get("models")
         for role, models in served.items() if isinstance(served, dict) else ():
             self.served.setdefault(str(role), set()).update(map(str, models if isinstance(models, list) else ()))
-        names = ("dataset", "max_infs", "doctor", "doctor_bias", "patient_bias", "missing_test", "silent_symptom")
-        for name in (*names, *(f"{role}_llm" for role in ROLES)):
-            value = record.setting(name)
-            if value is not None:
-                self.values.setdefault(name, Counter())[str(value)] += 1
-
-    def value(self, name: str) -> str | None:
-        """What the records say, all of it if they differ; None if they say nothing."""
-        return ", ".join(sorted(self.values[name])) if name in self.values else None
-
-
-@dataclass(frozen=True)
-class _Run:
-    """What is in a run's folder."""
-
-    data: RunData
-    score: Score
-    records: _Records
 
     def section(self, name: str) -> dict[str, Any]:
         """A section of config.used.json; empty if it has none."""
         found = self.data.config.get(name)
         return found if isinstance(found, dict) else {}
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return self.section("run")
-
-    @property
-    def ours(self) -> dict[str, Any]:
-        """What this program added to the settings; empty for a run in the original's format."""
-        return self.section("agentclinic")
-
-    @property
-    def digest(self) -> dict[str, Any]:
-        found = self.ours.get("digest")
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def dataset(self) -> str:
-        name = self.ours.get("dataset") or self.settings.get("dataset") or self.records.value("dataset")
-        return str(name or UNKNOWN)
+    def recorded(self, name: str) -> str | None:
+        """What the records say, all of it if they differ; None if they say nothing."""
+        return ", ".join(sorted(self.arm.settings[name])) if name in self.arm.settings else None
 
     def setting(self, name: str) -> str:
         """A setting, or what the records say, or that it is not recorded."""
         value = self.settings.get(name)
         if value is None:
-            value = self.records.value(name)
+            value = self.recorded(name)
         return UNKNOWN if value is None else str(value)
-
-
-def _load(place: Path, judge: str | None) -> _Run:
-    data, records = load_run(place, judge), _Records()
-    scored = score(data, seen=lambda record, _: records.add(record))
-    if not records.count:
-        raise InputError(f"{place}: contains no records, so there is nothing to put on a card")
-    return _Run(data, scored, records)
 
 
 def _code(data: object) -> list[str]:
@@ -188,7 +144,11 @@ def _repeat(run: _Run) -> list[str]:
         lines += ["", installed if version else f"The version is {UNKNOWN}:", ""]
         lines += ["```", "agentclinic run --config agentclinic.config.json --llm-config llm.config.json", "```"]
     folder = run.data.path.parent
-    files = [(path.name, _sha256(path)) for path in (run.data.path, folder / CONFIG, folder / CASES) if path.is_file()]
+    files = []
+    for path in (run.data.path, folder / CONFIG, folder / CASES):
+        if path.is_file():
+            with path.open("rb") as file:
+                files.append((path.name, hashlib.file_digest(file, "sha256").hexdigest()))
     lines += ["", *markdown_table(("file of this run", "SHA-256"), files)]
     digests = {
         name: value
@@ -220,22 +180,18 @@ def _config_file(run: _Run) -> dict[str, Any]:
     return config
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _models(run: _Run) -> list[str]:
     rows = []
     for role in ROLES:
         bias = run.setting(f"{role}_bias") if role in ("doctor", "patient") else "-"
         bias = "none" if bias == UNKNOWN and run.settings else bias
         prompt = run.digest.get(f"prompts.{role}", UNKNOWN)
-        model, served = run.setting(f"{role}_llm"), ", ".join(sorted(run.records.served.get(role, ())))
+        model, served = run.setting(f"{role}_llm"), ", ".join(sorted(run.served.get(role, ())))
         endpoint = _endpoint(run, role)
         rows.append((role, model, served or ("-" if endpoint == "none" else UNKNOWN), endpoint, bias, prompt))
     head = ("role", "model", "model as the endpoint named it", "endpoint", "bias", "prompt hash")
-    lines = ["## Models", "", *markdown_table(head, rows), "", f"Dates of the calls (UTC): {_dates(run)}."]
+    dates = " to ".join(sorted({min(run.days), max(run.days)})) if run.days else UNKNOWN
+    lines = ["## Models", "", *markdown_table(head, rows), "", f"Dates of the calls (UTC): {dates}."]
     file = f", file hash {run.digest['doctor_file']}" if "doctor_file" in run.digest else ""
     lines.append(f"Doctor: {markdown_cell(run.setting('doctor'))}{file}.")
     words = ("policy", "planner", "synthesis", "confidence", "uncertain", "image", "memory")
@@ -250,11 +206,6 @@ def _models(run: _Run) -> list[str]:
     if people:
         lines += ["", f"A person played the {' and the '.join(people)}."]
     return lines
-
-
-def _dates(run: _Run) -> str:
-    days = sorted(run.records.days)
-    return UNKNOWN if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
 def _endpoint(run: _Run, role: str) -> str:
@@ -272,12 +223,12 @@ def _endpoint(run: _Run, role: str) -> str:
 
 
 def _data(run: _Run) -> list[str]:
-    records = run.records
-    different = str(len(records.cases)) if records.hashed else f"{len(records.cases)} rows; case hashes {UNKNOWN}"
+    known, cases = run.report.known, len(run.arm.cases)
+    different = str(cases) if known.hashes == known.records else f"{cases} rows; case hashes {UNKNOWN}"
     rows: list[tuple[str, object]] = [
         ("data set", run.dataset),
         ("license", _LICENCES.get(run.dataset, AUTHORS)),
-        ("encounters recorded", records.count),
+        ("encounters recorded", known.records),
         ("encounters planned", run.ours.get("units", UNKNOWN)),
         ("different cases", different),
         (f"cases in {CASES}", len(read_cases(run.data.path.parent)) or NOT_KEPT),
@@ -285,7 +236,7 @@ def _data(run: _Run) -> list[str]:
         ("rows selected", _selection(run)),
         ("lockbox", run.setting("lockbox") if run.settings else UNKNOWN),
         ("repeats", run.setting("repeats")),
-        ("turn limit", run.settings.get("total_inferences") or records.value("max_infs") or UNKNOWN),
+        ("turn limit", run.settings.get("total_inferences") or run.recorded("max_infs") or UNKNOWN),
         ("tests not in the chart", run.setting("missing_test")),
         ("symptoms not in the chart", run.setting("silent_symptom")),
     ]
@@ -326,41 +277,24 @@ def _results(run: _Run) -> list[str]:
         "Shares have Wilson intervals; intervals of means resample cases. `agentclinic score` prints every metric, and "
         "`agentclinic audit` shows how far patient and laboratory kept to the chart."
     )
-    return ["## Results", *(f"\n{section.markdown()}" for section in sections(run.score)), "", note]
+    return ["## Results", *(f"\n{section.markdown()}" for section in sections(run.report.score)), "", note]
 
 
 def _limits(run: _Run) -> list[str]:
     limits = [
-        "Patient, laboratory and, if it is a model, judge are simulated. Nothing here shows how the doctor would do "
-        "with people, or that using it is safe or useful.",
+        "Nothing here shows that using this doctor is safe or useful.",
         "The doctor sees text (and images if switched on); it cannot examine, observe or come back later.",
         "The cases of this data set are not a sample of any population: its makers chose the diseases, their frequency "
         "and their severity.",
     ]
-    if run.dataset.startswith("OpenOSCE"):
-        limits.append("The cases are invented and have not been validated by clinicians.")
-    elif run.dataset in _PUBLIC:
+    if run.dataset in _PUBLIC:
         limits.append("The cases are public and older than most models: a model may have seen them in training.")
-    if "builtin" in (run.setting("doctor_llm"), run.setting("patient_llm"), run.setting("measurement_llm")):
-        limits.append("Builtin roles are small programs with their own knowledge base, not language models.")
-    if run.setting("patient_llm") != UNKNOWN and not is_builtin_or_person(run.setting("patient_llm")):
-        limits.append(
-            "A language model as the patient invents and leaves out; `agentclinic audit` estimates how often."
-        )
-    missing = sum(run.score.outcome.outcomes.get(status, 0) for status in MISSING)
-    if missing:
-        limits.append(
-            f"Encounters without a verdict, through no fault of the doctor: {missing}; the bounds above show how "
-            "much they could change."
-        )
-    planned = run.ours.get("units")
-    if isinstance(planned, int) and planned > run.records.count:
-        limits.append(f"The run is not finished: {run.records.count} of {planned} encounters were played.")
-    if not run.records.transcripts:
-        limits.append("No transcripts were kept, so what was asked and answered cannot be checked.")
-    if run.records.count < _FEW:
-        limits.append(f"Few encounters ({run.records.count}): see the width of the intervals.")
-    return ["## Limits", "", *(f"- {limit}" for limit in limits)]
+    return [
+        "## Limits",
+        "",
+        *(f"- {limit}" for limit in limits),
+        *(f"\n{part}" for part in statements_markdown(run.report)),
+    ]
 
 
 # --- reporting checklists -------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentclinic.report.collect import ReliabilityPoint
-from agentclinic.report.parts import Html, tag
-from agentclinic.report.text import plural
+from agentclinic.report.tables import Html, plural, tag
 
 WIDTH, HEIGHT = 440, 320
 """About the size of a chart on a wide page, so that text is not scaled."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from agentclinic.errors import InputError
 from agentclinic.report.encounter_data import RunFolder, encounter_data
 from agentclinic.report.encounters import Encounter, encounter_of
-from agentclinic.report.pack import Charts, Packer
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.breakdown import Breakdown, breakdown
@@ -20,6 +24,10 @@ from agentclinic.scoring.labels import SETTINGS
 from agentclinic.scoring.rows import Row
 from agentclinic.scoring.score import Score, score
 from agentclinic.scoring.stats import Estimate, Proportion, binomial_band, proportion
+
+BLOCK = 64 * 1024
+"""Characters of JSON per block: a browser unpacks that in a few milliseconds, and deflate, whose window is 32 KB, gains
+little from more. A longer transcript gets its own block."""
 
 
 class Known(BaseModel):
@@ -87,6 +95,7 @@ class Collected:
     """A report's numbers and, for each run, its encounters and packed transcripts."""
 
     report: Report
+    arms: list[Arm] = field(default_factory=list)
     encounters: list[list[Encounter]] = field(default_factory=list)
     rows: list[list[Row]] = field(default_factory=list)
     """What the metrics know of each encounter, in the same order."""
@@ -95,26 +104,36 @@ class Collected:
     """Packed charts of the cases, which runs and repeats share."""
 
 
-def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> Collected:
-    """Score the runs, compare them with the first, and pack their transcripts."""
+def collect(
+    runs: Sequence[RunData],
+    names: Sequence[str],
+    *,
+    seed: int = 0,
+    also: Callable[[Record], None] | None = None,
+) -> Collected:
+    """Score the runs, compare them with the first, and pack their transcripts; `also` gets every record."""
     collected = Collected(Report(seed=seed, runs=[], comparison=None))
-    arms, charts = [], Charts()
+    arms, charts = collected.arms, Packer()
     for run, name in zip(runs, names, strict=True):
         arm = Arm(name, run)
-        seen = _Seen(run, charts, arm)
+        seen = _Seen(run, charts, arm, also)
         # One pass over the records: they are too large to keep, and reading them is most of the work.
         scored = score(run, seed=seed, seen=seen.add)
         if not arm.records:
             raise InputError(f"{run.path}: contains no records")
         seen.packer.close()
         # Workers finish in any order; readers look for a number.
-        order = sorted(zip(seen.encounters, seen.rows, strict=True), key=lambda pair: _place(pair[0]))
+        order = sorted(
+            zip(seen.encounters, seen.rows, strict=True),
+            key=lambda pair: (pair[0].scenario_id, pair[0].repeat, pair[0].dataset or ""),
+        )
         arms.append(arm)
         collected.report.runs.append(_run_report(run, scored, arm, seen, seed))
         collected.encounters.append([one for one, _ in order])
         collected.rows.append([row for _, row in order])
         collected.blocks.append(seen.packer.blocks)
-    collected.charts = charts.closed()
+    charts.close()
+    collected.charts = charts.blocks
     for run_report, label in zip(collected.report.runs, labels_of(arms), strict=True):
         run_report.label = label
     if len(arms) > 1:
@@ -125,16 +144,12 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
     return collected
 
 
-def _place(one: Encounter) -> tuple[int, int, str]:
-    return one.scenario_id, one.repeat, one.dataset or ""
-
-
 class _Seen:
     """What only the report needs from a run's records."""
 
-    def __init__(self, run: RunData, charts: Charts, arm: Arm) -> None:
+    def __init__(self, run: RunData, charts: Packer, arm: Arm, also: Callable[[Record], None] | None) -> None:
         self.packer = Packer()
-        self._arm = arm
+        self._arm, self._also = arm, also
         self._folder = RunFolder(run)
         self._judge = run.judge
         self._charts = charts
@@ -144,6 +159,8 @@ class _Seen:
 
     def add(self, record: Record, row: Row) -> None:
         self._arm.add(record)
+        if self._also:
+            self._also(record)
         self.rows.append(row)
         one = encounter_of(record, row.tests.bill if row.tests else None)
         why = [reason.text for reason in one.reasons]
@@ -151,7 +168,7 @@ class _Seen:
         # The page does not need the facts' ids, which are a fifth of a packed chart.
         chart = [{key: fact[key] for key in fact if key != "id"} for fact in shown.pop("chart", ())]
         place = self.packer.add(shown)
-        packed_at = self._charts.add(chart) if chart else None
+        packed_at = self._charts.add_once(chart) if chart else None
         self.encounters.append(replace(one, block=place.block, position=place.position, chart=packed_at))
         self.known.update(
             records=1,
@@ -219,3 +236,52 @@ def _values(counter: Counter[str], most: int = 3) -> str:
     shown = [value if len(counter) == 1 else f"{value} ({count})" for value, count in counter.most_common(most)]
     more = len(counter) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+# --- packing --------------------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """Where a value is packed."""
+
+    block: int
+    position: int
+
+
+class Packer:
+    """Packs values in small compressed blocks: a page holds thousands and unpacks only the block it needs."""
+
+    def __init__(self) -> None:
+        self.blocks: list[str] = []
+        """Finished blocks: each is a JSON list, compressed (zlib) and encoded in base64."""
+        self._open: list[str] = []
+        self._size = 0
+        self._places: dict[bytes, Place] = {}
+
+    def add(self, value: Any) -> Place:
+        return self._add(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+    def add_once(self, value: Any) -> Place:
+        """Pack a value, unless an equal one is packed, and return its place."""
+        written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        key = hashlib.sha256(written.encode("utf-8", "backslashreplace")).digest()
+        if key not in self._places:
+            self._places[key] = self._add(written)
+        return self._places[key]
+
+    def _add(self, written: str) -> Place:
+        if self._open and self._size + len(written) > BLOCK:
+            self.close()
+        self._open.append(written)
+        self._size += len(written)
+        return Place(len(self.blocks), len(self._open) - 1)
+
+    def close(self) -> None:
+        if self._open:
+            self.blocks.append(packed(f"[{','.join(self._open)}]"))
+            self._open, self._size = [], 0
+
+
+def packed(text: str) -> str:
+    """The text compressed and in base64, which has no character that could end an element."""
+    return base64.b64encode(zlib.compress(text.encode("utf-8", "backslashreplace"), 9)).decode("ascii")

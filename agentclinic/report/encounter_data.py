@@ -172,8 +172,7 @@ def encounter_data(
     ended, judged, fault = outcome(record), record.judgement, record.fault
     if why is None:
         why = () if ended == "diagnosed_right" else (one.text for one in reasons(record, confidence(record)[0]))
-    steps = _Steps(context.session, turns or ())
-    shown = _Shown(record, context, steps)
+    shown = _Shown(record, context)
     said = [shown.turn(place, turn) for place, turn in enumerate(turns or ())]
     return _full(
         {
@@ -211,7 +210,7 @@ def encounter_data(
             "truths": shown.truths,
             "chart": chart.facts if chart else None,
             "uncovered": shown.uncovered,
-            "session": steps.rest(),
+            "session": shown.rest_of_session(),
             "totals": _totals(record),
             "missing": [_text(text) for text in (*context.problems, *_missing(record, context))],
         }
@@ -280,40 +279,6 @@ def _totals(record: Record) -> Data:
     }
 
 
-class _Steps:
-    """The steps of a session by the turns they were taken in."""
-
-    def __init__(self, session: Session | None, turns: Sequence[Turn]) -> None:
-        self._session = session
-        self._left = {step.step_number: step for step in session.steps} if session else {}
-        self._numbers = {
-            place: number
-            for place, turn in enumerate(turns)
-            if isinstance(number := (turn.details or {}).get("step"), int)
-        }
-
-    def at(self, place: int) -> Data | None:
-        """The step taken in the turn at this place of the transcript."""
-        step = self._left.pop(self._numbers.get(place, -1), None)
-        return _step(step) if step else None
-
-    def rest(self) -> Data | None:
-        """How the session ended, and the steps that belong to no turn."""
-        if self._session is None:
-            return None
-        extra = self._session.model_extra or {}
-        ended = {key: _text(value) for key in ("reason_ready", "synthesis_model", "synthesis_error")
-                 if isinstance(value := extra.get(key), str)}  # fmt: skip
-        answer = extra.get("synthesis_answer")
-        return _full(
-            {
-                **ended,
-                "synthesis_answer": inert(answer) if isinstance(answer, str) else None,
-                "steps": [_step(step) for step in self._left.values()],
-            }
-        )
-
-
 def _step(step: Step) -> Data:
     extra = step.model_extra or {}
     return _full(
@@ -331,13 +296,14 @@ def _step(step: Step) -> Data:
 class _Shown:
     """Turns as data, one after another, and what has been uncovered so far."""
 
-    def __init__(self, record: Record, context: RunContext, steps: _Steps) -> None:
+    def __init__(self, record: Record, context: RunContext) -> None:
         self.truths: list[str] = []
         """Names in the differentials that name the truth."""
         self.uncovered: list[list[Any]] = []
         """Turns with the facts that each was the first to uncover; turn 0 is the door."""
         self._record = record
-        self._steps = steps
+        self._steps = {step.step_number: step for step in context.session.steps} if context.session else {}
+        """Steps of the doctor's session that belong to none of the turns so far."""
         self._context = context
         self._seen: set[int] = set()
         self._orders = iter(by_order(record) or ())
@@ -354,7 +320,8 @@ class _Shown:
         ]
         self._uncover(turn.turn, list(chain.from_iterable(part.get("facts", ()) for part in told)))
         ordered = next(self._orders, []) if turn.action and turn.action.kind == "test" else []
-        recalled = details.get(DETAILS)
+        recalled, number = details.get(DETAILS), details.get("step")
+        step = self._steps.pop(number, None) if isinstance(number, int) else None
         return _full(
             {
                 "turn": turn.turn,
@@ -367,12 +334,28 @@ class _Shown:
                 "differential": self._differential(turn.differential),
                 "notes": [_text(note) for note in turn.notes],
                 "tool": _text(tool) if isinstance(tool := details.get("tool"), str) else None,
-                "step": self._steps.at(place),
+                "step": _step(step) if step else None,
                 "recalled": self._recalled(recalled) if isinstance(recalled, dict) else None,
                 "tests": [[_text(entry["test_name"]), entry["estimate_cost"]] for entry in ordered],
                 "tokens": tokens if any(tokens := _tokens(turn) or ()) else None,
                 "usd": self._usd(turn) or None,
                 "seconds": self._took(place),
+            }
+        )
+
+    def rest_of_session(self) -> Data | None:
+        """How the doctor's session ended, and the steps that belong to no turn."""
+        if self._context.session is None:
+            return None
+        extra = self._context.session.model_extra or {}
+        names = ("reason_ready", "synthesis_model", "synthesis_error")
+        ended = {key: _text(value) for key in names if isinstance(value := extra.get(key), str)}
+        answer = extra.get("synthesis_answer")
+        return _full(
+            {
+                **ended,
+                "synthesis_answer": inert(answer) if isinstance(answer, str) else None,
+                "steps": [_step(step) for step in self._steps.values()],
             }
         )
 

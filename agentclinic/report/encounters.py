@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentclinic.report.text import plural
+from agentclinic.report.tables import plural
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.turn import Source

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from agentclinic.config import read_json
 from agentclinic.errors import InputError
@@ -23,8 +23,8 @@ from agentclinic.results.run_folder import ARMS, RECORDS, SWEEP
 from agentclinic.scoring.metrics import columns
 
 Format = Literal["html", "md", "json", "csv"]
-_FORMATS: dict[str, Format] = {"html": "html", "md": "md", "json": "json", "csv": "csv"}
-"""By the name of the format, which is also the file's extension."""
+_FORMATS: dict[str, Format] = {name: name for name in get_args(Format)}
+"""By name, which is also the file's extension."""
 _COLUMNS = [field.name for field in fields(Encounter) if field.name not in ("block", "position")]
 HEAD = "agentclinic_run,"
 """How a CSV file begins."""
@@ -39,7 +39,10 @@ def render(collected: Collected, format_: Format) -> str:
         return markdown(collected, MARK)
     if format_ == "csv":
         return spreadsheet(collected)
-    said = [[one.model_dump() for one in listed] for listed in statements(collected.report)]
+    said = [
+        [{"kind": kind, "text": text} for kind, texts in statements(run).items() for text in texts]
+        for run in collected.report.runs
+    ]
     numbers = collected.report.model_dump(mode="json")
     return json.dumps({"made_by": MARK, **numbers, "statements": said}, ensure_ascii=False, indent=2) + "\n"
 

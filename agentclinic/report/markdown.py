@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agentclinic.report.collect import Collected, RunReport
-from agentclinic.report.numbers import sections
+from agentclinic.report.numbers import failure_sections, sections
 from agentclinic.report.parts import View, outcome_name
 from agentclinic.report.sections.first_screen import (
     bounds,
@@ -15,12 +15,10 @@ from agentclinic.report.sections.first_screen import (
     tests_price,
     verdict,
 )
-from agentclinic.report.statements import TITLES, statements
-from agentclinic.report.tables import Quoted, markdown_cell, markdown_table, quoted
-from agentclinic.report.text import DASH
+from agentclinic.report.statements import statements_markdown
+from agentclinic.report.tables import DASH, Quoted, markdown_cell, markdown_table, quoted
 from agentclinic.scoring.compare import telling
 from agentclinic.scoring.format import as_percent, as_points, interval, percent
-from agentclinic.scoring.outcome import slip_rows
 
 MOST_FAILURES = 20
 """Failures listed: no one reads a longer comment. The CSV format has them all."""
@@ -91,16 +89,9 @@ def _comparison(view: View) -> list[str]:
 
 
 def _run(view: View, index: int, run: RunReport) -> list[str]:
-    outcome = run.score.outcome
-    parts = ["### Outcomes", _table(["outcome", "n"], [[outcome_name(k), v] for k, v in outcome.outcomes.items()])]
-    if outcome.faults:
-        faults = [[quoted(k), v, quoted(outcome.fault_examples.get(k))] for k, v in outcome.faults.items()]
-        parts.append(_table(["fault", "n", "first message"], faults))
-    slips = [[role, kind, did, count, f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
-    if slips:
-        parts.append(_table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
-    parts += [section.markdown() for section in sections(run.score)]
-    return [*parts, *_groups(run), *_failures(view, index), *_statement(view, index)]
+    made = [*failure_sections(run.score.outcome), *sections(run.score)]
+    parts = [*(section.markdown() for section in made), *_groups(run), *_failures(view, index)]
+    return [*parts, "### What this run can and cannot show", *statements_markdown(run)]
 
 
 def _groups(run: RunReport) -> list[str]:
@@ -131,13 +122,3 @@ def _failures(view: View, index: int) -> list[str]:
     ]
     more = f"\n\nThe HTML and CSV formats have {len(bad) - MOST_FAILURES} more." if len(bad) > MOST_FAILURES else ""
     return ["### Not right", _table(["scenario", "outcome", "truth", "diagnosis", "sure", "why"], rows) + more]
-
-
-def _statement(view: View, index: int) -> list[str]:
-    said = statements(view.report)[index]
-    parts = ["### What this run can and cannot show"]
-    for kind, title in TITLES.items():
-        texts = [f"- {one.text}" for one in said if one.kind == kind]
-        if texts:
-            parts.append(f"**{title}**\n\n" + "\n".join(texts))
-    return parts

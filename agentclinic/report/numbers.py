@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agentclinic.report.parts import outcome_name
-from agentclinic.report.tables import Cells, Recorded, Section
-from agentclinic.report.text import plural
+from agentclinic.report.tables import Cells, Recorded, Section, line, plural
 from agentclinic.results.record import bias_label
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
@@ -12,7 +11,7 @@ from agentclinic.scoring.format import as_number, as_percent, as_points, percent
 from agentclinic.scoring.information import NOT_RECORDED
 from agentclinic.scoring.metrics import METRICS, Measured, Metric, SourceRanking, Value
 from agentclinic.scoring.orders import NO_TESTS
-from agentclinic.scoring.outcome import slip_lines
+from agentclinic.scoring.outcome import Summary, slip_lines, slip_rows
 from agentclinic.scoring.score import Score
 from agentclinic.scoring.stats import Proportion
 
@@ -31,18 +30,33 @@ _ANSWERED = {
     "unanswered": "not answered before the end",
 }
 
+MOST_FAULTS = 20
+
 
 def sections(result: Score) -> list[Section]:
     """Every number of a score that is worth reading; sections without any are left out."""
     made = [
         _outcome(result),
         *(_ranking(source, ranked) for source, ranked in result.ranking.by_source.items()),
-        _repeats(result),
+        repeats_section(result),
         _harm(result),
         *(calibration_section(source) for source in result.calibration.sources),
         _information(result),
-        _tests(result),
+        tests_section(result),
         _models(result),
+    ]
+    return [section for section in made if section.rows]
+
+
+def failure_sections(outcome: Summary) -> list[Section]:
+    """Faults with an example of each, and what language models got wrong in form; those without any are left out."""
+    often = sorted(outcome.faults.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_FAULTS]
+    examples = outcome.fault_examples
+    faults = [[Recorded(line(kind, 60)), f"{n:,}", Recorded(line(examples.get(kind), 200))] for kind, n in often]
+    slips = [[role, kind, did, f"{n:,}", f"{rate:.1f}"] for role, kind, did, n, rate in slip_rows(outcome)]
+    made = [
+        Section("Faults", faults, head=("fault", "times", "first message")),
+        Section("Slips", slips, head=("role", "slip", "what the model did", "utterances", "per 100")),
     ]
     return [section for section in made if section.rows]
 
@@ -134,7 +148,7 @@ def _ranking(source: str, ranked: SourceRanking) -> Section:
     return _section(f"Differential ({source})", rows, [ranked.note] if ranked.note else [])
 
 
-def _repeats(result: Score) -> Section:
+def repeats_section(result: Score) -> Section:
     found = result.repeats
     title = f"Repeats ({plural(found.repeated, 'case')})"
     if not found.repeated:
@@ -191,7 +205,7 @@ def _information(result: Score) -> Section:
     return _section("Information", rows, [facts.note] if facts.encounters and facts.note else [])
 
 
-def _tests(result: Score) -> Section:
+def tests_section(result: Score) -> Section:
     found = result.orders
     if not found.encounters:
         return Section("Tests", ())

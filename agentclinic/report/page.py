@@ -8,11 +8,13 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentclinic.report.collect import Collected
-from agentclinic.report.pack import packed
-from agentclinic.report.parts import Html, View, tag
-from agentclinic.report.sections import closing, confidence, differences, first_screen, information, listing, outcome
-from agentclinic.report.text import line, plural
+from agentclinic.report.collect import Collected, packed
+from agentclinic.report.numbers import sections
+from agentclinic.report.parts import View, details, section
+from agentclinic.report.sections import confidence, differences, first_screen, information, listing, outcome
+from agentclinic.report.statements import TITLES, statements
+from agentclinic.report.tables import DASH, Html, line, plural, tag
+from agentclinic.report.tables import html_table as table
 
 _HERE = Path(__file__).parent
 MARK = "agentclinic-report"
@@ -49,9 +51,9 @@ def page(collected: Collected) -> str:
         "tests": information.tests(view),
         "flips": differences.flips(view),
         "encounters": listing.encounters(view),
-        "numbers": closing.numbers(view),
-        "limits": closing.limits(view),
-        "settings": closing.settings(view),
+        "numbers": _numbers(view),
+        "limits": _limits(view),
+        "settings": _settings(view),
     }
     shown = {name: part for name, part in parts.items() if part}
     title = _title(view)
@@ -140,6 +142,49 @@ def _header(view: View, title: str) -> Html:
         tag("p", about, class_="about"),
         toggle,
     )
+
+
+def _limits(view: View) -> Html | None:
+    title = f"What {'these runs' if view.several else 'this run'} can and cannot show"
+    drawn = []
+    for index, run in enumerate(view.runs):
+        parts = [
+            tag("div", tag("h3", TITLES[kind]), tag("ul", [tag("li", text) for text in texts]), class_=f"say {kind}")
+            for kind, texts in statements(run).items()
+        ]
+        drawn.append((index, tag("div", parts, class_="says")))
+    return view.section("limits", title, "", drawn)
+
+
+def _numbers(view: View) -> Html | None:
+    """Every number of every run, as `agentclinic score --full` prints them."""
+    drawn = [
+        (index, details(f"{len(made)} tables", [tag("div", tag("h3", one.title), one.html()) for one in made]))
+        for index, run in enumerate(view.runs)
+        if (made := sections(run.score))
+    ]
+    lede = "The same rows as in agentclinic score --full, the Markdown report and the card."
+    return view.section("numbers", "Every number", lede, drawn)
+
+
+def _settings(view: View) -> Html:
+    keys = list(dict.fromkeys(key for run in view.runs for key in run.settings))
+    rows: list[list[object]] = [[key, *(line(run.settings.get(key), 120) or DASH for run in view.runs)] for key in keys]
+    rows += [
+        ["encounters", *(f"{run.known.records:,}" for run in view.runs)],
+        ["verdicts", *(f"by {line(run.score.judge, 60)}" if run.score.judge else "as recorded" for run in view.runs)],
+        ["AgentClinic version", *(line(run.version, 40) or "not recorded" for run in view.runs)],
+        ["run", *(line(run.name, 120) for run in view.runs)],
+    ]
+    names = view.letters if view.several else ["this run"]
+    lede = (
+        "Intervals are 95%. Those of shares are Wilson's; those of means, and of any number with repeated cases, "
+        f"resample whole cases (seed {view.report.seed}). agentclinic score and agentclinic compare print the same "
+        "numbers."
+    )
+    listed = table("Settings", ["", *names], rows, range(len(names) + 1), stacked=view.several)
+    shown = tag("div", listed, class_="narrow")
+    return section("settings", "Settings and methods", lede, shown)
 
 
 def _dialog() -> Html:

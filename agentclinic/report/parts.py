@@ -1,64 +1,12 @@
-"""The building blocks of the page's sections: runs with their labels and colours, figures, notes.
-
-Markup escapes text unless it was made here, so that nothing in a record can become an element.
-"""
+"""The building blocks of the page's sections: runs with their labels and colours, figures, notes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
 
-from agentclinic.jsonl import inert
-from agentclinic.report.text import line
+from agentclinic.report.collect import Collected, Report, RunReport
+from agentclinic.report.tables import Html, line, tag
 from agentclinic.scoring.labels import letters
-
-if TYPE_CHECKING:  # slow to import, and tables, which commands print, need markup only
-    from agentclinic.report.collect import Collected, Report, RunReport
-
-
-class Html(str):
-    """Text that already is markup."""
-
-    __slots__ = ()
-
-
-_VOID = frozenset({"meta", "br", "hr", "input", "col"})
-_EMPTY = frozenset({"line", "rect", "circle", "path", "polygon"})
-"""Elements of drawings, closed in place when they have no children."""
-
-
-def tag(name: str, /, *children: object, **attributes: object) -> Html:
-    """An element; `class_` becomes `class`, `data_run` becomes `data-run`.
-
-    An attribute that is None or False is left out; True stands alone. Children are `Html`, text (escaped), None
-    (nothing) or lists of those.
-    """
-    opened = "".join(
-        _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
-    )
-    if not children and name in _VOID:
-        return Html(f"<{name}{opened}>")
-    if not children and name in _EMPTY:
-        return Html(f"<{name}{opened}/>")
-    return Html(f"<{name}{opened}>{join(children)}</{name}>")
-
-
-def join(children: object) -> Html:
-    """Children one after another."""
-    if children is None:
-        return Html("")
-    if isinstance(children, Html):
-        return children
-    if isinstance(children, Iterable) and not isinstance(children, str):
-        return Html("".join(join(child) for child in children))
-    return Html(escape(inert(str(children)), quote=False))
-
-
-def _attribute(key: str, value: object) -> str:
-    name = key.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{escape(inert(str(value)), quote=True)}"'
-
 
 OUTCOMES = {
     "diagnosed_right": "right",
@@ -73,13 +21,6 @@ COLOURS = 6
 """Runs beyond the sixth reuse the colours; their letters still differ."""
 MOST_LISTED = 100
 """Rows of a list inside a section: more than anyone reads, few enough to open fast."""
-
-
-class Drawn(NamedTuple):
-    """A part of the page about one run."""
-
-    run: int
-    part: object
 
 
 class View:
@@ -106,21 +47,21 @@ class View:
         return tag("b", self.letters[run], class_=f"letter {self.colour(run)}")
 
     def section(
-        self, name: str, title: str, lede: str, drawn: Sequence[Drawn], *before: object, fold: bool = False
+        self, name: str, title: str, lede: str, drawn: Sequence[tuple[int, object]], *before: object, fold: bool = False
     ) -> Html | None:
-        """A section with a part for each run: labeled and side by side if there are several; None without parts.
+        """A section of parts, each with the number of its run; None without parts.
 
-        With `fold`, the parts of several runs are folded below what comes before them.
+        The parts of several runs are labeled and side by side; with `fold`, they are folded below what comes before.
         """
         if not drawn:
             return None
         if self.several:
             labelled = [
-                tag("div", tag("p", self.chip(one.run), class_="whose"), one.part, class_="panel") for one in drawn
+                tag("div", tag("p", self.chip(run), class_="whose"), part, class_="panel") for run, part in drawn
             ]
             panels = tag("div", labelled, class_="panels")
             return section(name, title, lede, *before, details("Each run on its own", panels) if fold else panels)
-        return section(name, title, lede, *before, tag("div", [one.part for one in drawn], class_="wide"))
+        return section(name, title, lede, *before, tag("div", [part for _, part in drawn], class_="wide"))
 
 
 def section(name: str, title: str, lede: object, *parts: object) -> Html:

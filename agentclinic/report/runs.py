@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -55,15 +55,8 @@ def list_runs(folder: Path) -> list[ListedRun]:
 
 def run_places(folder: Path) -> list[Path]:
     """The folders of runs in a folder and below it, by name."""
-    return sorted(_places(folder))
-
-
-def _places(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob(RECORDS):
-        yield path.parent
-    for path in folder.rglob(CONFIG):  # begun, and nothing recorded yet
-        if not (path.parent / RECORDS).exists():
-            yield path.parent
+    begun = (path.parent for name in (RECORDS, CONFIG) for path in folder.rglob(name))
+    return sorted(set(begun))  # a run without records has just begun
 
 
 def describe_run(place: Path, root: Path, summary: Summary | None = None) -> ListedRun:
@@ -76,15 +69,16 @@ def describe_run(place: Path, root: Path, summary: Summary | None = None) -> Lis
     except (InputError, ConfigError) as error:
         return ListedRun(path=str(place), name=name, state="unreadable", problem=str(error))
     run, ours = (_section(used, name) for name in ("run", "agentclinic"))
+    named = {key: value for key, value in run.items() if isinstance(value, str)}
     planned = ours.get("units") if isinstance(ours.get("units"), int) else None
     done = planned is None or summary.presented >= planned
     return ListedRun(
         path=str(place),
         name=name,
         state="running" if is_locked(place) else "complete" if done else "incomplete",
-        dataset=(first.dataset if first else None) or _text(run.get("dataset")),
+        dataset=(first.dataset if first else None) or named.get("dataset"),
         doctor=_doctor(run, first.doctor if first else None, _section(ours, "unsupported_bias")),
-        model=(first.doctor_llm if first else None) or _text(run.get("doctor_llm")),
+        model=(first.doctor_llm if first else None) or named.get("doctor_llm"),
         encounters=summary.presented,
         planned=planned,
         accuracy=summary.accuracy_strict if summary.presented else None,
@@ -122,10 +116,6 @@ def _section(data: Any, name: str) -> Mapping[str, Any]:
     """A part of `config.used.json`; empty if it is missing or not an object."""
     section = data.get(name) if isinstance(data, dict) else None
     return section if isinstance(section, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _doctor(run: Mapping[str, Any], played: str | None, ignored: Mapping[str, Any]) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
-
-from pydantic import BaseModel
 
 from agentclinic.config import is_builtin_or_person
-from agentclinic.report.collect import Report, RunReport
-from agentclinic.report.text import plural
+from agentclinic.report.collect import RunReport
+from agentclinic.report.tables import plural
 from agentclinic.results.record import MISSING
 from agentclinic.scoring.breakdown import MOST_UNPRICED
 from agentclinic.scoring.calibration import FEWEST_PER_CLASS
@@ -21,23 +18,10 @@ TITLES = {"shows": "It can show", "cannot": "It cannot show", "left_out": "Left 
 """The kinds of statement and their headings."""
 
 
-class Statement(BaseModel):
-    """One sentence about what the numbers mean."""
-
-    kind: Literal["shows", "cannot", "left_out"]
-    text: str
-
-
-def statements(report: Report) -> list[list[Statement]]:
-    """For each run: what it shows, what it cannot show, and what its records lack."""
-    return [
-        [
-            *(Statement(kind="shows", text=text) for text in _shows(run)),
-            *(Statement(kind="cannot", text=text) for text in _cannot(run)),
-            *(Statement(kind="left_out", text=text) for text in left_out(run)),
-        ]
-        for run in report.runs
-    ]
+def statements(run: RunReport) -> dict[str, list[str]]:
+    """What a run shows, what it cannot show, and what its records lack; kinds without a statement are left out."""
+    said = {"shows": list(_shows(run)), "cannot": list(_cannot(run)), "left_out": left_out(run)}
+    return {kind: texts for kind, texts in said.items() if texts}
 
 
 def _shows(run: RunReport) -> Iterator[str]:
@@ -164,3 +148,10 @@ def left_out(run: RunReport) -> list[str]:
         "Tokens and money spent on models: not recorded.": not known.costs,
     }
     return [text for text, applies in missing.items() if applies]
+
+
+def statements_markdown(run: RunReport) -> list[str]:
+    """The statements as Markdown: a list below the heading of each kind."""
+    return [
+        f"**{TITLES[kind]}**\n\n" + "\n".join(f"- {text}" for text in texts) for kind, texts in statements(run).items()
+    ]

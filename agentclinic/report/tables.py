@@ -1,4 +1,7 @@
-"""Tables as text, Markdown, HTML and CSV, and sections of a score that every output draws from the same rows."""
+"""What may be shown: text, markup and tables in which nothing from a record can act on a page, terminal or spreadsheet.
+
+Markup escapes text unless it was made here. Sections of a score are drawn from the same rows in every format.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,79 @@ import io
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from agentclinic.jsonl import inert
-from agentclinic.report.parts import Html, tag
-from agentclinic.report.text import DASH, line
 
+CLIPPED = 240
+"""Characters of a diagnosis or message that a table shows; the transcript has all of them."""
+DASH = "–"
+"""A number or text that is not known, in a table."""
 Cells = Sequence[object]
 _FORMULA = ("=", "+", "-", "@", "\t", "\n", "|", "%")
 """A spreadsheet may run a cell that starts with one of these as a formula or a command."""
+
+
+def line(text: str | None, most: int = CLIPPED) -> str:
+    """The text on one line, clipped to fit a table."""
+    # Clip first: a model may have said a megabyte.
+    flat = " ".join(inert((text or "")[: 4 * most]).split())
+    return flat if len(flat) <= most and len(text or "") <= 4 * most else flat[: most - 1].rstrip() + "…"
+
+
+def dollars(value: float | None) -> str:
+    """Money, in cents only below ten dollars."""
+    if value is None:
+        return DASH
+    return f"${value:,.0f}" if value >= 10 or value == round(value) else f"${value:,.2f}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+class Html(str):
+    """Text that already is markup."""
+
+    __slots__ = ()
+
+
+_VOID = frozenset({"meta", "br", "hr", "input", "col"})
+_EMPTY = frozenset({"line", "rect", "circle", "path", "polygon"})
+"""Elements of drawings, closed in place when they have no children."""
+
+
+def tag(name: str, /, *children: object, **attributes: object) -> Html:
+    """An element; `class_` becomes `class`, `data_run` becomes `data-run`.
+
+    An attribute that is None or False is left out; True stands alone. Children are `Html`, text (escaped), None
+    (nothing) or lists of those.
+    """
+    opened = "".join(
+        _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
+    )
+    if not children and name in _VOID:
+        return Html(f"<{name}{opened}>")
+    if not children and name in _EMPTY:
+        return Html(f"<{name}{opened}/>")
+    return Html(f"<{name}{opened}>{join(children)}</{name}>")
+
+
+def join(children: object) -> Html:
+    """Children one after another."""
+    if children is None:
+        return Html("")
+    if isinstance(children, Html):
+        return children
+    if isinstance(children, Iterable) and not isinstance(children, str):
+        return Html("".join(join(child) for child in children))
+    return Html(escape(inert(str(children)), quote=False))
+
+
+def _attribute(key: str, value: object) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{escape(inert(str(value)), quote=True)}"'
 
 
 @dataclass(frozen=True)

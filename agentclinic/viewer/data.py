@@ -21,7 +21,7 @@ from agentclinic.report.encounter_data import RunFolder, encounter_data
 from agentclinic.report.encounters import RELATIONS
 from agentclinic.report.parts import OUTCOMES
 from agentclinic.report.runs import ListedRun, describe_run, run_places, written_summary
-from agentclinic.report.text import line
+from agentclinic.report.tables import line
 from agentclinic.results.journal import Reading, parse_record
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of, load_run

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentclinic.errors import InputError
 from agentclinic.files import make_folder, write_whole
-from agentclinic.report.pack import Packer, packed
+from agentclinic.report.collect import Packer, packed
 from agentclinic.runs.progress import Progress
 from agentclinic.viewer.data import Data, Library, RunIndex, said_in
 

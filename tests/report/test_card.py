@@ -149,7 +149,7 @@ def test_the_card_of_a_run_in_the_originals_format_says_what_is_not_known(tmp_pa
     assert f"| tests not in the chart | {UNKNOWN} |" in text
     assert "| turn limit | 20 |" in text
     assert "50.0%" in text
-    assert "No transcripts were kept" in text
+    assert "contain no turn-by-turn transcript" in text
 
 
 def test_an_unfinished_run_and_missing_verdicts_are_among_the_limits(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_an_unfinished_run_and_missing_verdicts_are_among_the_limits(tmp_path: P
     first, second, _ = (entry for _, entry in read_json_lines(records, journal=True))
     write_rows(records, {**first, "status": "judge_failed", "correct": None, "judgement": None}, second)
     text = card(folder)
-    assert "2 of 3 encounters were played" in text
-    assert "Encounters without a verdict, through no fault of the doctor: 1;" in text
+    assert "2 of 3 planned encounters were played" in text
+    assert "1 encounter without a verdict" in text
 
 
 def test_hostile_names_cannot_break_the_tables(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def test_a_report_on_a_run_in_the_originals_format_says_what_it_leaves_out(tmp_p
 
 
 def test_the_statement_names_missing_encounters_and_the_luck_of_a_single_run(played: Path) -> None:
-    (said,) = statements(gathered(played).report)
-    text = " ".join(one.text for one in said if one.kind == "cannot")
+    (run,) = gathered(played).report.runs
+    text = " ".join(statements(run)["cannot"])
     assert "1 encounter without a verdict" in text
     assert "no case was repeated" in text
     assert "agentclinic audit" in text, "the patient is a model"

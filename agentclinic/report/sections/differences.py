@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from agentclinic.report.encounters import Encounter
-from agentclinic.report.parts import MOST_LISTED, Html, View, details, note, open_button, outcome_name, section, tag
+from agentclinic.report.numbers import repeats_section
+from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section
+from agentclinic.report.tables import DASH, Html, line, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.compare import Comparison, sentence, telling
 from agentclinic.scoring.format import as_points, number, percent
 from agentclinic.scoring.labels import shortened
 
+Played = tuple[int, Encounter]
+"""The place of an encounter in its run, and the encounter."""
 SHOWN_REPEATS = 4
 """Repeats of a case shown in a list; the list of encounters has them all."""
-
-
-class Played(NamedTuple):
-    """An encounter and its place in its run."""
-
-    place: int
-    encounter: Encounter
 
 
 def flips(view: View) -> Html | None:
@@ -81,7 +76,7 @@ def _flipped(view: View, index: int) -> Html:
         left, right = _mean(ours), _mean(after.get(case, []))
         if left is None or right is None or left == right:
             continue
-        one, better = ours[0].encounter, right > left
+        one, better = ours[0][1], right > left
         kind = tag("span", "gained" if better else "lost", class_=f"tag t-{'good' if better else 'bad'}")
         said = [_openers(0, ours), _openers(index, after[case])]
         rows.append((better, one.scenario_id, [kind, one.scenario_id, line(one.truth, 80), *said]))
@@ -98,12 +93,12 @@ def _flipped(view: View, index: int) -> Html:
 def _by_case(encounters: Sequence[Encounter]) -> dict[str, list[Played]]:
     found: dict[str, list[Played]] = {}
     for place, one in enumerate(encounters):
-        found.setdefault(one.case, []).append(Played(place, one))
+        found.setdefault(one.case, []).append((place, one))
     return found
 
 
 def _mean(repeats: Sequence[Played]) -> float | None:
-    known = [one.encounter.right for one in repeats if one.encounter.right is not None]
+    known = [one.right for _, one in repeats if one.right is not None]
     return sum(known) / len(known) if known else None
 
 
@@ -117,26 +112,19 @@ def _openers(run: int, repeats: Sequence[Played]) -> list[object]:
 
 
 def _repeats(view: View, index: int) -> Html | None:
-    repeated = view.runs[index].score.repeats
-    if not repeated.repeated:
+    if not view.runs[index].score.repeats.repeated:
         return None
     cases = _by_case(view.collected.encounters[index]).values()
     differing = [several for several in cases if 0 < (_mean(several) or 0) < 1]
     rows = [
         [
-            several[0].encounter.scenario_id,
-            line(several[0].encounter.truth, 80),
-            f"{sum(one.encounter.right is True for one in several)} of {len(several)}",
+            several[0][1].scenario_id,
+            line(several[0][1].truth, 80),
+            f"{sum(one.right is True for _, one in several)} of {len(several)}",
             _openers(index, several),
         ]
         for several in differing[:MOST_LISTED]
     ]
-    passes = ", ".join(f"{k}: {percent(one.value)}" for k, one in repeated.pass_k.items() if k in (1, 2, 3, 5, 10))
-    said = (
-        f"{plural(repeated.repeated, 'case')} played more than once. Pairs of repeats that differ (flip rate): "
-        f"{percent(repeated.flip_rate.value)}. Chance that this many repeats are all right: {passes}. "
-        f"Accuracy of a majority vote: {percent(repeated.majority_vote.value)}."
-    )
     listed = details(
         f"{plural(len(differing), 'case')} right in some repeats and wrong in others",
         table("Repeats that differ", ["scenario", "truth", "right", "diagnosis"], rows, (0, 1, 3), stacked=True),
@@ -144,7 +132,6 @@ def _repeats(view: View, index: int) -> Html | None:
     return tag(
         "div",
         tag("h3", view.chip(index), ": repeats") if view.several else None,
-        tag("p", said, class_="lede"),
-        note(f"{repeated.note}.") if repeated.note else None,
+        repeats_section(view.runs[index].score).html(),
         listed if rows else None,
     )

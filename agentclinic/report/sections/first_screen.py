@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.encounters import PLAINLY_WRONG, Encounter
-from agentclinic.report.parts import Html, View, tag
+from agentclinic.report.parts import View
 from agentclinic.report.statements import left_out
+from agentclinic.report.tables import DASH, Html, dollars, line, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.report.text import DASH, dollars, line, plural
 from agentclinic.results.turn import Source
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
-from agentclinic.scoring.compare import Comparison, sentence
+from agentclinic.scoring.compare import sentence
 from agentclinic.scoring.format import as_number, interval, percent
 
 _FIRST = {Source.POSTERIOR: 0, Source.STATED: 1, Source.ELICITED: 2, Source.PLANNER_SCORE: 3}
@@ -206,24 +206,19 @@ def _side_by_side(view: View) -> Html:
     head = ["Run", "How often right?", "0 to 100%", "How sure?", "Models cost", "Simulated tests", "Where wrong?"]
     rows = [_line(view, index, run) for index, run in enumerate(view.runs)]
     comparisons = view.report.comparison.comparisons if view.report.comparison else ()
-    said = [
-        tag("p", f"{_against(comparison, (view.letters[0], view.letters[index]))}.")
-        for index, comparison in enumerate(comparisons, start=1)
-    ]
+    said = []
+    for index, comparison in enumerate(comparisons, start=1):
+        found = next((one for one in comparison.verdicts if one.rule == "strict"), None)
+        text = "nothing to compare"
+        if found and found.difference.value is not None:
+            text = sentence(found, view.letters[index], view.letters[0])
+            text += "; the runs also differ in other ways" if comparison.warnings else ""
+        said.append(tag("p", f"{text}."))
     said += [tag("p", text) for text in dict.fromkeys(run.score.judged_by for run in view.runs)]
     more = tag("div", said, class_="verdicts") if said else None
     return tag(
         "div", table("The runs side by side", head, rows, range(len(head)), stacked=True), more, class_="answers-table"
     )
-
-
-def _against(comparison: Comparison, letters: tuple[str, str]) -> str:
-    """The difference by the strict rule, in one line."""
-    found = next((one for one in comparison.verdicts if one.rule == "strict"), None)
-    if found is None or found.difference.value is None:
-        return "nothing to compare"
-    said = sentence(found, letters[1], letters[0])
-    return said + ("; the runs also differ in other ways" if comparison.warnings else "")
 
 
 def _line(view: View, index: int, run: RunReport) -> list[object]:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
-from agentclinic.report.parts import Drawn, Html, View, details, figure, note, tag
+from agentclinic.report.numbers import tests_section
+from agentclinic.report.parts import View, details, figure, note
+from agentclinic.report.tables import Html, dollars, line, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.report.text import dollars, line, plural
 from agentclinic.scoring.breakdown import MOST_UNPRICED, FactSection, PriceAccuracy
-from agentclinic.scoring.format import as_number, as_percent, interval, percent
+from agentclinic.scoring.format import as_percent, percent
 
 _WAYS = {"door": "at the door", "volunteered": "volunteered", "asked": "asked for", "ordered": "ordered"}
 MOST_TESTS = 12
@@ -18,7 +19,7 @@ MOST_TESTS = 12
 
 def facts(view: View) -> Html | None:
     """Key facts by section of the chart and by how the doctor first got them."""
-    drawn = [Drawn(index, _facts_of(run)) for index, run in enumerate(view.runs) if run.breakdown.fact_sections]
+    drawn = [(index, _facts_of(run)) for index, run in enumerate(view.runs) if run.breakdown.fact_sections]
     legend = [tag("li", tag("i", class_=f"key w-{way}"), name) for way, name in _WAYS.items()]
     legend.append(tag("li", tag("i", class_="key w-none"), "not found"))
     lede = (
@@ -29,23 +30,20 @@ def facts(view: View) -> Html | None:
 
 
 def _facts_of(run: RunReport) -> Html:
-    info = run.score.information
-    said = [
-        f"Weighted recall per encounter: {as_number(info.key_facts.recall)}.",
-        f"Key facts per request: {as_number(info.key_facts.yield_per_request)}.",
-    ]
-    if info.premature_closure.of:
-        said.append(
-            "Premature closure (a wrong diagnosis while a decisive finding was available but not requested): "
-            f"{as_percent(info.premature_closure)}."
-        )
-    if info.key_facts.not_assessable:
-        left = plural(info.key_facts.not_assessable, "finding")
-        said.append(f"{left} left out, because the records do not show whether they were found.")
     ways = [way for way in _WAYS if any(part.by_way.get(way) for part in run.breakdown.fact_sections)]
     head = ["section", "", "found", "of", *(_WAYS[way] for way in ways)]
     rows = [_fact_row(part, ways) for part in run.breakdown.fact_sections]
-    return tag("div", table("Key facts by section", head, rows, (0, 1), stacked=True), note(" ".join(said)))
+    unseen, closed = run.score.information.key_facts.not_assessable, run.score.information.premature_closure
+    said = []
+    if closed.of:
+        said.append(
+            "Premature closure (a wrong diagnosis while a decisive finding was available but not requested): "
+            f"{as_percent(closed)}."
+        )
+    if unseen:
+        said.append(f"{plural(unseen, 'finding')} left out, because the records do not show whether they were found.")
+    shown = table("Key facts by section", head, rows, (0, 1), stacked=True)
+    return tag("div", shown, note(" ".join(said)) if said else None)
 
 
 def _fact_row(part: FactSection, ways: Sequence[str]) -> list[object]:
@@ -62,7 +60,7 @@ def _fact_row(part: FactSection, ways: Sequence[str]) -> list[object]:
 
 def tests(view: View) -> Html | None:
     """The tests ordered, their prices, and price against accuracy."""
-    drawn = [Drawn(index, _tests_of(view, index)) for index, run in enumerate(view.runs) if run.breakdown.tests]
+    drawn = [(index, _tests_of(view, index)) for index, run in enumerate(view.runs) if run.breakdown.tests]
     lede = (
         "Prices are estimates for one country and year. A panel is charged once per encounter. Tests that were not "
         "available or not answered do not count as done."
@@ -93,7 +91,8 @@ def _between(view: View) -> Html | None:
 
 def _tests_of(view: View, index: int) -> Html:
     run = view.runs[index]
-    upper = [_price(run.breakdown.price, f"price-r{index}", view.colour(index)), _answered(run)]
+    answered = tag("div", tag("h3", "How orders were answered"), tests_section(run.score).html())
+    upper = [_price(run.breakdown.price, f"price-r{index}", view.colour(index)), answered]
     lower = [_most_expensive(run), _most_repeated(run)]
     return tag("div", tag("div", upper, class_="figures"), tag("div", lower, class_="figures"))
 
@@ -130,46 +129,6 @@ def _price(price: PriceAccuracy, name: str, colour: str) -> Html:
 
 def _span(low: float, high: float) -> str:
     return dollars(low) if low == high else f"{dollars(low)}–{dollars(high).lstrip('$')}"
-
-
-_PROVENANCE = {
-    "chart": "from the chart",
-    "chart_equivalent": "from another test in the chart",
-    "default_normal": "normal by default",
-    "unavailable": "not available",
-    "unknown": "by a model, source unknown",
-    "unanswered": "not answered: the encounter ended",
-}
-_STRATA = {
-    "0": "all answered",
-    "(0, 0.25]": "up to a quarter unanswered",
-    "(0.25, 0.5]": "up to a half unanswered",
-    "> 0.5": "more than half unanswered",
-    "no tests": "no test ordered",
-    "unknown": "unknown",
-}
-
-
-def _answered(run: RunReport) -> Html:
-    ordered = run.score.orders
-    rows = [
-        [_PROVENANCE.get(how) or line(how, 40), f"{one.count:,}", percent(one.value)]
-        for how, one in ordered.answered_by.items()
-        if one.count
-    ]
-    strata = [
-        [_STRATA.get(name, name), one.of, f"{percent(one.value, 0)} ({interval(one, 0)})"]
-        for name, one in ordered.accuracy_by_unanswerable.items()
-    ]
-    said = f"Orders per encounter: {as_number(ordered.orders, 1)}. Repeated orders: {as_percent(ordered.repeated)}."
-    return tag(
-        "div",
-        tag("h3", "How orders were answered"),
-        table("How orders were answered", ["answer", "tests", ""], rows),
-        note(said),
-        tag("h3", "Accuracy by share of unanswered tests"),
-        table("Accuracy by unanswered tests", ["tests in the encounter", "n", "right"], strata),
-    )
 
 
 def _most_expensive(run: RunReport) -> Html | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from agentclinic.report.encounters import Encounter
-from agentclinic.report.parts import OUTCOMES, Html, View, note, open_button, outcome_class, outcome_name, section, tag
-from agentclinic.report.tables import scrolling
-from agentclinic.report.text import DASH, line, plural
+from agentclinic.report.parts import OUTCOMES, View, note, open_button, outcome_class, outcome_name, section
+from agentclinic.report.tables import DASH, Html, line, plural, scrolling, tag
 from agentclinic.scoring.format import percent
 
 FIRST_PAGE = 25

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
+from agentclinic.report.numbers import failure_sections
 from agentclinic.report.parts import (
     MOST_LISTED,
     OUTCOMES,
-    Drawn,
-    Html,
     View,
     details,
     note,
@@ -16,16 +15,14 @@ from agentclinic.report.parts import (
     outcome_class,
     outcome_name,
     section,
-    tag,
 )
+from agentclinic.report.tables import DASH, Html, line, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.breakdown import Group, TwinPair
 from agentclinic.scoring.format import as_percent, percent
-from agentclinic.scoring.outcome import slip_lines, slip_rows
+from agentclinic.scoring.outcome import slip_lines
 from agentclinic.scoring.rows import Twin
 
-MOST_FAULTS = 20
 MOST_GROUPS = 30
 FEWEST_SHOWN = 5
 """Specialties with fewer cases are folded: one case more or less changes their accuracy by over 20 points."""
@@ -37,7 +34,7 @@ def outcomes(view: View) -> Html | None:
         "An encounter without a diagnosis, or in which the doctor failed, counts as wrong. If the endpoint, the "
         "patient, the laboratory or the judge failed, it is missing, not wrong."
     )
-    drawn = [Drawn(index, [*_ended(run), _faults(run), *_slips(run)]) for index, run in enumerate(view.runs)]
+    drawn = [(index, [*_ended(run), *_failed(run)]) for index, run in enumerate(view.runs)]
     return view.section("outcomes", "How the encounters ended", lede, drawn)
 
 
@@ -58,23 +55,11 @@ def _ended(run: RunReport) -> list[Html]:
     return [charts.stacked(shares), tag("ul", keys, class_="legend")]
 
 
-def _faults(run: RunReport) -> Html | None:
+def _failed(run: RunReport) -> list[Html]:
+    """Faults and slips, and how often code had to answer for a model."""
     outcome = run.score.outcome
-    often = sorted(outcome.faults.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_FAULTS]
-    rows = [[line(kind, 60), f"{count:,}", line(outcome.fault_examples.get(kind), 200)] for kind, count in often]
-    return table("Faults", ["fault", "times", "first message"], rows, (0, 2), stacked=True) if rows else None
-
-
-def _slips(run: RunReport) -> list[Html]:
-    """What language models got wrong in form, and how often code had to answer for them."""
-    outcome = run.score.outcome
-    rows = [[role, kind, did, f"{count:,}", f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
-    head = ["role", "slip", "what the model did", "utterances", "per 100"]
-    given = [line for line in slip_lines(outcome) if "given by code" in line]
-    return [
-        *([table("Slips", head, rows, (0, 1, 2), stacked=True)] if rows else []),
-        *(note(f"{line}.") for line in given),
-    ]
+    given = [note(f"{said}.") for said in slip_lines(outcome) if "given by code" in said]
+    return [*(section.html() for section in failure_sections(outcome)), *given]
 
 
 # --- by kind of case ------------------------------------------------------------------------------------------------
@@ -139,7 +124,7 @@ def _group(view: View, found: list[Group | None]) -> list[object]:
 
 def twins(view: View) -> Html | None:
     """Pairs of cases that look the same at the door."""
-    drawn = [Drawn(index, _pairs(view, index)) for index, run in enumerate(view.runs) if run.breakdown.twins.pairs]
+    drawn = [(index, _pairs(view, index)) for index, run in enumerate(view.runs) if run.breakdown.twins.pairs]
     lede = (
         "Twins are two cases that look the same at the door and have different diagnoses. A doctor who decides at the "
         "door gets at most one of them right."
@@ -151,11 +136,7 @@ def _pairs(view: View, index: int) -> list[Html]:
     twins = view.runs[index].breakdown.twins
     places = {(one.scenario_id, one.repeat): place for place, one in enumerate(view.collected.encounters[index])}
     rows = [
-        [
-            _both(pair),
-            _side(pair.first, index, places),
-            _side(pair.second, index, places),
-        ]
+        [_both(pair), _side(pair.first, index, places), _side(pair.second, index, places)]
         for pair in twins.pairs[:MOST_LISTED]
     ]
     said = f"Both right: {as_percent(twins.told_apart)}. Same answer to both: {twins.same_answer}."

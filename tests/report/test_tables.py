@@ -9,9 +9,8 @@ import zlib
 import pytest
 
 from agentclinic.jsonl import inert
-from agentclinic.report.pack import BLOCK, Packer
-from agentclinic.report.tables import markdown_table, quoted, safe
-from agentclinic.report.text import line
+from agentclinic.report.collect import BLOCK, Packer
+from agentclinic.report.tables import line, markdown_table, quoted, safe
 
 
 def test_characters_that_act_invisibly_are_shown_by_their_number() -> None:
