@@ -291,6 +291,21 @@ class MemorySettings(NamedTuple):
     picker: RoleModel | None
 
 
+class JudgeSettings(NamedTuple):
+    """The judge of the diagnoses."""
+
+    model: str
+    relation: bool
+    """Ask for the relation and a reason instead of Yes or No."""
+
+
+class RaySettings(NamedTuple):
+    """The cluster that does the work."""
+
+    address: str | None = None
+    processes: int | None = None
+
+
 STUDY_DECIDES = frozenset({"memory", "split", "part", "record", "output_dir", "inf_type"})
 """Settings of `run` that a study decides itself."""
 
@@ -518,9 +533,13 @@ class Settings(LLMFile, ClinicFile):
         return MemorySettings(run.memory, run.memory_retrieval, embedding, run.model_of("memory"))
 
     @property
-    def ray(self) -> tuple[str | None, int | None] | None:
-        """Address of the Ray cluster that does the work, and its processes; None if this process does it."""
-        return (self.run.address, self.run.processes) if self.run.engine == "ray" else None
+    def judge(self) -> JudgeSettings:
+        return JudgeSettings(self.run.moderator_llm, self.run.judge_relation)
+
+    @property
+    def ray(self) -> RaySettings | None:
+        """None if this process does the work."""
+        return RaySettings(self.run.address, self.run.processes) if self.run.engine == "ray" else None
 
     @property
     def models(self) -> dict[str, RoleModel]:

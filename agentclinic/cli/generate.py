@@ -162,4 +162,4 @@ def solvability_command(
     for name, share in shares.items():
         print(f"{name:17} {as_percent(share)}  {finished[name].folder}")
     print(f"{'the chart adds':17} {as_points(gap, label='95% interval')}")
-    print(f"doctor {settings.run.doctor_llm}, judge {settings.run.moderator_llm}")
+    print(f"doctor {settings.run.doctor_llm}, judge {settings.judge.model}")

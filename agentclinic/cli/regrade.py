@@ -118,7 +118,7 @@ def regrade_command(
     elif not regraded.pending:
         _show(folder, settings, regraded, full=full)
     if regraded.pending:
-        again = ["--moderator-llm", settings.run.moderator_llm, *(["--name", name] if name else [])]
+        again = ["--moderator-llm", settings.judge.model, *(["--name", name] if name else [])]
         _say_pending(folder, [regraded], again, as_json=json)
         return
     if regraded.without_chart:
@@ -241,7 +241,7 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         f"{plural(len(regraded.changed), 'verdict')} changed ({turned})" if regraded.changed else "no verdict changed"
     )
     diagnoses = plural(regraded.judged, "diagnosis", "diagnoses")
-    judged = f"{diagnoses} judged by {settings.run.moderator_llm}, {regraded.failed} failed"
+    judged = f"{diagnoses} judged by {settings.judge.model}, {regraded.failed} failed"
     print(f"{judged}: {changed}.")
     for scenario, was, now in regraded.changed if full else ():
         before = {True: "right", False: "wrong", None: "not judged"}[was]

@@ -242,7 +242,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     console.print(table)
     # Not in the table, which would fold it: a path is there to be copied.
     console.print(f"Written to {finished.folder}", markup=False, highlight=False, soft_wrap=True)
-    warning = builtin_judge_warning(run.doctor_llm, plan.settings.run.moderator_llm)
+    warning = builtin_judge_warning(run.doctor_llm, plan.settings.judge.model)
     if warning:
         console.print(warning, markup=False, highlight=False, soft_wrap=True)
     if run.doctor_llm == "builtin" and run.doctor == "plain":

@@ -258,7 +258,7 @@ async def learned_from(record: Record, case: Case, models: Models, settings: Set
     prompts = user_prompts(settings.run.prompts_dir)
     model = Metered(models.for_role(LEARNER), "learner", usage)
     moderator = Metered(models.for_role("moderator"), "moderator", usage)
-    judge = Judge(moderator, load_prompt("moderator", prompts), relation=settings.run.judge_relation)
+    judge = Judge(moderator, load_prompt("moderator", prompts), relation=settings.judge.relation)
     try:
         learned = await learn_from(record, case, model, load_prompt("learner", prompts), judge)
     except ModelError as error:

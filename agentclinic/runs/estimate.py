@@ -176,7 +176,7 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     ):
         told = _simulated(prompts[role], simulator, as_text(script)) + QUESTION + heard
         amounts[role] = Amount(times, times * told, times * reply)
-    amounts["moderator"] = judging(prompts["moderator"], "", case.diagnosis, relation=run.judge_relation)
+    amounts["moderator"] = judging(prompts["moderator"], "", case.diagnosis, relation=plan.settings.judge.relation)
     if plan.policy and not inline:
         file = plan.policy.file
         own = tokens_in(file.system_base, file.user_prompt_template) + door

@@ -158,7 +158,7 @@ class UnitSeat(Seat):
         """Judge the encounter and make its record; without one of our doctors, its history is what was heard here."""
         plan, unit, models, transcript = self._plan, self._unit, self._models, self.transcript
         run, planner, case = plan.settings.run, plan.settings.planner, unit.case
-        relation = plan.settings.run.judge_relation
+        relation = plan.settings.judge.relation
         judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], relation=relation)
         verdict = await judged(transcript, case, judge)
         undecided = False if transcript.status in (Status.MAX_INFS_REACHED, Status.DOCTOR_FAILED) else None

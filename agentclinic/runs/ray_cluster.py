@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from agentclinic.config import Settings, variable
+from agentclinic.config import RaySettings, Settings, variable
 from agentclinic.errors import ConfigError
 from agentclinic.models.gate import Gate
 
@@ -40,7 +40,7 @@ def connect(settings: Settings) -> Any:
     module: Any = ray  # its type hints do not cover actors
     if module.is_initialized():
         return module
-    address, processes = settings.ray or (None, None)
+    address, processes = settings.ray or RaySettings()
     # What Ray logs about itself is of no use to our users, and would break the progress display.
     logging.getLogger("ray").setLevel(logging.ERROR)
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
@@ -127,7 +127,7 @@ def nodes(ray: Any, gate: Gate) -> list[Node]:
 def processes(settings: Settings, found: Sequence[Node]) -> int:
     """How many worker processes there will be; refused if the cluster has too few CPUs."""
     cpus = sum(node.cpus for node in found)
-    _, named = settings.ray or (None, None)
+    _, named = settings.ray or RaySettings()
     count = named or max(1, min(settings.run.workers, cpus))
     if count > cpus:
         raise ConfigError(f"processes {count}: the cluster has {cpus} CPUs, and each worker process needs one")

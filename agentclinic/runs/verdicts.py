@@ -129,14 +129,14 @@ def open_task(
     """Read what to judge and choose the models; writes nothing."""
     prompts = user_prompts(settings.run.prompts_dir)
     records = [record for record in every if record.ground_truth is not None and diagnosis_of(record) is not None]
-    usual, synthesis = settings.run.moderator_llm, None
+    usual, synthesis = settings.judge.model, None
     if resynthesize:
         synthesis = Synthesis(folder, models.for_role("synthesis"), load_prompt("synthesis", prompts), records)
         records = [record for record in records if record in synthesis]
         usual = f"resynthesized_{synthesis.made_by['model']}_{synthesis.made_by['prompt'][:8]}"
     path, charts = judgements_path(folder, name, usual), cache(partial(_charts, folder))
     prompt, model = load_prompt("moderator", prompts), models.for_role("moderator")
-    return Task(folder, path, records, charts, models, model, prompt, settings.run.judge_relation, synthesis)
+    return Task(folder, path, records, charts, models, model, prompt, settings.judge.relation, synthesis)
 
 
 def _charts(folder: Path) -> dict[str, str]:
