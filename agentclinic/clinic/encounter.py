@@ -73,7 +73,7 @@ class Transcript:
 
 
 class Seat:
-    """The doctor's seat in one encounter. Whoever takes it, a model or a program, observes and acts until it is done.
+    """The doctor's seat in one encounter: a model or a program observes and acts until it is done.
 
     If the patient or the laboratory fails, the encounter ends with a fault.
     """
@@ -121,7 +121,7 @@ class Seat:
             self._turn += not last
 
     def fail(self, error: ModelError) -> None:
-        """End the encounter with a fault of whoever speaks next."""
+        """End the encounter with a fault of the current speaker."""
         self.transcript.fail(error.kind, str(error), own=error.kind in OWN_FAULTS, traceback=error.traceback)
         self.done = True
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from pydantic import BaseModel, computed_field
+from pydantic import BaseModel
 
 from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionError, Step, read_session
 from agentclinic.doctors.uncertainty.tools import top_of
@@ -96,16 +96,6 @@ class SessionsSummary(BaseModel):
     """Of those with a known truth: the synthesis fixed a wrong top diagnosis."""
     broken: int = 0
     """The synthesis broke a right top diagnosis."""
-
-    @computed_field
-    def mended(self) -> int:
-        """`fixed` under its old name in JSON."""
-        return self.fixed
-
-    @computed_field
-    def spoiled(self) -> int:
-        """`broken` under its old name in JSON."""
-        return self.broken
 
 
 def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:

@@ -59,11 +59,11 @@ def test_a_second_process_on_the_same_run_is_refused(server: ScriptedServer, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fault", "mend"),
+    ("fault", "advice"),
     [("auth", "set the endpoint's key"), ("quota", "add credit"), ("no_model", "agentclinic probe")],
 )
 def test_a_refused_key_an_empty_account_or_an_unknown_model_stops_the_run_until_it_is_fixed(
-    fault: str, mend: str, server: ScriptedServer, tmp_path: Path
+    fault: str, advice: str, server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.control(rules=[{"match": {"purpose": "doctor", "nth": list(range(9, 100))}, "fault": fault}])
     point_at(tmp_path, server)
@@ -72,7 +72,7 @@ def test_a_refused_key_an_empty_account_or_an_unknown_model_stops_the_run_until_
 
     folder = only_run(tmp_path / "out")
     assert "6 of 8 scenarios were not played" in done.stderr
-    assert mend in done.stderr
+    assert advice in done.stderr
     assert f"agentclinic resume {folder.relative_to(tmp_path)}" in done.stderr
     assert units(records(folder)) == [(0, 0), (1, 0)], "a unit that met the error counts as not played"
     assert summary(folder)["presented"] == 2
