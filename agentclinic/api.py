@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from agentclinic import sync_bridge
 from agentclinic.cases import registry
 from agentclinic.cases.model import Case
-from agentclinic.config import load_settings
+from agentclinic.config import Given, load_settings
 from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.results import run_data
 from agentclinic.results.record import Record
@@ -167,6 +167,7 @@ def evaluate(
     config: str | Path | None = None,
     llm_config: str | Path | None = None,
     allow_hosts: Sequence[str] = (),
+    trust_addresses: Sequence[str] = (),
     progress: bool = True,
     **options: Unpack[RunOptions],
 ) -> Run:
@@ -174,7 +175,8 @@ def evaluate(
 
     `doctor` is a name (plain, uncertainty, a reference doctor, FILE.py:Class), a class, or an instance. `dataset` is a
     name, the path of a case file, or cases from `load_cases`. `config` and `llm_config` are files like
-    `agentclinic.config.json` and `llm.config.json`; options win over them.
+    `agentclinic.config.json` and `llm.config.json`; options win over them. A key goes to an address that only a file
+    names if `trust_addresses` has that address; it is remembered (docs/others-runs.md).
 
     Works in a script, in a notebook and inside a running event loop. A run that stops early (Ctrl-C, a key that is
     not accepted) raises `AgentClinicError`; what was recorded is kept, and the message says how to resume.
@@ -193,7 +195,11 @@ def evaluate(
     if isinstance(doctor, str):
         overrides["doctor"] = doctor
     settings = load_settings(
-        Path(config) if config else None, Path(llm_config) if llm_config else None, overrides, allow_hosts
+        Path(config) if config else None,
+        Path(llm_config) if llm_config else None,
+        overrides,
+        allow_hosts,
+        Given(addresses=tuple(trust_addresses)),
     )
     plan = make_plan(settings, cases, None if isinstance(doctor, str) else doctor)
     finished = _execute(plan, progress=progress)

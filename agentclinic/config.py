@@ -11,7 +11,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -310,6 +310,25 @@ STUDY_DECIDES = frozenset({"memory", "split", "part", "record", "output_dir", "i
 """Settings of `run` that a study decides itself."""
 
 
+class Given(NamedTuple):
+    """What the person at the keyboard said, as opposed to what a file says; never written."""
+
+    flags: Mapping[str, Any] = {}
+    """Settings of `run` given as flags, or as arguments in Python."""
+    addresses: tuple[str, ...] = ()
+    """From `--trust-address`."""
+    programs: tuple[str, ...] = ()
+    """From `--trust-program`."""
+    trusted: frozenset[tuple[str, str]] = frozenset()
+    """On a worker: what the main process allowed (`agentclinic.trust`)."""
+    ask: Callable[[str], bool] | None = None
+    """Asks the person at the terminal to confirm something; None if there is no one to ask."""
+
+    def names(self, run: RunSettings, key: str) -> bool:
+        """Whether the value of a setting was given as a flag."""
+        return key in self.flags and self.flags[key] == getattr(run, key)
+
+
 class UnixParts(NamedTuple):
     """An address on a unix socket, e.g. unix:///run/llm.sock or unix:///run/llm.sock:/api/v1."""
 
@@ -516,6 +535,10 @@ class Settings(LLMFile, ClinicFile):
 
     allow_hosts: tuple[str, ...] = Field(default=(), exclude=True)
     """From `--allow-host`; command line only, so a file cannot set it."""
+    given: Given = Field(default=Given(), exclude=True)
+    """From the command line only, like `allow_hosts`."""
+    beside_key: str | None = Field(default_factory=lambda data: data["openai"].base_url, exclude=True)
+    """The address in the file that holds `openai.api_key`, where that key may go."""
 
     @property
     def planner(self) -> PlannerSettings | None:
@@ -598,12 +621,14 @@ def load_settings(
     llm_config: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     allow_hosts: Sequence[str] | None = None,
+    given: Given | None = None,
 ) -> Settings:
     """Read both files (defaults if a path is None) and apply `overrides` to the `run` section.
 
     `config` may have the `openai` and `llm` sections too, as a run's `config.used.json` and the original's early
     configs do; they apply unless `llm_config` is given. Paths that are not next to a `config.used.json` are relative to
-    the working folder, as in its run. `allow_hosts` comes from `--allow-host` and cannot be set in a file.
+    the working folder, as in its run. `allow_hosts` and `given` come from the command line and cannot be set in a file;
+    `overrides` are added to the flags of `given`.
     """
     data = read_json(config) if config else {}
     llm = load_llm_file(llm_config)
@@ -630,6 +655,7 @@ def load_settings(
         llm=llm.llm,
         privacy=clinic.privacy,
         allow_hosts=tuple(allow_hosts or ()),
+        given=(given or Given())._replace(flags=dict(overrides or {})),
     )
 
 
@@ -772,6 +798,11 @@ def choices(field: FieldInfo) -> list[str]:
 def variable(name: str) -> str | None:
     """A variable from the environment, or else from `.env` in the working folder."""
     return _provided.get(name) or os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
+
+
+def beside_in_dotenv(name: str, other: str) -> str | None:
+    """Another variable in `.env`, if this one comes from there too."""
+    return None if name in _provided or os.environ.get(name) else _dotenv(Path.cwd() / ".env").get(other)
 
 
 _provided: dict[str, str] = {}

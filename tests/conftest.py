@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 from scripted_server import ScriptedServer
 
-from agentclinic import privacy
+from agentclinic import privacy, trust
 from agentclinic.runs.build import set_ambient_settings
 
 # A busy machine is no failure: no example has a deadline, and making examples may take long.
@@ -15,6 +19,10 @@ hypothesis.settings.register_profile(
     "any_speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any_speed")
+
+SETTINGS = tempfile.TemporaryDirectory(prefix="agentclinic-test-")
+"""In place of the user's own settings folder, also for the processes that tests start."""
+os.environ["XDG_CONFIG_HOME"] = SETTINGS.name
 
 LONGEST_FIRST = ("test_ray.py", "test_page.py", "test_view.py", "test_docs_run.py", "test_encounter.py", "test_play.py")
 
@@ -45,8 +53,10 @@ def anyio_backend() -> str:
 
 @pytest.fixture(autouse=True)
 def _a_process_of_its_own() -> None:
-    """No test works under the class of data that an earlier one met, or with its settings."""
+    """No test works under the class of data that an earlier one met, with its settings, or with what it confirmed."""
     privacy.reset()
+    trust._allowed.clear()
+    shutil.rmtree(Path(SETTINGS.name) / "agentclinic", ignore_errors=True)
     set_ambient_settings(None)
 
 

@@ -44,6 +44,7 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
         ] = False,
         dry_run: opt.DryRun = False,
         allow_host: opt.AllowHost = None,
+        trust_address: opt.TrustAddress = None,
         max_cost: opt.MaxCost = None,
         token_limit: opt.TokenLimit = None,
         json: opt.Json = False,
@@ -57,7 +58,13 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
         common, chosen = load(config or default_config(), source, overrides)
         llm_config = expanded(common.llm_config) if common.llm_config else None
         settings = opt.read_settings(
-            clinic_config, llm_config, run, allow_host, token_limit=token_limit, max_cost=max_cost
+            clinic_config,
+            llm_config,
+            run,
+            allow_host=allow_host,
+            trust_address=trust_address,
+            token_limit=token_limit,
+            max_cost=max_cost,
         )
         shown = progress(quiet=quiet)
         tell = (lambda _: None) if quiet else shown.say

@@ -6,6 +6,7 @@ import functools
 import inspect
 import io
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -15,14 +16,18 @@ import typer
 from pydantic.fields import FieldInfo
 
 from agentclinic.config import (
+    Given,
     RunSettings,
     Settings,
+    checked_address,
     choices,
     described,
     has_llm_sections,
     load_settings,
     with_limits,
 )
+from agentclinic.errors import ConfigError
+from agentclinic.jsonl import inert
 
 _JUDGED = functools.partial(typer.Option, rich_help_panel="Judge")
 limit = functools.partial(typer.Option, rich_help_panel="Limits", show_default=False)
@@ -73,6 +78,21 @@ AllowHost = Annotated[
     limit(
         help="Allow credentialed data to be sent to this host, which privacy.hosts must attest. Repeatable.",
         metavar="HOST",
+    ),
+]
+TrustAddress = Annotated[
+    list[str] | None,
+    limit(
+        help="Allow your key to be sent to this address, which only a file names; remembered. Repeatable.",
+        metavar="URL",
+    ),
+]
+TrustProgram = Annotated[
+    list[str] | None,
+    limit(
+        help="Allow this file, which only a file names, to be run as a doctor or an agent; remembered until it "
+        "changes. Repeatable.",
+        metavar="FILE",
     ),
 ]
 DryRun = Annotated[
@@ -174,17 +194,16 @@ def with_settings(*names: str, limits: bool = True) -> Decorator:
     The command gets `read`, which reads all of them; its arguments are settings that flags override.
     """
     shared: dict[str, Any] = {"config": Config, "llm_config": LLMConfig, "allow_host": AllowHost}
+    shared |= {"trust_address": TrustAddress, "trust_program": TrustProgram}
     if limits:
         shared |= {"max_cost": MaxCost, "token_limit": TokenLimit}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def wrapper(*, overrides: Mapping[str, Any], **given: Any) -> None:
-            config, llm_config, allow_host, *most = (given.pop(name) for name in shared)
-            max_cost, token_limit = most or (None, None)
+            said = {name: given.pop(name) for name in shared}
 
             def read(**settings: Any) -> Settings:
-                flags = {**settings, **overrides}
-                return read_settings(config, llm_config, flags, allow_host, token_limit=token_limit, max_cost=max_cost)
+                return read_settings(overrides={**settings, **overrides}, **said)
 
             command(**given, read=read)
 
@@ -270,8 +289,10 @@ def read_settings(
     config: Path | None,
     llm_config: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
-    allow_hosts: Sequence[str] | None = None,
     *,
+    allow_host: Sequence[str] | None = None,
+    trust_address: Sequence[str] | None = None,
+    trust_program: Sequence[str] | None = None,
     token_limit: int | None = None,
     max_cost: float | None = None,
 ) -> Settings:
@@ -279,7 +300,27 @@ def read_settings(
     config = default_file(config, "agentclinic.config.json")
     if config is None or not has_llm_sections(config):
         llm_config = default_file(llm_config, "llm.config.json")
-    return with_limits(load_settings(config, llm_config, overrides, allow_hosts), token_limit, max_cost)
+    at_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    given = Given(
+        addresses=tuple(map(_address, trust_address or ())),
+        programs=tuple(trust_program or ()),
+        ask=_confirmed if at_terminal else None,
+    )
+    return with_limits(load_settings(config, llm_config, overrides, allow_host, given), token_limit, max_cost)
+
+
+def _confirmed(question: str) -> bool:
+    """Ask the person at the terminal; only a clear yes counts."""
+    sys.stderr.write(f"{inert(question)} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _address(given: str) -> str:
+    try:
+        return str(checked_address(given))
+    except ValueError as error:
+        raise ConfigError(f"--trust-address: {error}") from None
 
 
 def dataset_paths(config: Path | None) -> dict[str, str]:

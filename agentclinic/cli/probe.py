@@ -69,6 +69,7 @@ def probe_command(
             help=f"{described(RunSettings.model_fields['workers'])} [default: run.workers, else 4]",
         ),
     ] = None,
+    trust_address: opt.TrustAddress = None,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -79,7 +80,7 @@ def probe_command(
     shipped sample of questions and orders, with about 80 requests, and is compared with our own matcher, to say
     whether it should play them `grounded`. The exit code is 1 if it does not answer at all.
     """
-    settings = opt.read_settings(config, llm_config)
+    settings = opt.read_settings(config, llm_config, trust_address=trust_address)
     checks, sampled = finish(_probe, settings, model, endpoint, quick=quick, workers=workers, quiet=quiet, as_json=json)
     if json:
         sample = {**sampled.result.model_dump(mode="json"), "cost_usd": sampled.cost_usd} if sampled else None

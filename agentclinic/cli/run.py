@@ -112,6 +112,8 @@ def resume_command(
         bool, typer.Option("--retry-failed", help="Also play the scenarios that failed without a verdict again.")
     ] = False,
     allow_host: opt.AllowHost = None,
+    trust_address: opt.TrustAddress = None,
+    trust_program: opt.TrustProgram = None,
     max_cost: opt.MaxCost = None,
     token_limit: opt.TokenLimit = None,
     report: opt.Report = False,
@@ -126,7 +128,9 @@ def resume_command(
     """
     from agentclinic.runs.resume import plan_again, resume
 
-    given = opt.read_settings(config, llm_config, allow_hosts=allow_host)
+    given = opt.read_settings(
+        config, llm_config, allow_host=allow_host, trust_address=trust_address, trust_program=trust_program
+    )
     plan = plan_again(folder, overrides, given, token_limit, max_cost)
     finished = finish(resume, plan, folder, _progress(plan, quiet=quiet), retry_failed=retry_failed)
     _end(plan, finished, as_json=json, report=report)

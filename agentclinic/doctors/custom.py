@@ -6,7 +6,6 @@ import asyncio
 import concurrent.futures
 import copy
 import hashlib
-import importlib.util
 import inspect
 import json
 import sys
@@ -14,6 +13,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 from agentclinic import privacy, sync_bridge
@@ -28,6 +28,7 @@ from agentclinic.jsonl import encodable, loads
 from agentclinic.models.base import ModelError, Reply
 from agentclinic.models.gate import GateClosedError
 from agentclinic.results.turn import Exchange, Turn
+from agentclinic.trust import UntrustedError
 
 _DIALOGUE = frozenset({"doctor", "patient", "measurement", "clinic"})
 """Roles that a doctor's side work may not have: it must not speak for others, or for the doctor a second time."""
@@ -131,7 +132,7 @@ class CustomDoctor:
                     act = self._inference(incoming.text if incoming.speaker else "", advice, seen.notes)
                 turns = self._turns(await _called(act), seen.turn)
                 own = getattr(self._doctor, "agent_hist", None)
-        except (ModelError, GateClosedError):
+        except (ModelError, GateClosedError, UntrustedError):
             raise
         except BaseException as error:
             # A bug in a user's program is data, not a crash, even a SystemExit; only our own cancellation is passed on.
@@ -230,15 +231,18 @@ def is_custom(name: str) -> bool:
 class DoctorFactory:
     """Makes a custom doctor for each encounter from `FILE.py:Class`, a class, or an instance.
 
-    An instance is copied for each encounter, and its `start(scenario)` is called first if it has one.
+    An instance is copied for each encounter, and its `start(scenario)` is called first if it has one. `admit` is called
+    with the path of a file before anything in it runs, and may raise an error.
     """
 
-    def __init__(self, source: str | object) -> None:
+    def __init__(self, source: str | object, admit: Callable[[Path], None] = lambda _: None) -> None:
         if isinstance(source, str):
-            self.name, self._source, code = source, *_from_file(source)
+            self.name, (path, name, code) = source, _from_file(source)
+            admit(path)
+            self._source = _load(path, name, code)
         else:
             self.name, self._source, code = _from_object(source)
-        self.digest = hashlib.sha256(code).hexdigest()[:16]
+        self.digest = _digest(code)
 
     def make(self, case: Case, assignment: Assignment, backend: str) -> CustomDoctor:
         """A new doctor for one encounter, given those of the original's arguments that it accepts."""
@@ -268,7 +272,8 @@ def doctor_names() -> tuple[str, ...]:
     return ("plain", "uncertainty", *REFERENCES)
 
 
-def _from_file(spec: str) -> tuple[Any, bytes]:
+def _from_file(spec: str) -> tuple[Path, str, bytes]:
+    """File, class and code of FILE.py:Class."""
     file, colon, name = spec.rpartition(":")
     if spec.startswith(_PYTHON):
         raise ConfigError(f"doctor: {spec} was passed to evaluate(), not read from a file; call evaluate() again")
@@ -281,7 +286,16 @@ def _from_file(spec: str) -> tuple[Any, bytes]:
         code = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"doctor: {path} cannot be read ({error.strerror})") from None
-    return _load(path, name), code
+    return path, name, code
+
+
+def program_digest(spec: str) -> str | None:
+    """The hash of a custom doctor's file, as in the record; nothing in it runs. None for our own doctors."""
+    return _digest(_from_file(spec)[2]) if spec not in doctor_names() else None
+
+
+def _digest(code: bytes) -> str:
+    return hashlib.sha256(code).hexdigest()[:16]
 
 
 def _from_object(doctor: object) -> tuple[str, Any, bytes]:
@@ -303,16 +317,15 @@ def _accepts(function: Callable[..., Any], name: str) -> bool:
     return name in parameters or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
 
 
-def _load(path: Path, name: str) -> Any:
+def _load(path: Path, name: str, code: bytes) -> Any:
     module_name = f"agentclinic_doctor_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"doctor: {path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(module_name)
+    module.__file__ = str(path)
     sys.modules[module_name] = module
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        spec.loader.exec_module(module)
+        # What was read and hashed, not what Python may have cached beside it.
+        exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
         del sys.modules[module_name]
         where = _crash(str(path), error).traceback

@@ -21,7 +21,7 @@ from agentclinic.generate.settings import CommonSettings, MimicSettings, SourceS
 from agentclinic.generate.source import Selection
 from agentclinic.generate.story import request
 from agentclinic.privacy import DataClass
-from agentclinic.runs.build import Models
+from agentclinic.runs.build import Models, is_at_endpoint
 from agentclinic.runs.campaign import check_first
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Amount, Estimate, Row, tokens_in
 from agentclinic.runs.plan import refuse_on_cluster
@@ -85,13 +85,12 @@ def estimate_work(work: Work) -> Estimate:
         for earlier in range(1 + RETRIES):
             most += Amount(1, sent + earlier * STORY, STORY)
     models = Models(work.settings, work.selection.data_class)
-    used = models.at_endpoint("writer", work.model, work.endpoint)
 
     def row(amount: Amount) -> tuple[Row, ...]:
-        if used is None or not amount.requests:
+        if not is_at_endpoint(work.model) or not amount.requests:
             return ()
         cost = price(models, work.model, work.endpoint, amount.tokens)
-        return (Row("writer", work.model, used.host, amount, cost),)
+        return (Row("writer", work.model, models.host(work.endpoint), amount, cost),)
 
     basis = (
         f"one draft for each case in a typical call, {1 + RETRIES} at most",

@@ -6,23 +6,25 @@ At the end: models for code outside runs, such as a notebook, the synchronous in
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import anyio
 from pydantic import SecretStr
 
-from agentclinic import privacy, sync_bridge
+from agentclinic import privacy, sync_bridge, trust
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import (
     RoleModel,
     Settings,
+    beside_in_dotenv,
     is_builtin_or_person,
     is_person,
     load_settings,
@@ -41,6 +43,7 @@ from agentclinic.models.recording import Ongoing, Recorder, Replay, refuse_other
 from agentclinic.models.wire import Api
 from agentclinic.privacy import DataClass
 from agentclinic.runs.plan import simulator_of
+from agentclinic.trust import Trust
 
 
 class ModelSource(Protocol):
@@ -82,7 +85,7 @@ class Used:
 
     @property
     def setting(self) -> str:
-        return f"endpoints.{self.endpoint}" if self.endpoint else "openai"
+        return _setting(self.endpoint)
 
     @property
     def host(self) -> str:
@@ -149,10 +152,10 @@ class Models:
         return tuple(found.values())
 
     def at_endpoint(self, role: str, name: str, endpoint: str | None) -> Used | None:
-        """The model of that name, if it is at an endpoint."""
+        """The model of that name, if it is at an endpoint; refused if its key may not go there."""
         if not is_at_endpoint(name):
             return None
-        base_url, key = self.address(endpoint)
+        base_url, key = self._address(endpoint)
         optional = role == "doctor" and self.custom_doctor
         return Used((role,), name, base_url or OPENAI_URL, key, endpoint, optional)
 
@@ -199,7 +202,7 @@ class Models:
     def through(self, role: str, api: Api) -> Callable[[Send], Endpoint]:
         """Makes models at a role's endpoint that send requests in another way; each knows only its own requests."""
         name, endpoint = self.model_for(role)
-        base_url, key = self.address(endpoint)
+        base_url, key = self._address(endpoint)
         llm = self._settings.with_runtime(llm_api=api).llm
         return lambda send: Clients(llm, gate=self.gate).endpoint(name, base_url=base_url, api_key=key, send=send)
 
@@ -230,9 +233,12 @@ class Models:
             return 0.0
         if name.startswith(REPLAY):
             return None
-        base_url, _ = self.address(endpoint)
         prices = (self._settings.endpoints[endpoint] if endpoint else self._settings.openai).prices
-        return cost_usd(name, base_url or OPENAI_URL, usage, prices)
+        return cost_usd(name, self._base_url(endpoint) or OPENAI_URL, usage, prices)
+
+    def host(self, endpoint: str | None) -> str:
+        """The name of an endpoint's host in messages."""
+        return Host(self._base_url(endpoint) or OPENAI_URL, None).name
 
     def _choose(self, name: str, endpoint: str | None) -> Model:
         if not is_at_endpoint(name):
@@ -243,8 +249,8 @@ class Models:
 
                 return self._person or Human(undo=not is_custom(self._settings.run.doctor), name=name)
             return self._replay(Path(name.removeprefix(REPLAY))) if name.startswith(REPLAY) else Builtin(name)
-        base_url, key = self.address(endpoint)
-        self.gate.check(base_url or OPENAI_URL, f"endpoints.{endpoint}.base_url" if endpoint else "openai.base_url")
+        self.gate.check(self._base_url(endpoint) or OPENAI_URL, f"{_setting(endpoint)}.base_url")
+        base_url, key = self._address(endpoint)
         if key is None and base_url is None:
             near = nearest(name, ("builtin", "human"))
             if near:
@@ -266,24 +272,66 @@ class Models:
             )
         return replay
 
-    def address(self, endpoint: str | None) -> tuple[str | None, SecretStr | None]:
-        """Address and key of an endpoint; the address is None for OpenAI's own."""
+    def _base_url(self, endpoint: str | None) -> str | None:
+        """The address of an endpoint; None for OpenAI's own."""
         if endpoint is None:
-            key = variable("OPENAI_API_KEY")
-            configured = self._settings.openai
-            base_url = configured.base_url or variable("OPENAI_BASE_URL")
-            own = configured.api_key if configured.api_key and configured.api_key.get_secret_value() else None
-            return base_url, SecretStr(key) if key else own
+            return self._settings.openai.base_url or variable("OPENAI_BASE_URL")
         known = self._settings.endpoints
         if endpoint not in known:
             raise ConfigError(f"unknown endpoint {endpoint!r}{suggestion(endpoint, known) or '; `endpoints` is empty'}")
-        name = known[endpoint].api_key_env
-        if name is None:
-            return known[endpoint].base_url, None
-        key = variable(name)
-        if not key:
-            raise ConfigError(f"endpoint {endpoint!r}: set its key in the environment variable {name} or in .env")
-        return known[endpoint].base_url, SecretStr(key)
+        return known[endpoint].base_url
+
+    def _address(self, endpoint: str | None) -> tuple[str | None, SecretStr | None]:
+        """Address and key of an endpoint; refused if only a file says that the key goes there."""
+        base_url, keys = self._base_url(endpoint), self._keys(endpoint)
+        address = trust.plain(base_url or OPENAI_URL)
+        chosen = next((key for key in keys if self._may_go(key, address)), None)
+        if chosen is None and keys:
+            chosen, setting = keys[0], f"{_setting(endpoint)}.base_url"
+            trust.confirm(
+                Trust(chosen.name, address),
+                self._settings.given,
+                f"{setting} is {address}. Send your key {chosen.name} there?",
+                f"{setting}: your key {chosen.name} would go to {address}, which a file names and you have not "
+                f"confirmed. If you trust it, add --trust-address {address}, or set OPENAI_BASE_URL to it; this is "
+                "remembered. Or put key and address into the same file (docs/others-runs.md)",
+                asking=current.get() is None,  # not in the middle of a run
+            )
+        return base_url, chosen.value if chosen else None
+
+    def _keys(self, endpoint: str | None) -> list[_Key]:
+        """The keys for an endpoint, the preferred one first."""
+        if endpoint is not None:
+            name = self._settings.endpoints[endpoint].api_key_env
+            if name and not variable(name):
+                raise ConfigError(f"endpoint {endpoint!r}: set its key in the environment variable {name} or in .env")
+            return [_Key(name, SecretStr(variable(name) or ""), None)] if name else []
+        name, own = "OPENAI_API_KEY", self._settings.openai.api_key
+        found = (
+            _Key(name, SecretStr(variable(name) or ""), beside_in_dotenv(name, "OPENAI_BASE_URL")),
+            _Key("openai.api_key", own or SecretStr(""), self._settings.beside_key),
+        )
+        return [key for key in found if key.value.get_secret_value()]
+
+    def _may_go(self, key: _Key, address: str) -> bool:
+        """Whether a key may go to an address without a question."""
+        claim, given = Trust(key.name, address), self._settings.given
+        if trust.is_providers_own(*claim) or (key.beside and trust.plain(key.beside) == address):
+            trust.allow(claim)
+            return True
+        typed = (*given.addresses, os.environ.get("OPENAI_BASE_URL", ""))
+        return trust.is_trusted(claim, given, named=address in map(trust.plain, filter(None, typed)))
+
+
+class _Key(NamedTuple):
+    name: str
+    value: SecretStr
+    beside: str | None
+    """The address in the file that holds the key."""
+
+
+def _setting(endpoint: str | None) -> str:
+    return f"endpoints.{endpoint}" if endpoint else "openai"
 
 
 USUAL_LLM_CONFIG = Path("llm.config.json")

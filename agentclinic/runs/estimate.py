@@ -122,9 +122,7 @@ def rows(models: Models, amounts: dict[str, Amount], in_use: Iterable[str]) -> t
         name, endpoint = models.model_for(role)
         if role not in asking or not is_at_endpoint(name) or not amount.requests:
             continue
-        used = models.at_endpoint(role, name, endpoint)
-        host = used.host if used else ""
-        found.append(Row(role, name, host, amount, models.cost_usd(role, amount.tokens)))
+        found.append(Row(role, name, models.host(endpoint), amount, models.cost_usd(role, amount.tokens)))
     return tuple(found)
 
 

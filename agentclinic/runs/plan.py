@@ -36,6 +36,7 @@ from agentclinic.memory.split import Split, read_split
 from agentclinic.memory.store import load_store
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
+from agentclinic.trust import require_cluster, require_program
 from agentclinic.version import __version__
 
 # Settings that change nothing in the records but `timing`.
@@ -150,14 +151,19 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     custom_doctor = DoctorFactory(doctor) if doctor is not None else None
     if custom_doctor:
         settings = settings.changed(doctor=custom_doctor.name)
+    given, asked = settings.given, settings.run
     settings = _with_people(_with_places(settings))
     agent = None
     if settings.run.doctor == "uncertainty":
-        agent = load_agent(_path(settings.run.agent_config), settings.run.uncertainty_agent_type or UNCERTAINTY)
+        if path := _path(settings.run.agent_config):
+            usual = asked.agent_config is None
+            require_program(path, given, "agent_config", named=usual or given.names(asked, "agent_config"))
+        agent = load_agent(path, settings.run.uncertainty_agent_type or UNCERTAINTY)
         settings = _with_agent(settings, agent)
     _refuse_impossible(settings)
     if custom_doctor is None and settings.run.doctor not in doctor_names():
-        custom_doctor = DoctorFactory(settings.run.doctor)
+        named = given.names(asked, "doctor")
+        custom_doctor = DoctorFactory(asked.doctor, lambda path: require_program(path, given, "doctor", named=named))
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
     prompts, roles = _roles(settings.run, prompts)
@@ -366,6 +372,8 @@ def _refuse_impossible(settings: Settings) -> None:
 def refuse_on_cluster(settings: Settings) -> None:
     """Refuse what other machines cannot do, and settings of a cluster without one."""
     refuse_without_effect(settings.run, "address", "processes")
+    if settings.ray and settings.ray.address not in (None, "auto", "local"):
+        require_cluster(settings.ray.address, settings.given, named=settings.given.names(settings.run, "address"))
     if settings.ray and settings.run.people:
         raise ConfigError("engine ray: a person can take part only on this machine; use --engine local")
     if settings.ray and settings.run.record:

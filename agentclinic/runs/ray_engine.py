@@ -20,6 +20,7 @@ from typing import Any, Generic, Self
 
 import anyio
 
+from agentclinic import trust
 from agentclinic.config import Settings
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.models.gate import Gate
@@ -109,7 +110,7 @@ class RayWorkers(Generic[Item, Result]):
         order = pickle.dumps(
             Order(
                 self._job,
-                self._settings,
+                trust.shared(self._settings),
                 cluster.secrets_of(self._settings),
                 self._gate.data_class,
                 name,

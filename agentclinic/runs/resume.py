@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from agentclinic.config import (
     with_limits,
     without_credentials,
 )
+from agentclinic.doctors.custom import program_digest
+from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
 from agentclinic.errors import InputError
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results import run_folder as folders
@@ -81,8 +84,10 @@ def plan_again(
 ) -> Plan:
     """The plan of a run to be resumed; refused, naming the keys, when what decides results has changed."""
     settings, before = settings_of(folder, overrides)
+    _refuse_other_program(settings, before, folder)
     if key is not None:
         settings = _with_secrets(settings, key)
+    settings = settings.model_copy(update={"given": settings.given._replace(flags=dict(overrides or {}))})
     settings = with_limits(with_own_files(settings, folder), token_limit, max_cost)
     cases = read_cases(folder)
     if not cases:
@@ -91,14 +96,29 @@ def plan_again(
     journal = folder / folders.RECORDS
     played = class_of_run(folder, read_records(journal) if journal.is_file() else ())
     plan = replace(plan, data_class=strictest((plan.data_class, played)))
-    changed = changed_keys(before, plan.digest)
+    _refuse_changed(before, plan.digest, folder)
+    return plan
+
+
+def _refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
+    changed = changed_keys(before, now)
     if changed:
-        details = "; ".join(f"{k} was {_short(before.get(k))}, is {_short(plan.digest.get(k))}" for k in changed)
+        details = "; ".join(f"{k} was {_short(before.get(k))}, is {_short(now.get(k))}" for k in changed)
         raise InputError(
             f"{folder} cannot be resumed: what decides its results has changed ({details}). "
             "Undo the change, or start a new run"
         )
-    return plan
+
+
+def _refuse_other_program(settings: Settings, before: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a custom doctor's file or an agent's configuration that is not the recorded one, before it is used."""
+    run, now = settings.run, dict(before)
+    if digest := program_digest(run.doctor):
+        now["doctor_file"] = digest
+    if run.doctor == "uncertainty" and run.agent_config:
+        with warnings.catch_warnings(action="ignore"):  # they are shown when it is used
+            now["agent"] = load_agent(Path(run.agent_config), run.uncertainty_agent_type or UNCERTAINTY).digest
+    _refuse_changed(before, now, folder)
 
 
 def _with_secrets(settings: Settings, given: Settings) -> Settings:
@@ -117,7 +137,8 @@ def _with_secrets(settings: Settings, given: Settings) -> Settings:
     }
     # A host must be attested now: being allowed in an earlier run does not count.
     attested = {"privacy": given.privacy, "allow_hosts": given.allow_hosts}
-    return settings.model_copy(update={"openai": openai, "endpoints": endpoints, **attested})
+    said = {"given": given.given, "beside_key": given.beside_key}
+    return settings.model_copy(update={"openai": openai, "endpoints": endpoints, **attested, **said})
 
 
 def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:

@@ -266,7 +266,7 @@ def test_a_command_of_the_originals_script_runs_unchanged(server: ScriptedServer
 
     done = clinic(
         *flags, *AT_ENDPOINT, "--openai_api_key", key, "--output_file", "results.jsonl", cwd=tmp_path,
-        env=environment(OPENAI_API_KEY="another"),
+        env=environment(OPENAI_API_KEY="another", OPENAI_BASE_URL=server.base_url),
     )  # fmt: skip
 
     assert "the shell's history" in done.stderr

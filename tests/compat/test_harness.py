@@ -125,7 +125,8 @@ def test_the_originals_harness_drives_the_drop_in_doctor_over_20_scenarios(
     flags |= {"uncertainty_agent_type": "uncertainty_aware_doctor"}
     done = subprocess.run(
         [sys.executable, str(script), *(f"--{name}={value}" for name, value in flags.items())],
-        cwd=tmp_path, env=environment(OPENAI_API_KEY="sk-planted"), capture_output=True, text=True, timeout=LONG,
+        cwd=tmp_path, env=environment(OPENAI_API_KEY="sk-planted", OPENAI_BASE_URL=server.base_url),
+        capture_output=True, text=True, timeout=LONG,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -15,7 +15,7 @@ from scripted_server import LONG
 
 from agentclinic.cli import main
 from agentclinic.clinic.doctor import Incoming, Utterance, utterance
-from agentclinic.config import RunSettings, Settings
+from agentclinic.config import Given, RunSettings, Settings
 from agentclinic.doctors.custom import DoctorFactory, DoctorView
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.models import recording
@@ -48,7 +48,7 @@ def write(tmp_path: Path) -> Any:
 async def played(doctor: str | object, **run: Any) -> Record:
     """One unit of the demonstration set with this doctor: a name, a class or an instance."""
     named = {"doctor": doctor} if isinstance(doctor, str) else {}
-    settings = Settings(run=RunSettings(**{**named, "scenarios": "0", **run}))
+    settings = Settings(run=RunSettings(**{**named, "scenarios": "0", **run}), given=Given(flags=named))
     plan = make_plan(settings, doctor=None if isinstance(doctor, str) else doctor)
     async with Models(plan.settings) as models:
         return await play(plan, plan.units[0], models)

@@ -27,9 +27,9 @@ def plant(place: str, server: ScriptedServer, folder: Path) -> dict[str, str]:
     """Put a secret in one of the places for secrets; returns what goes into the environment."""
     point_at(folder, server, tries=1)
     if place == "environment":
-        return {"OPENAI_API_KEY": KEY}
+        return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.base_url}
     if place == "env file":
-        (folder / ".env").write_text(f"OPENAI_API_KEY={KEY}\n")
+        (folder / ".env").write_text(f"OPENAI_API_KEY={KEY}\nOPENAI_BASE_URL={server.base_url}\n")
     elif place == "config":
         point_at(folder, server, key=KEY, tries=1)
     elif place == "address":
@@ -41,7 +41,7 @@ def plant(place: str, server: ScriptedServer, folder: Path) -> dict[str, str]:
             "endpoints": {"ward": {"base_url": server.base_url, "api_key_env": "WARD_KEY"}},
         }
         (folder / "agentclinic.config.json").write_text(json.dumps(settings))
-        return {"WARD_KEY": KEY}
+        return {"WARD_KEY": KEY, "OPENAI_BASE_URL": server.base_url}
     return {}
 
 

@@ -14,7 +14,7 @@ from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import Prompts, load_prompts
-from agentclinic.config import RunSettings, Settings
+from agentclinic.config import Given, RunSettings, Settings
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models.base import Model, Reply, Request
 from agentclinic.runs.human import Tape
@@ -128,4 +128,4 @@ class Meeting:
 
 
 def plan_of(**run: Any) -> Plan:
-    return make_plan(Settings(run=RunSettings(**run)))
+    return make_plan(Settings(run=RunSettings(**run), given=Given(flags=run)))

@@ -22,7 +22,7 @@ from typing import Any
 
 from scripted_server import LONG, ScriptedServer
 
-from agentclinic.config import Settings
+from agentclinic.config import Given, Settings
 from agentclinic.runs.execute import Finished, execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
@@ -217,6 +217,7 @@ def settings_for(server: ScriptedServer | None, output: Path, *, runtime: Json |
             "run": {"output_dir": str(output), **roles, **run},
             "openai": {"base_url": server.base_url} if server else {},
             "llm": {"runtime": {"timeout": 0, "tries": 2, **(runtime or {})}},
+            "given": Given(flags=run),
         }
     )
 
