@@ -292,6 +292,19 @@ def test_a_file_does_not_decide_which_cluster_gets_the_keys(tmp_path: Path) -> N
     assert "your keys would go to the Ray cluster 192.0.2.7:6379" in done.stderr
 
 
+def test_a_file_does_not_have_files_made_that_other_programs_run(tmp_path: Path) -> None:
+    clinic("run", "--num_scenarios", "2", "--output_dir", "out", "--record", ".profile", cwd=tmp_path)
+    run = cut(only_run(tmp_path / "out"))
+    (tmp_path / ".profile").unlink()
+
+    done = clinic("resume", run, cwd=tmp_path, expect=2)
+    assert "use --record" in done.stderr
+    assert not (tmp_path / ".profile").exists()
+
+    clinic("resume", run, "--record", ".profile", cwd=tmp_path)
+    assert (tmp_path / ".profile").exists()
+
+
 def test_python_code_refuses_in_the_same_way(
     server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,7 +340,13 @@ def test_a_settings_folder_that_cannot_be_written_is_no_reason_to_stop(
         assert trust.is_trusted(Trust("OPENAI_API_KEY", "https://example.org/v1"), Given(), named=True)
 
 
-READING = [("score", "{run}"), ("report", "{run}"), ("compare", "{run}", "{run}"), ("runs", "{runs}")]
+READING = [
+    ("score", "{run}"),
+    ("report", "{run}"),
+    ("compare", "{run}", "{run}"),
+    ("runs", "{runs}"),
+    ("view", "{runs}", "--export", "pages"),
+]
 
 
 @pytest.mark.parametrize("command", READING)
