@@ -136,8 +136,6 @@ def _tried(draw: random.Random, server: ScriptedServer, runs: Mapping[str, Path]
     env = {name: f"sk-victim-{name.lower().replace('_', '-')}-0123456789" for name in SECRETS}
     process = start(*words, cwd=scene.folder, env={**env, "XDG_CONFIG_HOME": str(place / "home")})
     said = _view(process) if command[0] == "view" else _ended(process)
-    if os.environ.get("SHOW"):
-        print(trick.__name__, words, process.returncode, said[-400:], server.counts())
     what = f"{trick.__name__.strip('_')}, {' '.join(command)}"
     counts = server.counts()
     if scene.mark.exists():
