@@ -77,8 +77,8 @@ def check_command(
 ) -> None:
     """Check a file of experiences.
 
-    Checks its form, repetitions, its split, and what may be shown on a data set. The exit code is 2 if the file cannot
-    be used.
+    Checks its form and limits, repetitions, its split, and what may be shown on a data set. The exit code is 2 if the
+    file cannot be used.
     """
     from agentclinic.cases.registry import load_cases
     from agentclinic.memory.retrieval import Memory
@@ -157,7 +157,7 @@ def _experiences(store: Path) -> list[tuple[Lesson, Experience]]:
         raise InputError(f"{store}: does not exist; `agentclinic learn RUN -o {store}` makes it")
     from agentclinic.memory.store import read_lessons
 
-    return [(lesson, each) for lesson in read_lessons(store) for each in lesson.experiences]
+    return [(lesson, each) for lesson in read_lessons(store, limits=False) for each in lesson.experiences]
 
 
 def _dumped(lesson: Lesson, experience: Experience) -> dict[str, Any]:

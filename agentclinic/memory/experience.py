@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, computed_field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, computed_field
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case, Door
 from agentclinic.clinic.findings import asked_findings
+from agentclinic.memory.quoting import quoted
 from agentclinic.models.structured import at_most
 from agentclinic.privacy import DataClass
 from agentclinic.results.turn import Exchange
@@ -78,6 +79,18 @@ MOST = 5
 
 _LONGEST, _LONGEST_STEP = 400, 120
 """Characters of a part and of a step: twice what a sentence needs, and a limit for a model that loops."""
+LONGEST_PART = 600
+"""Characters of a part in a file."""
+
+
+def _as_data(text: str, given: ValidationInfo) -> str:
+    """Quoted, whoever wrote it; the limit applies where the `limits` of a file are checked."""
+    if given.context and given.context["limits"] and len(text) > LONGEST_PART:
+        raise ValueError(f"{len(text):,} characters, and at most {LONGEST_PART} are allowed: shorten it")
+    return quoted(text)
+
+
+Quoted = Annotated[str, AfterValidator(_as_data)]
 
 
 class _Line(BaseModel):
@@ -89,18 +102,18 @@ class Step(_Line):
 
     kind: Literal["question", "test"]
     """A question to the patient, or a test or examination."""
-    what: str
+    what: Quoted
     """The question, or the name of the test."""
-    id: str | None = None
+    id: Quoted | None = None
     """`finding:NAME` or `test:NAME` of the knowledge base, which the builtin doctor can follow; null if unknown."""
 
 
 class Experience(_Line):
     """A pattern, and what to do when it is seen again."""
 
-    observation: str
+    observation: Quoted
     """The clinical pattern, in terms that a doctor has at that moment."""
-    suggestion: str
+    suggestion: Quoted
     """What to ask, examine or order next, and why."""
     step: Step | None = None
 
@@ -122,9 +135,8 @@ class WrittenExperience(BaseModel):
 
     def kept(self) -> Experience:
         """The experience, with the id of its step if the knowledge base has it."""
-        return Experience(
-            observation=_line(self.observation), suggestion=_line(self.suggestion), step=step_of(self.kind, self.what)
-        )
+        step = step_of(self.kind, _cut(self.what))
+        return Experience(observation=_cut(self.observation), suggestion=_cut(self.suggestion), step=step)
 
 
 class KnownExperience(WrittenExperience):
@@ -143,8 +155,10 @@ class Written(BaseModel):
     experiences: list[WrittenExperience] = Field(max_length=MOST)
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
+def _cut(text: str) -> str:
+    """The text as a file may hold it; a model may write more than it is asked for."""
+    line = quoted(text)
+    return line if len(line) <= LONGEST_PART else f"{line[: LONGEST_PART - 1]}…"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.config import Retrieval
 from agentclinic.errors import ConfigError
 from agentclinic.memory.experience import SAME_STORY, Experience, is_followed, numbers, same_patient, source_of
+from agentclinic.memory.quoting import quoted
 from agentclinic.memory.store import Store
 from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request
 from agentclinic.privacy import DataClass
@@ -63,6 +65,7 @@ class RememberingDoctor:
 
     async def act(self, seen: Observation) -> tuple[Turn, ...]:
         """Recall, then let the doctor speak. On the last turn there is nothing left to do, and nothing is offered."""
+        seen = replace(seen, incoming=replace(seen.incoming, text=_without_tag(seen.incoming.text)))
         if seen.last:
             return await self.doctor.act(seen)
         found, problem = await self._recall(seen.exchanges, seen.turn)
@@ -95,6 +98,15 @@ class RememberingDoctor:
             suggested=tuple(each.step for each in recalled if each.step),
             recalled=recalled,
         )
+
+
+def _without_tag(text: str) -> str:
+    """What someone said, without the tag of the block: only the block may look like one."""
+    return text.translate(_ANGLES) if _TAG.search(quoted(text)) else text
+
+
+_ANGLES = str.maketrans("<＜﹤", "‹‹‹")
+_TAG = re.compile(r"‹\W*experience", re.IGNORECASE)
 
 
 def _offered(found: Found, said: Turn) -> dict[str, Any]:
@@ -285,13 +297,14 @@ class Picker:
 
     async def pick(self, situation: str, candidates: Sequence[Found]) -> list[Found]:
         """At most two of the candidates."""
+        known = "\n".join(f"- {quoted(line)}" for line in situation.splitlines())
         lines = "\n".join(
             f"{number}. {each.experience.observation} -> {each.experience.suggestion}"
             for number, each in enumerate(candidates, start=1)
         )
         messages = (
             Message("system", self._prompt.text("system_base")),
-            Message("user", fill(self._prompt.text("user_prompt_template"), situation=situation, candidates=lines)),
+            Message("user", fill(self._prompt.text("user_prompt_template"), situation=known, candidates=lines)),
         )
         reply = await self._model.reply(Request(Purpose.MEMORY, messages, schema=_picks(len(candidates))))
         numbers = getattr(reply.parsed, "numbers", [])

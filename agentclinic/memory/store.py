@@ -14,19 +14,23 @@ from pydantic import ValidationError
 
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.files import waited_lock
-from agentclinic.jsonl import read_json_lines, repair
+from agentclinic.jsonl import read_json_lines, read_lines, repair
 from agentclinic.memory.experience import Experience, Lesson, Source, dumped
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.vocabulary.text import content_words, fold, words
 
 _ALIKE = 0.8
 """Two experiences with the same step that share this much of their content words say the same."""
+LONGEST_LINE = 64 * 2**10
+"""Bytes: five experiences of full length take 40 KB at most."""
 
 
 def append(path: Path, lesson: Lesson) -> None:
     """Add a lesson. The file is locked, so that no process repairs a line that another is still writing."""
     private = lesson.data_class is DataClass.CREDENTIALED
     line = json.dumps(dumped(lesson), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    if len(line) > LONGEST_LINE:
+        raise AgentClinicError(f"{path}: a lesson of {len(line):,} bytes is not written; at most {LONGEST_LINE:,} fit")
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600 if private else 0o644)
     except OSError as error:
@@ -49,11 +53,18 @@ def append(path: Path, lesson: Lesson) -> None:
         os.close(descriptor)
 
 
-def read_lessons(path: Path) -> Iterator[Lesson]:
-    """The lessons in a store, each checked; an incomplete last line is skipped."""
-    for number, entry in read_json_lines(path, "a lesson"):
+def read_lessons(path: Path, *, limits: bool = True) -> Iterator[Lesson]:
+    """The lessons in a store, each checked; an incomplete last line is skipped.
+
+    Without `limits`, lines and texts may be of any length: to look at them, not to show them to a model.
+    """
+    for (number, entry), (_, line, _) in zip(read_json_lines(path, "a lesson"), read_lines(path), strict=False):
+        if limits and len(line) > LONGEST_LINE:
+            raise InputError(
+                f"{path} line {number}: {len(line):,} bytes, and at most {LONGEST_LINE:,} are allowed; remove the line"
+            )
         try:
-            yield Lesson.model_validate(entry)
+            yield Lesson.model_validate(entry, context={"limits": limits})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in first["loc"])

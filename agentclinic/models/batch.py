@@ -74,15 +74,15 @@ async def capture(path: str, content: bytes | None, purpose: Purpose) -> NoRetur
 
 
 class FromBatch:
-    """Answers the first request from a batch, and sends follow-ups to the server.
+    """Answers the first request from a batch, if it has an answer, and sends others to the server.
 
     `stop` returns the reason why no follow-up may be sent, or None.
     """
 
-    def __init__(self, answer: HttpAnswer, endpoint: Endpoint, stop: Callable[[], str | None]) -> None:
+    def __init__(self, answer: HttpAnswer | None, endpoint: Endpoint, stop: Callable[[], str | None]) -> None:
         self.usage = Usage()
         """What the answer in the batch used."""
-        self._answer: HttpAnswer | None = answer
+        self._answer = answer
         self._endpoint = endpoint
         self._stop = stop
 
@@ -245,22 +245,23 @@ class Batches:
                 return False
             await self._clock.sleep(POLL)
 
-    async def answers(self) -> dict[str, HttpAnswer]:
-        """The answers by key, without requests that were not answered because their batch failed or expired."""
-        found: dict[str, HttpAnswer] = {}
+    async def answers(self) -> dict[str, HttpAnswer | None]:
+        """The answers by key, without requests that were not answered; None where several differ: none is taken."""
+        found: dict[str, HttpAnswer | None] = {}
         for part in self._parts:
             state = self._states[part.token]
             keys = {custom_id: key for key, custom_id in part.requests.items() if key not in self._outdated}
             said = [str(error.get("message")) for error in objects(as_object(state.get("errors")).get("data"))]
+            given: dict[str, list[HttpAnswer | None]] = {}
             for name in ("output_file_id", "error_file_id"):
-                if not state.get(name):
-                    continue
-                for entry in _entries(await self._content(str(state[name]))):
-                    key, response = keys.get(str(entry.get("custom_id"))), entry.get("response")
-                    if key is not None and isinstance(response, dict) and isinstance(response.get("status_code"), int):
-                        found.setdefault(key, HttpAnswer(response["status_code"], {}, encoded(response.get("body"))))
-                    elif isinstance(entry.get("error"), dict):
+                for entry in _entries(await self._content(str(state[name]))) if state.get(name) else ():
+                    if (key := keys.get(str(entry.get("custom_id")))) is not None:
+                        given.setdefault(key, []).append(_answer(entry))
+                    if isinstance(entry.get("error"), dict):
                         said.append(str(entry["error"].get("message")))
+            for key, (first, *others) in given.items():
+                if first or any(others):
+                    found[key] = first if all(other == first for other in others) else None
             missing = sum(key not in found for key in keys.values())
             if missing and self.reason is None:
                 why = f": {self._client.host.quote(said[0])}" if said else ""
@@ -444,9 +445,24 @@ def _entries(content: bytes) -> Iterator[wire.Json]:
     """The objects in a file of answers; a broken line is a request without an answer."""
     for line in BytesIO(content):
         with suppress(ValueError):
-            entry = loads(line)
+            entry = loads(line, object_pairs_hook=_unique)
             if isinstance(entry, dict):
                 yield entry
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> wire.Json:
+    if len(entry := dict(pairs)) != len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return entry
+
+
+def _answer(entry: wire.Json) -> HttpAnswer | None:
+    """The answer in an entry; None if the request failed."""
+    response = as_object(entry.get("response"))
+    status = response.get("status_code")
+    if entry.get("error") or type(status) is not int or not 200 <= status < 600:
+        return None
+    return HttpAnswer(status, {}, encoded(response.get("body")))
 
 
 def _is_over(batch: wire.Json) -> bool:

@@ -145,7 +145,7 @@ class RunFolder:
     @cached_property
     def _experiences(self) -> dict[str, Experience]:
         path = self._folder / MEMORY
-        lessons = read_lessons(path) if path.is_file() else ()
+        lessons = read_lessons(path, limits=False) if path.is_file() else ()
         return {experience.id: experience for lesson in lessons for experience in lesson.experiences}
 
     @cached_property

@@ -34,8 +34,8 @@ class Batched:
 
     def __init__(self, task: Task, progress: Progress, clock: Clock | None) -> None:
         assert isinstance(task.model, Endpoint)
-        self.answers: dict[str, HttpAnswer] = {}
-        """By unit, once they have been fetched."""
+        self.answers: dict[str, HttpAnswer | None] = {}
+        """By unit, once they have been fetched; None where the batch contradicts itself."""
         self.reason: str | None = None
         """Why there are no answers, or fewer than requests."""
         self.pending = 0
@@ -95,6 +95,9 @@ class Batched:
         if self._over:
             self.answers = await batches.answers()
             self.reason = batches.reason
+            odd = ", ".join(str(r.scenario_id) for r in self._left if self.answers.get(r.unit, "") is None)
+            if odd:
+                progress.say(f"warning: the batch contradicts itself; no answer is taken about scenario {odd}")
         else:
             self.pending = len(batches.keys)
 
@@ -109,7 +112,8 @@ class Batched:
 
     def answered(self, record: Record, stop: Callable[[], str | None]) -> Task:
         """The task for a record that was answered; follow-ups are sent directly unless `stop` says why not."""
-        answered = FromBatch(self.answers[record.unit], self._endpoint, stop)
+        answer = self.answers[record.unit]
+        answered = FromBatch(answer, self._endpoint, stop if answer else lambda: "its answers contradict each other")
         return replace(self._task, model=self._through(answered.send), batched=answered)
 
     async def finish(self) -> None:

@@ -74,6 +74,20 @@ def test_check_says_whether_a_file_respects_a_split_and_what_is_kept_off_a_data_
     assert "line 3: source: Field required" in said(capsys, "memory", "check", store, code=2)
 
 
+def test_check_refuses_what_is_too_long_with_its_line_and_list_still_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = store_of(tmp_path / "experiences.jsonl", lesson(ELSEWHERE, TOE), lesson(ELSEWHERE, COUNT))
+    store.write_text(store.read_text().replace("Order a complete", "Order a complete" + " and long" * 80))
+    merge: list[str | Path] = ["merge", store, "-o", tmp_path / "merged.jsonl"]
+    for command in (["check", store], merge):
+        refused = " ".join(said(capsys, "memory", *command, code=2).split())
+        assert "experiences.jsonl line 2: experiences.0.suggestion: " in refused
+        assert "at most 600 are allowed: shorten it" in refused
+        assert "Traceback" not in refused
+    assert "Order a complete and long" in said(capsys, "memory", "list", store)
+
+
 def test_merge_keeps_every_lesson_once_and_what_says_the_same_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

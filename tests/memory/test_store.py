@@ -17,7 +17,7 @@ import pytest
 from memory_support import COUNT, DURATION, ELSEWHERE, TOE, Json, experience, lesson, store_of, story
 from runs_support import ROOT, lines, until
 
-from agentclinic.errors import ConfigError, InputError
+from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.memory.store import Known, append, load_store, read_lessons
 from agentclinic.privacy import DataClass
 
@@ -27,6 +27,7 @@ from pathlib import Path
 from memory_support import ELSEWHERE, experience, lesson
 from agentclinic.memory.store import append
 
+LONG = {"word " * 12_000: 1}
 children = 0
 while children < 8:
     if os.fork() == 0:
@@ -39,7 +40,7 @@ else:
     raise SystemExit
 number = 0
 while True:
-    append(Path(sys.argv[1]), lesson(ELSEWHERE, experience(f"{children}:{number}", "word " * 40_000)))
+    append(Path(sys.argv[1]), lesson(ELSEWHERE, experience(f"{children}:{number}", "word"), removed=LONG))
     os.write(1, f"{children} {number} {os.getpid()}\\n".encode())
     number += 1
 """
@@ -123,6 +124,28 @@ def test_what_is_not_a_lesson_is_refused_by_its_line(tmp_path: Path) -> None:
         store.write_text(json.dumps(good) + "\n" + json.dumps({**good, **change}) + "\n")
         with pytest.raises(InputError, match=rf"line 2: {problem}"):
             load_store(store)
+
+
+def test_a_line_or_a_text_that_is_too_long_is_refused_by_its_line_and_can_still_be_looked_at(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "experiences.jsonl")
+    good = json.loads(store.read_text())
+    first = good["experiences"][0]
+    cases: list[tuple[Json, str]] = [
+        ({"experiences": [{**first, part: "é" * 601}]}, rf"experiences\.0\.{part}: .*601 characters, .* 600 .*shorten")
+        for part in ("observation", "suggestion")
+    ]
+    cases.append(({"removed": {"x" * 64 * 2**10: 1}}, r"\d\d,\d{3} bytes, .* 65,536 .*remove the line"))
+    for change, problem in cases:
+        store.write_text(json.dumps(good) + "\n" + json.dumps({**good, **change}) + "\n")
+        with pytest.raises(InputError, match=rf"line 2: {problem}"):
+            load_store(store)
+        assert len(list(read_lessons(store, limits=False))) == 2
+
+    store.write_text(json.dumps({**good, "experiences": [{**first, "observation": "é" * 600}]}) + "\n")
+    assert len(load_store(store).experiences) == 1
+    with pytest.raises(AgentClinicError, match=r"is not written; at most 65,536 fit"):
+        append(store, lesson(ELSEWHERE, COUNT, removed={"x" * 64 * 2**10: 1}))
+    assert len(lines(store)) == 1
 
 
 def test_a_store_without_experiences_or_without_a_file_says_what_makes_one(tmp_path: Path) -> None:

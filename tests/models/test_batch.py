@@ -152,6 +152,20 @@ async def test_odd_reports_about_a_batch_are_waited_out(
     assert set(await batches.answers()) == set(KEYS)
 
 
+@pytest.mark.parametrize("status", [0, 1, True, 199, -200, 600, 10**12, "200", None, 2e2])
+async def test_an_answer_with_an_impossible_status_is_no_answer(
+    status: Any, connect: Connect, server: ScriptedServer, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    batches = await submitted(tmp_path / "note.json", connect("judge"), said)
+    ((first, *_),) = calls(server, "files", "lines")
+    entry = {"custom_id": first["custom_id"], "response": {"status_code": status, "body": {"output": []}}}
+    server.control(batch_content=json.dumps(entry))
+    assert await batches.wait(lambda _: None, said.append)
+    assert await batches.answers() == {}
+    assert "4 of 4 requests were not answered" in (batches.reason or "")
+
+
 async def test_a_failure_in_the_batch_is_left_for_the_next_one_and_a_follow_up_needs_leave(
     connect: Connect, server: ScriptedServer
 ) -> None:

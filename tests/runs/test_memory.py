@@ -92,6 +92,21 @@ def test_a_changed_or_missing_split_is_refused(data: Path, tmp_path: Path) -> No
         plan_with(write_rows(tmp_path / "changed.jsonl", row), store, **used)
 
 
+async def test_a_store_that_breaks_the_limits_is_refused_and_an_incomplete_last_line_is_not(
+    server: ScriptedServer, data: Path, tmp_path: Path
+) -> None:
+    store = store_of(tmp_path / "long.jsonl")
+    store.write_text(store.read_text().replace("a sudden onset", "a sudden onset" * 50))
+    with pytest.raises(InputError, match=r"long\.jsonl line 1: experiences\.0\.suggestion: .*at most 600"):
+        plan_with(data, store)
+    store = store_of(tmp_path / "killed.jsonl")
+    store.write_bytes(store.read_bytes().replace(b"\n", b"\r\n") + b'{"source": {"case": "\xc3')
+    run: Json = {"dataset": str(data), "memory": str(store), "scenarios": "0", "total_inferences": 2}
+    finished, _ = await run_here(settings_for(server, tmp_path / "out", **run))
+    assert (finished.folder / "memory.jsonl").read_bytes() == store.read_bytes()
+    assert plan_again(finished.folder).memory
+
+
 async def test_a_doctor_that_cannot_use_memory_refuses_it(data: Path, tmp_path: Path) -> None:
     store = store_of(tmp_path / "experiences.jsonl")
     for doctor in ("full_information", "door_only"):

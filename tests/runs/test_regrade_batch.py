@@ -22,6 +22,7 @@ from agentclinic.runs.regrade import Regraded, estimate_regrade, regrade
 
 pytestmark = pytest.mark.anyio
 
+Json = dict[str, Any]
 PRICES = {"*": {"input": 10.0, "output": 20.0}}
 KEY = "sk-planted-0123456789abcdefghij"
 
@@ -297,6 +298,51 @@ async def test_answers_to_other_questions_are_not_taken(folder: Path, server: Sc
     done = await by_batch(folder, settings(server))
     assert (done.judged, done.not_tried) == (3, 1), "an encounter that was played again is left for the next batch"
     assert (await by_batch(folder, settings(server))).judged == 4
+
+
+def answer_to(line: Json, said: str, **more: Any) -> str:
+    """A line of a batch's file of answers: what the judge said to one request."""
+    words = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]}]
+    body = {"id": "r", "object": "response", "status": "completed", "model": "judge", "output": words}
+    return json.dumps(
+        {"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}, "error": None} | more
+    )
+
+
+async def test_contradictory_answers_are_named_and_count_as_failed_and_copies_are_harmless(
+    folder: Path, server: ScriptedServer
+) -> None:
+    server.control(batch_polls=1)
+    await by_batch(folder, settings(server), wait=False)
+    ((copied, changed, refused, twice),) = calls(server, "files", "lines")
+    late = {"response": None, "error": {"code": "batch_expired", "message": "Too late"}}
+    key_twice = answer_to(twice, "Yes").replace('"error": null', f'"response": {json.dumps(answer_to(twice, "No"))}')
+    told = [
+        answer_to(copied, "No"),
+        answer_to(changed, "Yes"),
+        answer_to(refused, "Yes"),
+        key_twice,
+        answer_to(changed, "No"),
+        answer_to(copied, "No"),
+        answer_to(refused, "", **late),
+    ]
+    server.control(batch_polls=0, batch_content="\n".join(told))
+    shown = Said()
+
+    done = await by_batch(folder, settings(server), progress=shown)
+
+    assert (done.judged, done.failed, done.not_tried) == (1, 2, 1)
+    assert done.changed == ((0, True, False),), "the copied answer counts once"
+    assert "warning: the batch contradicts itself; no answer is taken about scenario 1, 2" in shown.messages
+    faults = {entry["scenario_id"]: entry["fault"] for entry in lines(done.path) if entry["correct"] is None}
+    assert {number: fault["error"] for number, fault in faults.items()} == {1: "batch", 2: "batch"}
+    assert "its answers contradict each other" in faults[1]["message"]
+    assert "1 of 4 requests were not answered" in (done.reason or "")
+
+    server.reset()
+    again = await by_batch(folder, settings(server))
+    assert again.judged == 4
+    assert [len(upload) for upload in calls(server, "files", "lines")] == [3], "what failed is asked again"
 
 
 def test_a_limit_that_the_batch_would_exceed_is_refused_before_anything_is_sent(

@@ -145,6 +145,8 @@ class Script:
     """How batches end: completed, failed (in validation) or expired (only the first half is answered)."""
     batch_odd: Json | None = None
     """What batches that are still in progress say instead of their status and counts."""
+    batch_content: str | None = None
+    """The file of answers to a batch, instead of the true one; a surrogate stands for a byte."""
     tool: str | None = None
     """The tool to call where one is demanded; the first offered when not given."""
     keep_log: bool = True
@@ -330,7 +332,7 @@ class Server:
     async def content(self, request: web.Request) -> web.StreamResponse:
         self.note(request, "files", {})
         file = self.files.get(request.match_info["id"])
-        return web.Response(text=file["text"]) if file else _no_route(request)
+        return web.Response(body=file["text"].encode("utf-8", "surrogateescape")) if file else _no_route(request)
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         self.note(request, "files", {"delete": request.match_info["id"]})
@@ -401,8 +403,10 @@ class Server:
                 response = {"status_code": 200, "request_id": "r", "body": body}
             (bad if failed else good).append({"custom_id": line["custom_id"], "response": response, "error": None})
         for name, entries in (("output_file_id", good), ("error_file_id", bad)):
-            if entries:
-                text = "".join(json.dumps(entry) + "\n" for entry in entries[::-1])
+            text = "".join(json.dumps(entry) + "\n" for entry in entries[::-1])
+            if name == "output_file_id" and self.script.batch_content is not None:
+                text = self.script.batch_content
+            if text:
                 batch[name] = self.keep(text, f"{name}.jsonl")["id"]
         batch["request_counts"] |= {"completed": len(good), "failed": len(bad)}
 

@@ -1,0 +1,40 @@
+"""Text that someone else wrote, as it may stand in a prompt: on one line, speaking for no one and ending nothing."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_INVISIBLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
+)
+_SIGNS = str.maketrans("[]{}", "()()")
+"""Headings of prompts stand in square brackets, placeholders in braces."""
+_TAG = re.compile(r"<(?=[\s/|!?]*+[^\W\d])|(?<=-)>")
+"""What may open a tag, and the arrow between the parts of an experience; "WBC > 15" and "<5" stay as they are."""
+_TOKEN = re.compile(r"(diagnosis)[\s_*·-]+(ready)|(request)[\s_*·-]+(test|images)", re.IGNORECASE | re.ASCII)
+_LABEL = re.compile(
+    r"(?<![^\W_])((?:doctor|physician|dr|assistant|patient|measurement|laboratory|lab|nurse|moderator|judge|clinic|system"
+    r"|user|human|caregiver|results?|developer|tool|model|ai)(?:[\s_-](?:response|reply|answer|message|prompt))?)"
+    r"[\W_]*[:\u2236\ua789]",
+    re.IGNORECASE,
+)
+
+
+def quoted(text: str) -> str:
+    """The text without invisible characters, tags, control tokens and speakers' labels, and no longer than it was.
+
+    Clinical prose stays as it is, and so does what is quoted already.
+    """
+    line = _INVISIBLE.sub("", " ".join(text.split()))
+    line = line if line.isascii() else "".join(map(_plain, line))
+    line = _TAG.sub(lambda sign: "‹" if sign[0] == "<" else "›", line.translate(_SIGNS))
+    line = _TOKEN.sub(lambda token: "·".join(filter(None, token.groups())).lower(), line)
+    return " ".join(_LABEL.sub(r"\1,", line).split())
+
+
+def _plain(character: str) -> str:
+    """The letter or sign that a character is a form of, such as `＜` or a bold D; digits, as in m², stay."""
+    form = unicodedata.normalize("NFKC", character)
+    return form if len(form) == 1 and form.isascii() and not form.isdigit() else character
