@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from agentclinic.config import RaySettings, Settings, variable
+from agentclinic import privacy
+from agentclinic.config import PORTS, RaySettings, Settings, variable, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.models.gate import Gate
 
-_started: list[str] = []
-"""The Ray job of the connection that we opened, and therefore close."""
+_started: list[TemporaryDirectory[str] | None] = []
+"""The connection that we opened, and therefore close: the folder of its token if the cluster is ours."""
+
+_NEEDED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|LD_LIBRARY_PATH"
+    r"|RAY_\w+|CUDA_\w+|OMP_NUM_THREADS|SSL_CERT_(?:FILE|DIR)|SYSTEMROOT|COMSPEC|APPDATA|LOCALAPPDATA|USERPROFILE"
+)
+"""The variables that the processes of a cluster get, unless their names say that they hold a secret."""
+_FOR_REQUESTS = re.compile(r"(?i:https?|all|no)_(?i:proxy)|OPENAI_(?:CUSTOM_HEADERS|ORG_ID|PROJECT_ID)")
+"""What requests to models need besides: workers get it with the keys, in a message."""
 
 
 @dataclass(frozen=True)
@@ -44,31 +57,33 @@ def connect(settings: Settings) -> Any:
     # What Ray logs about itself is of no use to our users, and would break the progress display.
     logging.getLogger("ray").setLevel(logging.ERROR)
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    shown = without_credentials(address)
     if address is not None and "://" in address:
         raise ConfigError(
-            f"address {address}: run the command on a machine of the cluster, with --address auto; it cannot be "
+            f"address {shown}: run the command on a machine of the cluster, with --address auto; it cannot be "
             "run through Ray Client"
         )
     try:
-        with _discreet(module):
+        with _discreet(module, alone=address is None):
             if address is None:
                 cpus = processes or min(settings.run.workers, os.cpu_count() or 1)
-                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-                with _without(secret_names(settings)):  # Ray's processes would inherit them
+                folder = TemporaryDirectory(prefix="agentclinic-")  # readable by its owner only
+                with _own_environment(module, Path(folder.name)):
                     module.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
+                _started.append(folder)
             else:
                 _reach(address)
                 module.init(address, **quiet)
+                _started.append(None)
     except (OSError, ValueError, RuntimeError) as error:
         first = str(error).strip().partition("\n")[0][:200]
         raise ConfigError(
             f"Ray cannot start on this machine ({first}). RAY_TMPDIR, where it keeps its sockets and logs, must be "
             "writable and have a short path"
             if address is None
-            else f"address {address}: there is no Ray cluster that can be used ({first}). Start one with "
+            else f"address {shown}: there is no Ray cluster that can be used ({first}). Start one with "
             "`ray start --head`, or leave out --address to use this machine alone"
         ) from None
-    _started.append(module.get_runtime_context().get_job_id())
     return module
 
 
@@ -76,6 +91,8 @@ def _reach(address: str) -> None:
     """Fail at once if nothing listens at an address: Ray would try for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and port.isdecimal():
+        if not 0 < int(port) < 2**16:
+            raise ValueError(f"the port must be {PORTS}")
         socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
     elif address not in ("auto", "local"):
         raise ValueError("not HOST:PORT, and not auto")
@@ -86,8 +103,11 @@ def disconnect() -> None:
     if _started:
         import ray
 
-        _started.clear()
+        folder = _started.pop()
         ray.shutdown()
+        if folder:
+            folder.cleanup()
+            _reread_authentication(ray)
 
 
 def secret_names(settings: Settings) -> list[str]:
@@ -99,6 +119,12 @@ def secret_names(settings: Settings) -> list[str]:
 def secrets_of(settings: Settings) -> dict[str, str]:
     """Those of these variables that are set, with their values."""
     return {name: value for name in secret_names(settings) if (value := variable(name))}
+
+
+def for_requests(settings: Settings) -> dict[str, str]:
+    """The variables of this process that its requests to models use; other machines have their own."""
+    ours = settings.ray is not None and settings.ray.address is None
+    return {name: value for name, value in os.environ.items() if ours and _FOR_REQUESTS.fullmatch(name)}
 
 
 def nodes(ray: Any, gate: Gate) -> list[Node]:
@@ -141,30 +167,63 @@ def spread(found: Sequence[Node], count: int) -> list[Node]:
 
 
 @contextmanager
-def _discreet(ray: Any) -> Iterator[None]:
+def _discreet(ray: Any, *, alone: bool) -> Iterator[None]:
     """Keep Ray from printing its own errors to standard output, which another program may read.
 
-    Also keep this command's arguments from it, which may hold a key: everyone on a cluster can see its job list.
+    Also keep this command's arguments from it, which may hold a key: everyone on a cluster can see its job list. A
+    cluster that is to be `alone` on this machine listens on loopback only, as Ray does on other systems than Linux.
     """
-    ours = {
+    ours: dict[tuple[Any, str], Any] = {
         (ray._private.utils, "get_entrypoint_name"): lambda: "agentclinic",
         (ray._private.worker, "listen_error_messages"): lambda *_: None,
     }
-    # These are private functions of Ray, which another version may lack; the tests say whether it still works.
+    if alone:
+        ours[ray._private.ray_constants, "ENABLE_RAY_CLUSTER"] = False
+    # These are private names of Ray, which another version may lack; the tests say whether it still works.
     kept = {(module, name): getattr(module, name) for module, name in ours if hasattr(module, name)}
     try:
         for module, name in kept:
             setattr(module, name, ours[module, name])
         yield
     finally:
-        for (module, name), function in kept.items():
-            setattr(module, name, function)
+        for (module, name), value in kept.items():
+            setattr(module, name, value)
 
 
 @contextmanager
-def _without(names: Sequence[str]) -> Iterator[None]:
-    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
+def _own_environment(ray: Any, folder: Path) -> Iterator[None]:
+    """Only the variables that Ray's processes need, which inherit them; the token is in a file that only we can read."""
+    token = folder / "token"
+    token.touch(0o600)
+    token.write_text(secrets.token_hex(32))
+    kept = dict(os.environ)
+    ours = {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(token),
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_USAGE_STATS_ENABLED": kept.get("RAY_USAGE_STATS_ENABLED", "0"),
+    }
     try:
+        _replace_environment({**_needed(kept), **ours})
+        _reread_authentication(ray)
         yield
     finally:
-        os.environ.update(kept)
+        _replace_environment(kept)
+
+
+def _needed(variables: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value for name, value in variables.items() if _NEEDED.fullmatch(name) and not privacy.names_secret(name)
+    }
+
+
+def _replace_environment(variables: Mapping[str, str]) -> None:
+    for name in set(os.environ) - set(variables):
+        del os.environ[name]
+    os.environ.update(variables)
+
+
+def _reread_authentication(ray: Any) -> None:
+    """Ray reads the mode and the token once, when it is imported or first used."""
+    ray._raylet.Config.initialize("")
+    ray._raylet.AuthenticationTokenLoader.instance().reset_cache()

@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +45,8 @@ class Order:
     """The working folder of the main process, used if this machine has it."""
     mark: str
     """What the main process wrote to the file `CHECK`."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that requests use, such as proxies: set when the process runs, so that others cannot read them."""
 
 
 class Opened(NamedTuple):
@@ -86,6 +88,7 @@ class Worker:
             os.chdir(given.folder)
             sys.path.insert(0, str(given.folder))
         provide(given.variables)
+        os.environ.update(given.environment)
         ours = _OurLimits(limits, given.name)
 
         def share(address: str, key: str, start: int) -> SharedLimiter:
