@@ -351,9 +351,6 @@ def unix_parts(address: str) -> UnixParts | None:
     return UnixParts(place, f"/{path}" if path else "/v1")
 
 
-PORTS = "between 1 and 65535"
-
-
 def checked_address(value: object) -> object:
     """Refuse anything but an address, without repeating it: it may be a key or contain a password."""
     if not isinstance(value, str):
@@ -364,17 +361,11 @@ def checked_address(value: object) -> object:
     unix = unix_parts(address)
     try:
         parts = urlsplit(f"http://localhost{unix.socket}{unix.path}" if unix else address)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
-        raise ValueError("must be an http(s) address, e.g. http://127.0.0.1:8000/v1")
-    try:
-        usable = parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise ValueError(f"must have a port {PORTS}, or none")
+        raise ValueError("must be an http(s) address with a port from 1 to 65535, e.g. http://127.0.0.1:8000/v1")
     if parts.query or parts.fragment:
         raise ValueError("must not have a query (?...); put a key into openai.api_key or the environment")
     if privacy.key_in_path(parts.path):
@@ -481,12 +472,11 @@ class EndpointSettings(_Section):
 def host_name(name: str) -> str:
     """A host as in `privacy.hosts` and `--allow-host`: lower case, with a port unless it is the default one."""
     found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(:[0-9]{1,5})?", name.strip().lower())
-    if not found:
+    if not found or not 0 < int((found[2] or ":1")[1:]) < 2**16:
         raise ValueError(
-            "must be a host or host:port, without http:// or a path, e.g. llm.example.org or 10.0.0.7:8000"
+            "must be a host or host:port (1 to 65535), without user, http:// or path, e.g. llm.example.org or "
+            "10.0.0.7:8000"
         )
-    if found[2] and not 0 < int(found[2][1:]) < 2**16:
-        raise ValueError(f"must be a host or host:port, with a port {PORTS}")
     return found[1] + (found[2] or "")
 
 

@@ -92,7 +92,6 @@ _KEY = re.compile(
     r"\b(?:sk|pk|rk)[-_](?=[\w-]{0,99}\d)[\w-]{12,}|\b(?:hf|gsk|ghp|r8)_\w{16,}|\b(?:xai|nvapi|pplx)-[\w-]{16,}"
     r"|\bAIza[\w-]{30,}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}|(?i:bearer)\s+[\w.~+/=-]{12,}"
 )
-_MIXED = re.compile(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=\D*\d)")
 
 
 def names_secret(name: str) -> bool:
@@ -107,14 +106,14 @@ def holds_key(text: str) -> bool:
 
 
 def key_in_path(path: str) -> bool:
-    """Whether the path of an address has a key in it: one of a well-known form, or 20 letters and digits at random.
+    """Whether the path of an address has a key in it: of a well-known form, or 20 letters and digits at random.
 
-    At random means that capitals, small letters and digits take turns at nearly every second character. In words, dates,
-    versions and account numbers in hexadecimal they do not.
+    Random ones change between capitals, small letters and digits at more than every second place; names do not.
     """
     path = unquote(path)
     return holds_key(path) or any(
-        _MIXED.match(run) and len(re.findall("[a-z]+|[A-Z]+|[0-9]+", run)) > 0.45 * len(run)
+        len({(char.isupper(), char.isdigit()) for char in run}) == 3
+        and len(re.findall("[a-z]+|[A-Z]+|[0-9]+", run)) > 0.45 * len(run)
         for run in re.findall("[A-Za-z0-9]{20,}", path)
     )
 

@@ -1,7 +1,7 @@
 """Remove our own secrets from what a server sends back, however it writes them.
 
-Known spellings: any case, escapes of JSON, URLs and HTML in up to four layers, Base64, hexadecimal, and anything between
-its characters but letters and digits.
+Known spellings: any case, escapes of JSON, URLs and HTML wrapped in one another, Base64, hexadecimal, and anything but
+letters and digits between the characters.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 SHORTEST = 6
 """A key such as "x" or "none" for a local server is not a secret, and removing it would garble messages."""
 DISTINCTIVE = 20
-"""Letters that no text has by chance. A shorter secret without a digit may be a word, such as `not-needed`: then only
-its exact spelling is removed, and its escapes."""
+"""Letters that no text has by chance; a shorter secret without digits may be words, so its case and spaces count."""
 LAYERS = 4
-"""How many escapes may be wrapped in one another: JSON in JSON in a URL in a web page."""
+"""Most escapes wrapped in one another: JSON in JSON in a URL in a web page."""
 MARK = b"[key]"
 
 _LOWER = bytes.maketrans(ascii_uppercase.encode(), ascii_lowercase.encode())
 _SEPARATORS = bytes(set(range(256)) - set((ascii_letters + digits).encode()))
-# Each begins with one character, which is found a hundred times faster than one of three.
+# Each begins with one character: to search for one of three takes a hundred times as long.
 _ESCAPES = (
     re.compile(rb"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"),
     re.compile(rb"%[0-9a-fA-F]{2}"),
@@ -33,39 +32,38 @@ _ESCAPES = (
 
 
 class Echoes:
-    """The secrets sent to one server, and all their spellings."""
+    """The secrets sent to one server, in all their spellings."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._exact: set[bytes] = set()
         self._folded: set[bytes] = set()
-        """Spellings in small letters and digits alone."""
         for secret in (text.encode() for text in secrets if len(text) >= SHORTEST):
             spellings = {_joined(secret), _joined(_unescaped(secret))}
-            folded = _folded(secret)
-            if len(folded) >= (8 if re.search(rb"\d", folded) else DISTINCTIVE):
-                self._folded |= {_folded(spelling) for spelling in spellings}
+            folded = set(map(_folded, spellings))
+            shortest = 8 if re.search(rb"\d", secret) else DISTINCTIVE
+            if min(map(len, folded)) >= shortest:
+                self._folded |= folded
             else:
                 self._exact |= spellings
-            self._folded |= {_folded(code) for code in _codes(secret) if len(_folded(code)) >= 8}
+            self._folded |= {code for code in map(_folded, _codes(secret)) if len(code) >= 8}
 
     def remove(self, content: bytes) -> bytes:
         """The content with `[key]` for each secret; JSON stays JSON, unless a secret is spread over its parts."""
-        if not self._folded or not self._in(content):
+        if not self._holds(content):
             return content
         content = self._cut(content, _unescaped(content))
         content = self._cut(content, content)
-        return MARK if self._in(content) else content
+        return MARK if self._holds(content) else content
 
-    def _in(self, content: bytes) -> bool:
-        plain = _unescaped(content)
-        return self._seen(content) or (plain != content and self._seen(plain))
-
-    def _seen(self, content: bytes) -> bool:
-        folded = _folded(content)
-        # The end first: to look for a hundred characters takes ten times as long as for twelve.
-        if any(spelling[-12:] in folded and spelling in folded for spelling in self._folded):
-            return True
-        return bool(self._exact) and any(spelling in _joined(content) for spelling in self._exact)
+    def _holds(self, content: bytes) -> bool:
+        views = {content, _unescaped(content)} if self._folded else ()
+        # The end first: to search for a hundred characters takes ten times as long as for twelve.
+        return any(
+            any(one[-12:] in folded and one in folded for one in self._folded)
+            or any(one in _joined(view) for one in self._exact)
+            for view in views
+            for folded in (_folded(view),)
+        )
 
     def _cut(self, content: bytes, view: bytes) -> bytes:
         """The content without what is a secret in a view of the same length."""
@@ -77,9 +75,9 @@ class Echoes:
 
     @cached_property
     def _pattern(self) -> re.Pattern[bytes]:
-        exact = (rb"[\0\\]*+".join(re.escape(bytes((char,))) for char in spelling) for spelling in self._exact)
-        folded = (b"(?i:%b)" % b"[^a-z0-9]*+".join(bytes((char,)) for char in spelling) for spelling in self._folded)
-        # What stands for the first character may begin earlier: half an escape would make JSON unreadable.
+        exact = (rb"[\0\\]*+".join(re.escape(bytes((char,))) for char in one) for one in self._exact)
+        folded = (b"(?i:%b)" % b"[^a-z0-9]*+".join(bytes((char,)) for char in one) for one in self._folded)
+        # An escape of the first character begins before it: half an escape would make JSON unreadable.
         return re.compile(rb"[\0\\]*+(?:%b)" % b"|".join((*exact, *folded)))
 
 
@@ -92,15 +90,14 @@ def _joined(content: bytes) -> bytes:
 
 
 def _codes(secret: bytes) -> Iterator[bytes]:
-    """The secret in hexadecimal, and in Base64 wherever it begins: the characters that depend on nothing else."""
+    """The secret in hexadecimal, and in Base64 after 0 to 2 other bytes, without the digits that depend on those."""
     yield secret.hex().encode()
     for before in range(3):
-        code = b64encode(bytes(before) + secret)
-        yield code[-(-before * 8 // 6) : (before + len(secret)) * 8 // 6]
+        yield b64encode(bytes(before) + secret)[-(-before * 8 // 6) : (before + len(secret)) * 8 // 6]
 
 
 def _unescaped(content: bytes) -> bytes:
-    """The content with its escapes replaced by what they stand for, in the same places: after as many zeros."""
+    """The content with each escape replaced by zeros and what it stands for, so that the length is the same."""
     for _ in range(LAYERS):
         before = content
         for char in b"bfnrt" if b"\\" in content else b"":

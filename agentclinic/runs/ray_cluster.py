@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agentclinic import privacy
-from agentclinic.config import PORTS, RaySettings, Settings, variable, without_credentials
+from agentclinic.config import RaySettings, Settings, variable, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.models.gate import Gate
 
@@ -24,11 +24,11 @@ _started: list[TemporaryDirectory[str] | None] = []
 
 _NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|LD_LIBRARY_PATH"
-    r"|RAY_\w+|CUDA_\w+|OMP_NUM_THREADS|SSL_CERT_(?:FILE|DIR)|SYSTEMROOT|COMSPEC|APPDATA|LOCALAPPDATA|USERPROFILE"
+    r"|RAY_\w+|CUDA_\w+|OMP_NUM_THREADS|SSL_CERT_(?:FILE|DIR)|SYSTEMROOT|COMSPEC|USERPROFILE"
 )
-"""The variables that the processes of a cluster get, unless their names say that they hold a secret."""
-_FOR_REQUESTS = re.compile(r"(?i:https?|all|no)_(?i:proxy)|OPENAI_(?:CUSTOM_HEADERS|ORG_ID|PROJECT_ID)")
-"""What requests to models need besides: workers get it with the keys, in a message."""
+"""The variables that the processes of our own cluster get, unless a name says that it holds a secret."""
+FOR_REQUESTS = re.compile(r"(?i:(?:https?|all|no)_proxy)|OPENAI_(?:CUSTOM_HEADERS|ORG_ID|PROJECT_ID)")
+"""What requests to models need besides; workers get it in a message, like the keys."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,10 @@ def connect(settings: Settings) -> Any:
 def _reach(address: str) -> None:
     """Fail at once if nothing listens at an address: Ray would try for minutes."""
     host, colon, port = address.rpartition(":")
-    if colon and port.isdecimal():
-        if not 0 < int(port) < 2**16:
-            raise ValueError(f"the port must be {PORTS}")
+    if colon and port.isdecimal() and 0 < int(port) < 2**16:
         socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
     elif address not in ("auto", "local"):
-        raise ValueError("not HOST:PORT, and not auto")
+        raise ValueError("not HOST:PORT with a port from 1 to 65535, and not auto")
 
 
 def disconnect() -> None:
@@ -117,14 +115,10 @@ def secret_names(settings: Settings) -> list[str]:
 
 
 def secrets_of(settings: Settings) -> dict[str, str]:
-    """Those of these variables that are set, with their values."""
-    return {name: value for name in secret_names(settings) if (value := variable(name))}
-
-
-def for_requests(settings: Settings) -> dict[str, str]:
-    """The variables of this process that its requests to models use; other machines have their own."""
-    ours = settings.ray is not None and settings.ray.address is None
-    return {name: value for name, value in os.environ.items() if ours and _FOR_REQUESTS.fullmatch(name)}
+    """Those of these variables that are set, with their values; on our own cluster, also what requests need."""
+    alone = settings.ray is not None and settings.ray.address is None
+    names = [*secret_names(settings), *(filter(FOR_REQUESTS.fullmatch, os.environ) if alone else ())]
+    return {name: value for name in names if (value := variable(name))}
 
 
 def nodes(ray: Any, gate: Gate) -> list[Node]:
@@ -192,35 +186,21 @@ def _discreet(ray: Any, *, alone: bool) -> Iterator[None]:
 
 @contextmanager
 def _own_environment(ray: Any, folder: Path) -> Iterator[None]:
-    """Only the variables that Ray's processes need, which inherit them; the token is in a file that only we can read."""
+    """Only the variables that Ray's processes need, which they inherit; the token is in a file that only we can read."""
     token = folder / "token"
     token.touch(0o600)
     token.write_text(secrets.token_hex(32))
     kept = dict(os.environ)
-    ours = {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN_PATH": str(token),
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        "RAY_USAGE_STATS_ENABLED": kept.get("RAY_USAGE_STATS_ENABLED", "0"),
-    }
+    needed = {name: kept[name] for name in filter(_NEEDED.fullmatch, kept) if not privacy.names_secret(name)}
+    ours = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
     try:
-        _replace_environment({**_needed(kept), **ours})
+        os.environ.clear()
+        os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", **needed, **ours})
         _reread_authentication(ray)
         yield
     finally:
-        _replace_environment(kept)
-
-
-def _needed(variables: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value for name, value in variables.items() if _NEEDED.fullmatch(name) and not privacy.names_secret(name)
-    }
-
-
-def _replace_environment(variables: Mapping[str, str]) -> None:
-    for name in set(os.environ) - set(variables):
-        del os.environ[name]
-    os.environ.update(variables)
+        os.environ.clear()
+        os.environ.update(kept)
 
 
 def _reread_authentication(ray: Any) -> None:

@@ -117,7 +117,6 @@ class RayWorkers(Generic[Item, Result]):
                 self._shards,
                 Path.cwd(),
                 self._mark,
-                cluster.for_requests(self._settings),
             )
         )
         if len(order) > LARGEST_ORDER:

@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from agentclinic.config import Settings, provide
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.shared_limit import Lease, Report, SharedLimiter
 from agentclinic.privacy import DataClass
+from agentclinic.runs.ray_cluster import FOR_REQUESTS
 from agentclinic.runs.shards import Job, Place, Shard, Work, is_settled
 from agentclinic.version import __version__
 
@@ -36,7 +37,7 @@ class Order:
     job: Job[Any, Any]
     settings: Settings
     variables: Mapping[str, str]
-    """Environment variables that the settings refer to: the keys."""
+    """Environment variables that the settings refer to, which hold keys, and those that requests need."""
     data_class: DataClass
     name: str
     """The worker's name, and that of its shard."""
@@ -45,8 +46,6 @@ class Order:
     """The working folder of the main process, used if this machine has it."""
     mark: str
     """What the main process wrote to the file `CHECK`."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that requests use, such as proxies: set when the process runs, so that others cannot read them."""
 
 
 class Opened(NamedTuple):
@@ -88,7 +87,8 @@ class Worker:
             os.chdir(given.folder)
             sys.path.insert(0, str(given.folder))
         provide(given.variables)
-        os.environ.update(given.environment)
+        # Others cannot read what is set while a process runs.
+        os.environ.update({name: value for name, value in given.variables.items() if FOR_REQUESTS.fullmatch(name)})
         ours = _OurLimits(limits, given.name)
 
         def share(address: str, key: str, start: int) -> SharedLimiter:
