@@ -186,7 +186,7 @@ def _discreet(ray: Any, *, alone: bool) -> Iterator[None]:
 
 @contextmanager
 def _own_environment(ray: Any, folder: Path) -> Iterator[None]:
-    """Only the variables that Ray's processes need, which they inherit; the token is in a file that only we can read."""
+    """Only the variables that Ray's processes need, which they inherit; only we can read the file with its token."""
     token = folder / "token"
     token.touch(0o600)
     token.write_text(secrets.token_hex(32))

@@ -17,7 +17,7 @@ def test_no_echoed_key_is_shown_or_written(tmp_path: Path) -> None:
 
 
 def test_a_client_that_removes_nothing_falls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the attack would show nothing. Long keys that end beyond a short quotation are not shown in any case."""
+    """Otherwise the attack would show nothing. Short quotations cut off some keys in any case."""
     monkeypatch.setattr("agentclinic.models.faults.Host.scrub", lambda _, content: content)
     fell = [fell for fell in attacks.attack(60, 1, tmp_path) if fell]
     assert len(fell) > 30
