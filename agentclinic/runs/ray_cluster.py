@@ -8,7 +8,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +19,8 @@ from agentclinic.config import RaySettings, Settings, variable, without_credenti
 from agentclinic.errors import ConfigError
 from agentclinic.models.gate import Gate
 
-_started: list[TemporaryDirectory[str] | None] = []
-"""The connection that we opened, and therefore close: the folder of its token if the cluster is ours."""
+_started: list[ExitStack] = []
+"""What to undo for the connection that we opened, once it is closed."""
 
 _NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|LD_LIBRARY_PATH"
@@ -64,17 +64,17 @@ def connect(settings: Settings) -> Any:
             "run through Ray Client"
         )
     try:
-        with _discreet(module, alone=address is None):
+        with _discreet(module, alone=address is None), ExitStack() as stack:
             if address is None:
                 cpus = processes or min(settings.run.workers, os.cpu_count() or 1)
-                folder = TemporaryDirectory(prefix="agentclinic-")  # readable by its owner only
-                with _own_environment(module, Path(folder.name)):
+                folder = stack.enter_context(TemporaryDirectory(prefix="agentclinic-"))  # readable by its owner only
+                stack.callback(_reread_authentication, module)
+                with _own_environment(module, Path(folder)):
                     module.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
-                _started.append(folder)
             else:
                 _reach(address)
                 module.init(address, **quiet)
-                _started.append(None)
+            _started.append(stack.pop_all())
     except (OSError, ValueError, RuntimeError) as error:
         first = str(error).strip().partition("\n")[0][:200]
         raise ConfigError(
@@ -101,11 +101,8 @@ def disconnect() -> None:
     if _started:
         import ray
 
-        folder = _started.pop()
         ray.shutdown()
-        if folder:
-            folder.cleanup()
-            _reread_authentication(ray)
+        _started.pop().close()
 
 
 def secret_names(settings: Settings) -> list[str]:

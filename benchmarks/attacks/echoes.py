@@ -18,6 +18,7 @@ import string
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -55,8 +56,8 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "Base64, MIME lines": lambda key: re.sub("(.{16})", r"\1\r\n", _base64(key, "")),
     "Base64 of a header": lambda key: _base64(key, "Authorization: Bearer "),
     **{
-        f"Base64 after {before}, {'URL-safe' if url else 'standard'}, {'padded' if padded else 'not padded'}": (
-            lambda key, before=before, url=url, padded=padded: _base64(key, "x" * before, url=url, padded=padded)
+        f"Base64 after {before}, {'URL-safe' if url else 'standard'}, {'padded' if padded else 'not padded'}": partial(
+            _base64, before="x" * before, url=url, padded=padded
         )
         for before in range(3)
         for url in (False, True)

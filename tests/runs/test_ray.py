@@ -661,7 +661,8 @@ def test_a_cluster_of_ours_gets_what_it_needs_and_is_closed_to_others(server: Sc
                 entry.split("=", 1) for entry in Path(f"/proc/{pid}/environ").read_text().split("\0") if "=" in entry
             )
             assert "planted" not in str(environ), (shown, environ)
-            assert {**environ, **needed} == environ, shown
+            if not shown.startswith("ray::"):  # those have written their titles over a part of it
+                assert {**environ, **needed} == environ, shown
         where = listening([*started, command.process.pid])
         assert where
         assert not [(address, started.get(pid)) for address, pid in where.items() if not address.startswith(LOOPBACK)]
