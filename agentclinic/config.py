@@ -356,17 +356,22 @@ def checked_address(value: object) -> object:
     if not isinstance(value, str):
         return value
     address = value.strip()
-    if not address or unix_parts(address):
-        return address or None
+    if not address:
+        return None
+    unix = unix_parts(address)
     try:
-        parts = urlsplit(address)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        parts = urlsplit(f"http://localhost{unix.socket}{unix.path}" if unix else address)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
-        raise ValueError("must be an http(s) address, e.g. http://127.0.0.1:8000/v1")
+        raise ValueError("must be an http(s) address with a port from 1 to 65535, e.g. http://127.0.0.1:8000/v1")
     if parts.query or parts.fragment:
         raise ValueError("must not have a query (?...); put a key into openai.api_key or the environment")
+    if privacy.key_in_path(parts.path):
+        raise ValueError(
+            "must not have a key in its path, which is recorded; put the key into openai.api_key or the environment"
+        )
     return address
 
 
@@ -467,9 +472,10 @@ class EndpointSettings(_Section):
 def host_name(name: str) -> str:
     """A host as in `privacy.hosts` and `--allow-host`: lower case, with a port unless it is the default one."""
     found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(:[0-9]{1,5})?", name.strip().lower())
-    if not found:
+    if not found or not 0 < int((found[2] or ":1")[1:]) < 2**16:
         raise ValueError(
-            "must be a host or host:port, without http:// or a path, e.g. llm.example.org or 10.0.0.7:8000"
+            "must be a host or host:port (1 to 65535), without user, http:// or path, e.g. llm.example.org or "
+            "10.0.0.7:8000"
         )
     return found[1] + (found[2] or "")
 
@@ -598,16 +604,19 @@ def with_limits(settings: Settings, token_limit: int | None, max_cost: float | N
 
 
 def without_credentials(url: str | None) -> str | None:
-    """The address without user, password, query and fragment, which may hold secrets."""
-    if url is None or is_unix(url):
-        return url
+    """The address without what may be a secret: user, password, query, fragment, and a path with a key in it."""
+    if url is None:
+        return None
     try:
         parts = urlsplit(url)
     except ValueError:
         return "(not an address)"
+    hidden = "/(not shown: it may hold a key)" if privacy.key_in_path(parts.path) else None
+    if is_unix(url):
+        return f"unix:{hidden}" if hidden else url
     if not parts.netloc:  # no scheme: user and password are in the place of the path
-        return url.partition("?")[0].partition("#")[0].rpartition("@")[2]
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        return hidden or url.partition("?")[0].partition("#")[0].rpartition("@")[2]
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], hidden or parts.path, "", ""))
 
 
 USED = "config.used.json"

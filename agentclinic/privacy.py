@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterable
 from enum import StrEnum
 from types import TracebackType
+from urllib.parse import unquote
 
 
 class DataClass(StrEnum):
@@ -88,7 +89,8 @@ _HARMLESS = frozenset(
     {"max_output_tokens", "max_tokens", "max_completion_tokens", "token_limit", "prompt_cache_key", "api_key_env"}
 )
 _KEY = re.compile(
-    r"\b(?:sk|pk|rk)-(?=[\w-]*\d)[\w-]{12,}|\b(?:hf|gsk)_\w{16,}|\bxai-\w{16,}|\bAIza[\w-]{30,}|(?i:bearer)\s+[\w.~+/=-]{12,}"
+    r"\b(?:sk|pk|rk)[-_](?=[\w-]{0,99}\d)[\w-]{12,}|\b(?:hf|gsk|ghp|r8)_\w{16,}|\b(?:xai|nvapi|pplx)-[\w-]{16,}"
+    r"|\bAIza[\w-]{30,}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}|(?i:bearer)\s+[\w.~+/=-]{12,}"
 )
 
 
@@ -101,6 +103,19 @@ def names_secret(name: str) -> bool:
 def holds_key(text: str) -> bool:
     """Whether a text has a key of a well-known form in it."""
     return _KEY.search(text) is not None
+
+
+def key_in_path(path: str) -> bool:
+    """Whether the path of an address has a key in it: of a well-known form, or 20 letters and digits at random.
+
+    Random ones change between capitals, small letters and digits at more than every second place; names do not.
+    """
+    path = unquote(path)
+    return holds_key(path) or any(
+        len({(char.isupper(), char.isdigit()) for char in run}) == 3
+        and len(re.findall("[a-z]+|[A-Z]+|[0-9]+", run)) > 0.45 * len(run)
+        for run in re.findall("[A-Za-z0-9]{20,}", path)
+    )
 
 
 def shown_name(name: str) -> str:

@@ -227,6 +227,10 @@ def test_no_secret_is_recorded_or_shown() -> None:
         {"openai": {"0123456789abcdef-planted": ""}},
         {"openai": {"base_url": f"http://host:8000/v1?key={SECRET}"}},
         {"openai": {"base_url": f"http://host:8000/v1#{SECRET}"}},
+        {"openai": {"base_url": f"https://gateway.example/{SECRET}/v1"}},
+        {"openai": {"base_url": f"https://gateway.example/{SECRET.replace('-', '%2D')}/v1"}},
+        {"openai": {"base_url": f"unix:///run/llm.sock:/{SECRET}/v1"}},
+        {"openai": {"base_url": "https://gateway.example/planted9Xq2Lm7Tz4Rw8Bn3Kc6/v1"}},
     ],
 )
 def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(tmp_path: Path, data: Any) -> None:
@@ -236,6 +240,40 @@ def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(tmp_path: Path, da
     assert "llm.json" in str(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__ or refused.value.__context__ is None
+
+
+ORDINARY = (
+    "/v1",
+    "/v1/0123456789abcdef0123456789abcdef/my-gateway/openai",
+    "/v1/3F2504E0-4F89-11D3-9A0C-0305E82C3301",
+    "/openai/deployments/GPT-4o-Mini-2024-07-18-EastUS2",
+    "/v1/projects/my-project-123/locations/us-central1/endpoints/openapi",
+    "/MyCompanyGateway2024Production/v1",
+    "/models/Meta-Llama-3.1-70B-Instruct-AWQ-INT4",
+    "/arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.some-model-20241022-v2:0",
+)
+
+
+@pytest.mark.parametrize("path", ORDINARY)
+def test_an_ordinary_path_is_no_key(path: str) -> None:
+    """Account numbers in hexadecimal are not secrets, and cannot be told from keys that have that form."""
+    for address in (f"https://gateway.example{path}", f"unix:///run/llm.sock:{path}"):
+        assert OpenAISettings(base_url=address).base_url == address
+        assert without_credentials(address) == address
+
+
+@pytest.mark.parametrize("port", ["99999", "65536", "0", "-1", "8o00"])
+def test_an_impossible_port_is_refused_with_the_key(tmp_path: Path, port: str) -> None:
+    data = {"endpoints": {"lab": {"base_url": f"http://127.0.0.1:{port}/v1"}}}
+    with pytest.raises(
+        ConfigError, match=r"endpoints\.lab\.base_url: must be an http\(s\) address with a port from 1 to"
+    ):
+        load_settings(write(tmp_path / "clinic.json", data))
+
+
+def test_an_impossible_port_of_an_attested_host_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"privacy\.hosts: must be a host or host:port \(1 to 65535\)"):
+        load_settings(write(tmp_path / "clinic.json", {"privacy": {"hosts": {"llm.example.org:99999": {}}}}))
 
 
 @pytest.mark.parametrize("key", [SECRET, "hf_abcdefgh", "gsk_0123456789"])
@@ -257,6 +295,10 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(tmp_path: Pa
         ("https://host/v1#word", "https://host/v1"),
         ("user:word@host/v1", "host/v1"),
         ("http://[word", "(not an address)"),
+        (f"https://us:er@host/{SECRET}/v1", "https://host/(not shown: it may hold a key)"),
+        (f"unix:///run/llm.sock:/{SECRET}", "unix:/(not shown: it may hold a key)"),
+        (f"host/{SECRET}/v1", "/(not shown: it may hold a key)"),
+        ("localhost:6379", "localhost:6379"),
     ],
 )
 def test_addresses_are_shown_without_credentials(url: str | None, shown: str | None) -> None:

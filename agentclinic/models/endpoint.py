@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from agentclinic.config import MOST_WORKERS, LLMSettings, RuntimeSettings, checked_address, nearest, unix_parts
+from agentclinic.config import MOST_WORKERS, LLMSettings, RuntimeSettings, nearest, unix_parts
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.jsonl import loads
 from agentclinic.models import faults, wire
@@ -101,10 +101,7 @@ class Client:
         self.clock = clock or Clock()
         self.gate = gate
         self._address = address = base_url or OPENAI_URL
-        try:
-            checked_address(address)
-        except ValueError as error:
-            raise ConfigError(f"base_url {error}") from None
+        faults.require_address(address)
         unix = unix_parts(address)
         parts = urlsplit(f"http://localhost{unix.path}" if unix else address)
         self._key = api_key.get_secret_value().strip() if api_key else ""

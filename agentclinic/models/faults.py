@@ -8,6 +8,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from agentclinic import privacy
+from agentclinic.config import checked_address, variable
+from agentclinic.errors import ConfigError
 from agentclinic.models.base import (
     AuthError,
     BadRequestError,
@@ -22,6 +24,7 @@ from agentclinic.models.base import (
     ServerError,
     UnknownModelError,
 )
+from agentclinic.models.echoes import Echoes
 from agentclinic.models.gate import NotAllowedError
 from agentclinic.models.retry import retry_after
 
@@ -72,31 +75,33 @@ class TooLargeError(Exception):
     """An answer was too large; the rest of it was not read."""
 
 
+def require_address(base_url: str) -> None:
+    """Refuse an address that cannot be used; one from the environment has not been checked before."""
+    try:
+        checked_address(base_url)
+    except ValueError as error:
+        setting = "OPENAI_BASE_URL" if base_url == variable("OPENAI_BASE_URL") else "base_url"
+        raise ConfigError(f"{setting} {error}") from None
+
+
 class Host:
     """An endpoint's name in messages, and the secrets that must not appear in them."""
 
     def __init__(self, base_url: str, key: str | None) -> None:
+        require_address(base_url)
         parts = urlsplit(base_url)
         self.name = parts.hostname or base_url
         if parts.port:
             self.name += f":{parts.port}"
-        # A key such as "x" or "none" for a local server is not a secret, and removing it would garble messages.
-        written = (key, parts.username, parts.password)
-        self._secrets = {form for s in written if s for form in (s, unquote(s)) if len(s) >= 6}
-        # JSON may escape any character by its number, and always escapes these.
-        self._escapes = (b"\\u", *(b"\\" + char.encode() for char in '"/\\' if any(char in s for s in self._secrets)))
-        self._escaped = re.compile(b"|".join(map(_with_escapes, self._secrets)))
+        written = [secret for secret in (key, parts.username, parts.password) if secret]
+        self._echoes = Echoes(form for secret in written for form in {secret, unquote(secret)})
 
     def __repr__(self) -> str:
         return f"Host({self.name!r})"
 
     def scrub(self, content: bytes) -> bytes:
-        """Remove our own key from a body: some servers quote it in their answers, and JSON may hold it escaped."""
-        for secret in self._secrets:
-            content = content.replace(secret.encode(), b"[key]")
-        # The pattern takes 80 ns a byte, and few bodies have escapes that could hide a key.
-        hidden = self._secrets and any(escape in content for escape in self._escapes)
-        return self._escaped.sub(b"[key]", content) if hidden else content
+        """Remove our own key from a body: some servers quote it in their answers."""
+        return self._echoes.remove(content)
 
     def quote(self, text: str) -> str:
         """The server's words as one short line without anything that looks like a key.
@@ -105,18 +110,10 @@ class Host:
         """
         if privacy.silent():
             return privacy.LEFT_OUT
-        for secret in self._secrets:
-            text = text.replace(secret, "[key]")
-        text = text[:LONGEST_MESSAGE]
+        text = self.scrub(text.encode("utf-8", "replace")).decode("utf-8", "replace")[:LONGEST_MESSAGE]
         text = " ".join(_KEY_LIKE.sub("[key]", text).split())
         text = "".join(char if char.isprintable() else "�" for char in text)
         return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
-
-
-def _with_escapes(secret: str) -> bytes:
-    """A pattern for a secret in JSON, or in JSON within JSON: any character may be escaped."""
-    # At most eight backslashes, because a body full of them would take forever: JSON three levels deep has seven.
-    return b"".join(rb"(?:\\{0,8}%b|\\{1,8}u(?i:%04x))" % (re.escape(char.encode()), ord(char)) for char in secret)
 
 
 def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, model: str) -> ModelError:

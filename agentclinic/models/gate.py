@@ -147,17 +147,17 @@ OPEN = Gate()
 def gate_for(settings: Settings, data_class: DataClass, *, resolve: Resolve = system_addresses) -> Gate:
     """The gate for data of a class; refuses an `--allow-host` without a complete attestation in the config."""
     privacy.raise_data_class(data_class)
+    try:
+        allowed = [host_name(given) for given in settings.allow_hosts]
+    except ValueError as error:  # not repeated: it may be an address with a password
+        raise ConfigError(f"--allow-host: {error}") from None
     if data_class is not DataClass.CREDENTIALED:
         return Gate(data_class, resolve=resolve)
     if settings.llm.responses.get("store"):
         raise ConfigError("llm.responses.store: credentialed data may not be stored at an endpoint; remove this key")
     named = settings.privacy.hosts
     attested = {}
-    for given in settings.allow_hosts:
-        try:
-            name = host_name(given)
-        except ValueError as error:
-            raise ConfigError(f"--allow-host {given!r}: {error}") from None
+    for name in allowed:
         if name not in named:
             raise ConfigError(
                 f"--allow-host {name}: not in privacy.hosts of agentclinic.config.json; add it there with "

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import secrets
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from agentclinic.config import RaySettings, Settings, variable
+from agentclinic import privacy
+from agentclinic.config import RaySettings, Settings, variable, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.models.gate import Gate
 
-_started: list[str] = []
-"""The Ray job of the connection that we opened, and therefore close."""
+_started: list[ExitStack] = []
+"""What to undo for the connection that we opened, once it is closed."""
+
+_NEEDED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|LD_LIBRARY_PATH"
+    r"|RAY_\w+|CUDA_\w+|OMP_NUM_THREADS|SSL_CERT_(?:FILE|DIR)|SYSTEMROOT|COMSPEC|USERPROFILE"
+)
+"""The variables that the processes of our own cluster get, unless a name says that it holds a secret."""
+FOR_REQUESTS = re.compile(r"(?i:(?:https?|all|no)_proxy)|OPENAI_(?:CUSTOM_HEADERS|ORG_ID|PROJECT_ID)")
+"""What requests to models need besides; workers get it in a message, like the keys."""
 
 
 @dataclass(frozen=True)
@@ -44,41 +57,43 @@ def connect(settings: Settings) -> Any:
     # What Ray logs about itself is of no use to our users, and would break the progress display.
     logging.getLogger("ray").setLevel(logging.ERROR)
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    shown = without_credentials(address)
     if address is not None and "://" in address:
         raise ConfigError(
-            f"address {address}: run the command on a machine of the cluster, with --address auto; it cannot be "
+            f"address {shown}: run the command on a machine of the cluster, with --address auto; it cannot be "
             "run through Ray Client"
         )
     try:
-        with _discreet(module):
+        with _discreet(module, alone=address is None), ExitStack() as stack:
             if address is None:
                 cpus = processes or min(settings.run.workers, os.cpu_count() or 1)
-                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-                with _without(secret_names(settings)):  # Ray's processes would inherit them
+                folder = stack.enter_context(TemporaryDirectory(prefix="agentclinic-"))  # readable by its owner only
+                stack.callback(_reread_authentication, module)
+                with _own_environment(module, Path(folder)):
                     module.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
             else:
                 _reach(address)
                 module.init(address, **quiet)
+            _started.append(stack.pop_all())
     except (OSError, ValueError, RuntimeError) as error:
         first = str(error).strip().partition("\n")[0][:200]
         raise ConfigError(
             f"Ray cannot start on this machine ({first}). RAY_TMPDIR, where it keeps its sockets and logs, must be "
             "writable and have a short path"
             if address is None
-            else f"address {address}: there is no Ray cluster that can be used ({first}). Start one with "
+            else f"address {shown}: there is no Ray cluster that can be used ({first}). Start one with "
             "`ray start --head`, or leave out --address to use this machine alone"
         ) from None
-    _started.append(module.get_runtime_context().get_job_id())
     return module
 
 
 def _reach(address: str) -> None:
     """Fail at once if nothing listens at an address: Ray would try for minutes."""
     host, colon, port = address.rpartition(":")
-    if colon and port.isdecimal():
+    if colon and port.isdecimal() and 0 < int(port) < 2**16:
         socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
     elif address not in ("auto", "local"):
-        raise ValueError("not HOST:PORT, and not auto")
+        raise ValueError("not HOST:PORT with a port from 1 to 65535, and not auto")
 
 
 def disconnect() -> None:
@@ -86,8 +101,8 @@ def disconnect() -> None:
     if _started:
         import ray
 
-        _started.clear()
         ray.shutdown()
+        _started.pop().close()
 
 
 def secret_names(settings: Settings) -> list[str]:
@@ -97,8 +112,10 @@ def secret_names(settings: Settings) -> list[str]:
 
 
 def secrets_of(settings: Settings) -> dict[str, str]:
-    """Those of these variables that are set, with their values."""
-    return {name: value for name in secret_names(settings) if (value := variable(name))}
+    """Those of these variables that are set, with their values; on our own cluster, also what requests need."""
+    alone = settings.ray is not None and settings.ray.address is None
+    names = [*secret_names(settings), *(filter(FOR_REQUESTS.fullmatch, os.environ) if alone else ())]
+    return {name: value for name in names if (value := variable(name))}
 
 
 def nodes(ray: Any, gate: Gate) -> list[Node]:
@@ -141,30 +158,49 @@ def spread(found: Sequence[Node], count: int) -> list[Node]:
 
 
 @contextmanager
-def _discreet(ray: Any) -> Iterator[None]:
+def _discreet(ray: Any, *, alone: bool) -> Iterator[None]:
     """Keep Ray from printing its own errors to standard output, which another program may read.
 
-    Also keep this command's arguments from it, which may hold a key: everyone on a cluster can see its job list.
+    Also keep this command's arguments from it, which may hold a key: everyone on a cluster can see its job list. A
+    cluster that is to be `alone` on this machine listens on loopback only, as Ray does on other systems than Linux.
     """
-    ours = {
+    ours: dict[tuple[Any, str], Any] = {
         (ray._private.utils, "get_entrypoint_name"): lambda: "agentclinic",
         (ray._private.worker, "listen_error_messages"): lambda *_: None,
     }
-    # These are private functions of Ray, which another version may lack; the tests say whether it still works.
+    if alone:
+        ours[ray._private.ray_constants, "ENABLE_RAY_CLUSTER"] = False
+    # These are private names of Ray, which another version may lack; the tests say whether it still works.
     kept = {(module, name): getattr(module, name) for module, name in ours if hasattr(module, name)}
     try:
         for module, name in kept:
             setattr(module, name, ours[module, name])
         yield
     finally:
-        for (module, name), function in kept.items():
-            setattr(module, name, function)
+        for (module, name), value in kept.items():
+            setattr(module, name, value)
 
 
 @contextmanager
-def _without(names: Sequence[str]) -> Iterator[None]:
-    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
+def _own_environment(ray: Any, folder: Path) -> Iterator[None]:
+    """Only the variables that Ray's processes need, which they inherit; only we can read the file with its token."""
+    token = folder / "token"
+    token.touch(0o600)
+    token.write_text(secrets.token_hex(32))
+    kept = dict(os.environ)
+    needed = {name: kept[name] for name in filter(_NEEDED.fullmatch, kept) if not privacy.names_secret(name)}
+    ours = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
     try:
+        os.environ.clear()
+        os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", **needed, **ours})
+        _reread_authentication(ray)
         yield
     finally:
+        os.environ.clear()
         os.environ.update(kept)
+
+
+def _reread_authentication(ray: Any) -> None:
+    """Ray reads the mode and the token once, when it is imported or first used."""
+    ray._raylet.Config.initialize("")
+    ray._raylet.AuthenticationTokenLoader.instance().reset_cache()

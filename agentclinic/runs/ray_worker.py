@@ -22,6 +22,7 @@ from agentclinic.config import Settings, provide
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.shared_limit import Lease, Report, SharedLimiter
 from agentclinic.privacy import DataClass
+from agentclinic.runs.ray_cluster import FOR_REQUESTS
 from agentclinic.runs.shards import Job, Place, Shard, Work, is_settled
 from agentclinic.version import __version__
 
@@ -36,7 +37,7 @@ class Order:
     job: Job[Any, Any]
     settings: Settings
     variables: Mapping[str, str]
-    """Environment variables that the settings refer to: the keys."""
+    """Environment variables that the settings refer to, which hold keys, and those that requests need."""
     data_class: DataClass
     name: str
     """The worker's name, and that of its shard."""
@@ -86,6 +87,8 @@ class Worker:
             os.chdir(given.folder)
             sys.path.insert(0, str(given.folder))
         provide(given.variables)
+        # Others cannot read what is set while a process runs.
+        os.environ.update({name: value for name, value in given.variables.items() if FOR_REQUESTS.fullmatch(name)})
         ours = _OurLimits(limits, given.name)
 
         def share(address: str, key: str, start: int) -> SharedLimiter:

@@ -457,6 +457,20 @@ def test_anything_but_a_host_is_refused(host: str) -> None:
         settings_at(URL, privacy=attested(host))
 
 
+@pytest.mark.parametrize("given", ["nurse:planted@host", "nurse:planted@host:8000", "https://nurse:planted@host/v1"])
+@pytest.mark.parametrize("data_class", [DataClass.PUBLIC, DataClass.CREDENTIALED])
+def test_a_password_in_an_allowed_host_is_refused_and_not_repeated(data_class: DataClass, given: str) -> None:
+    settings = Settings(allow_hosts=(given,))
+    with pytest.raises(ConfigError, match="--allow-host: must be a host or host:port") as refused:
+        gate_for(settings, data_class)
+    assert "planted" not in str(refused.value)
+
+
+def test_an_impossible_port_of_an_allowed_host_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--allow-host: must be a host or host:port \(1 to 65535\)"):
+        gate_for(Settings(allow_hosts=("10.0.0.7:99999",)), DataClass.CREDENTIALED)
+
+
 def test_a_host_named_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="names a host twice"):
         settings_at(URL, privacy={"hosts": {"a.example": COMPLETE, "A.example": COMPLETE}})

@@ -613,6 +613,72 @@ def test_secrets_reach_the_workers_and_neither_disk_nor_logs_nor_the_environment
     assert not [secret for secret in secrets if secret in command.stdout + command.stderr]
 
 
+def listening(pids: Iterable[int]) -> dict[str, int]:
+    """The addresses at which processes accept connections, as the system shows them, and which process it is."""
+    sockets = {}
+    for pid in pids:
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                sockets[entry.readlink().name] = pid
+    found = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, address, _, state, *rest = line.split()
+            if state == "0A" and f"socket:[{rest[5]}]" in sockets:
+                found[address] = sockets[f"socket:[{rest[5]}]"]
+    return found
+
+
+LOOPBACK = ("0100007F:", "0000000000000000FFFF00000100007F:", "00000000000000000000000001000000:")
+"""127.0.0.1, the same written as an IPv6 address, and ::1."""
+
+
+@pytest.mark.slow
+def test_a_cluster_of_ours_gets_what_it_needs_and_is_closed_to_others(server: ScriptedServer, tmp_path: Path) -> None:
+    """No variable that it does not need, nothing that listens on the network, a token that only its owner can read."""
+    point_at(tmp_path, server)
+    server.control(rules=HELD)
+    withheld = {
+        "OPENAI_CUSTOM_HEADERS": "X-Ward: planted-header",
+        "HTTPS_PROXY": "http://nurse:planted-proxy@proxy.invalid:3128",
+        "all_proxy": "http://nurse:planted-proxy@proxy.invalid:3128",
+        "AGENTCLINIC_PASSWORD": "planted-viewer",
+        "HF_TOKEN": "planted-token",
+        "MY_SETTING": "planted-setting",
+        "RAY_AUTH_TOKEN": "planted-auth",
+    }
+    needed = {
+        "LC_TIME": "C.UTF-8",
+        "SSL_CERT_FILE": os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"),
+    }
+    command = Command(tmp_path, *RUN, env={**withheld, **needed, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)})
+    try:
+        command.until(lambda: asked(server, "moderator") == 2, "two verdicts to be waited for")
+        started = command.ours()
+        assert len(started) > 5
+        for pid, shown in started.items():
+            environ = dict(
+                entry.split("=", 1) for entry in Path(f"/proc/{pid}/environ").read_text().split("\0") if "=" in entry
+            )
+            assert "planted" not in str(environ), (shown, environ)
+            if not shown.startswith("ray::"):  # those have written their titles over a part of it
+                assert {**environ, **needed} == environ, shown
+        where = listening([*started, command.process.pid])
+        assert where
+        assert not [(address, started.get(pid)) for address, pid in where.items() if not address.startswith(LOOPBACK)]
+        (token,) = tmp_path.glob("agentclinic-*/token")
+        assert (stat.S_IMODE(token.stat().st_mode), stat.S_IMODE(token.parent.stat().st_mode)) == (0o600, 0o700)
+        assert not files_with([token.read_text()], command.ray_folder)
+        assert token.read_text() not in str(started)
+        server.control(rules=[])
+        assert command.process.wait(LONG) == 0, command.stderr
+    finally:
+        command.end()
+    assert not list(tmp_path.glob("agentclinic-*")), "the token is removed"
+    assert not (tmp_path / ".ray").exists()
+    assert command.stderr.count("RAY_AUTH_MODE") == 0
+
+
 @pytest.mark.slow
 def test_sweep_regrade_learn_and_generate_write_what_they_write_here(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import warnings
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from agentclinic.cli import main
-from agentclinic.config import Attestation, Settings
+from agentclinic.config import Attestation, Settings, variable
 from agentclinic.errors import ConfigError
 from agentclinic.models.gate import Gate
 from agentclinic.privacy import DataClass
@@ -68,7 +69,11 @@ def test_an_address_that_cannot_be_used_is_named_at_once(refused: Refuse) -> Non
     assert "address 127.0.0.1:1: there is no Ray cluster that can be used" in said
     assert "`ray start --head`" in said
     assert "cannot be run through Ray Client" in refused("--engine", "ray", "--address", "ray://10.0.0.1:10001")
-    assert "not HOST:PORT, and not auto" in refused("--engine", "ray", "--address", "head-node")
+    for address in ("head-node", "127.0.0.1:99999", "127.0.0.1:0"):
+        said = refused("--engine", "ray", "--address", address)
+        assert f"address {address}: " in said
+        assert "not HOST:PORT with a port from 1 to 65535, and not auto" in said
+    assert "planted" not in refused("--engine", "ray", "--address", "nurse:planted@head-node")
 
 
 def test_without_ray_the_extra_is_named(refused: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +169,17 @@ def test_the_variables_that_hold_secrets_are_known(monkeypatch: pytest.MonkeyPat
     assert secrets_of(settings)["WARD_KEY"] == "sk-ward"
 
 
+def test_workers_of_our_own_cluster_get_what_requests_need_in_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy.invalid:3128")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Ward: 7")
+    monkeypatch.setenv("AGENTCLINIC_PASSWORD", "planted")
+    ours = secrets_of(Settings.model_validate({"run": {"engine": "ray"}}))
+    assert (ours["https_proxy"], ours["OPENAI_CUSTOM_HEADERS"]) == ("http://proxy.invalid:3128", "X-Ward: 7")
+    assert "AGENTCLINIC_PASSWORD" not in ours
+    theirs = secrets_of(Settings.model_validate({"run": {"engine": "ray", "address": "auto"}}))
+    assert "https_proxy" not in theirs, "other machines have their own"
+
+
 # What a worker says when it starts
 
 
@@ -195,6 +211,22 @@ async def test_a_worker_that_would_give_other_results_says_so(order: Order, monk
         problem = (await opened(order)).problem or ""
     assert "what decides the results is not the same there (cases, " in problem
     assert "the same files must be on all machines" in problem
+
+
+async def test_a_worker_uses_the_variables_for_requests_and_hides_the_keys(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(order.folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr("agentclinic.config._provided", {})
+    for name in ("https_proxy", "WARD_KEY"):
+        monkeypatch.setenv(name, "before")
+        monkeypatch.delenv(name)
+    with warnings.catch_warnings():
+        await opened(replace(order, variables={"https_proxy": "http://proxy.invalid:3128", "WARD_KEY": "sk-ward"}))
+    assert os.environ["https_proxy"] == "http://proxy.invalid:3128"
+    assert "WARD_KEY" not in os.environ
+    assert variable("WARD_KEY") == "sk-ward"
 
 
 async def test_an_order_of_another_version_is_refused(order: Order) -> None:

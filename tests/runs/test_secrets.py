@@ -89,6 +89,32 @@ def test_a_query_in_an_address_is_refused_and_not_repeated(server: ScriptedServe
     assert server.counts()["checks"] == []
 
 
+@pytest.mark.parametrize("where", ["config", "environment"])
+def test_a_key_in_the_path_of_an_address_is_refused_and_not_repeated(where: str, tmp_path: Path) -> None:
+    """A path is recorded, unlike a password. A run that sends nothing there does not record it either."""
+    address = f"https://gateway.invalid/{KEY}/v1"
+    if where == "config":
+        (tmp_path / "llm.config.json").write_text(json.dumps({"openai": {"base_url": address}}))
+    env = {"OPENAI_BASE_URL": address} if where == "environment" else {}
+    done = clinic(*RUN, cwd=tmp_path, env=env, expect=2)
+    name = "OPENAI_BASE_URL" if env else "openai.base_url:"
+    assert (
+        f"{name} must not have a key in its path, which is recorded; put the key into openai.api_key or the "
+        in done.stderr
+    )
+    assert_clean(done, tmp_path)
+    assert_clean(
+        clinic("run", "--num_scenarios", "1", "--output_dir", "out", cwd=tmp_path, env=env, expect=None), tmp_path
+    )
+
+
+@pytest.mark.parametrize("flag", ["--no-check", "--dry-run"])
+def test_an_impossible_port_in_the_environment_is_named(flag: str, tmp_path: Path) -> None:
+    done = clinic(*RUN, flag, cwd=tmp_path, env={"OPENAI_BASE_URL": "http://127.0.0.1:99999/v1"}, expect=2)
+    assert "error: OPENAI_BASE_URL must be an http(s) address with a port from 1 to 65535" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("place", ["environment", "config", "address"])
 @pytest.mark.parametrize("fault", ["auth", "bad_request"])
 def test_a_server_that_quotes_the_key_in_its_error_is_not_quoted(
