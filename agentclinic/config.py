@@ -541,9 +541,9 @@ class Settings(LLMFile, ClinicFile):
 
     allow_hosts: tuple[str, ...] = Field(default=(), exclude=True)
     """From `--allow-host`; command line only, so a file cannot set it."""
-    given: Given = Field(default=Given(), exclude=True)
+    given: Given = Field(default=Given(), exclude=True, repr=False)
     """From the command line only, like `allow_hosts`."""
-    beside_key: str | None = Field(default_factory=lambda data: data["openai"].base_url, exclude=True)
+    beside_key: str | None = Field(default_factory=lambda data: data["openai"].base_url, exclude=True, repr=False)
     """The address in the file that holds `openai.api_key`, where that key may go."""
 
     @property

@@ -125,11 +125,14 @@ def _same(path: Path, named: str) -> bool:
 def plain(address: str) -> str:
     """An address without credentials and in one spelling, as it is compared and remembered."""
     bare = (without_credentials(address) or "").strip()
+    try:
+        parts = urlsplit(bare)
+        port = f":{parts.port}" if parts.port not in (None, {"http": 80, "https": 443}.get(parts.scheme)) else ""
+    except ValueError:
+        return bare
     if is_unix(bare):
         return bare
-    parts = urlsplit(bare)
     host = (parts.hostname or "").rstrip(".")
-    port = f":{parts.port}" if parts.port not in (None, {"http": 80, "https": 443}.get(parts.scheme)) else ""
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path.rstrip('/')}"
 
 

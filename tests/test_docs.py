@@ -15,7 +15,7 @@ from original_prompts import DIALECT
 
 from agentclinic.cli.reference import page
 from agentclinic.clinic.prompts import SHIPPED
-from agentclinic.config import RunSettings, Settings
+from agentclinic.config import Given, RunSettings, Settings
 from agentclinic.doctors.planner.settings import CONSTRAINTS
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
@@ -55,7 +55,8 @@ def test_no_page_names_a_path_outside_the_repository(document: Path) -> None:
 def test_the_example_doctor_plays_a_case() -> None:
     async def played() -> str:
         doctor = f"{ROOT / 'examples' / 'my_doctor.py'}:MyDoctor"
-        plan = make_plan(Settings(run=RunSettings(doctor=doctor, num_scenarios=1)))
+        settings = Settings(run=RunSettings(doctor=doctor, num_scenarios=1), given=Given(flags={"doctor": doctor}))
+        plan = make_plan(settings)
         async with Models(plan.settings) as models:
             return (await play(plan, plan.units[0], models)).status
 

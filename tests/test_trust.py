@@ -176,6 +176,7 @@ def test_a_run_at_the_providers_own_address_needs_no_confirmation() -> None:
         ("http://[::1]:80/v1", "http://[::1]/v1"),
         ("http://localhost.:8000/v1", "http://localhost:8000/v1"),
         ("unix:///run/llm.sock", "unix:///run/llm.sock"),
+        ("http://localhost:99999/v1", "http://localhost:99999/v1"),
     ],
 )
 def test_an_address_is_compared_in_one_spelling(written: str, compared: str) -> None:

@@ -37,7 +37,7 @@ from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models.base import Model, Purpose, Reply, Request, cost_usd
 from agentclinic.models.endpoint import OPENAI_URL, Clients, Endpoint, Send, Share
-from agentclinic.models.faults import Host
+from agentclinic.models.faults import Host, require_address
 from agentclinic.models.gate import Resolve, gate_for, system_addresses
 from agentclinic.models.recording import Ongoing, Recorder, Replay, refuse_other_file
 from agentclinic.models.wire import Api
@@ -284,6 +284,7 @@ class Models:
     def _address(self, endpoint: str | None) -> tuple[str | None, SecretStr | None]:
         """Address and key of an endpoint; refused if only a file says that the key goes there."""
         base_url, keys = self._base_url(endpoint), self._keys(endpoint)
+        require_address(base_url or OPENAI_URL)
         address = trust.plain(base_url or OPENAI_URL)
         chosen = next((key for key in keys if self._may_go(key, address)), None)
         if chosen is None and keys:
