@@ -23,8 +23,8 @@ from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
 from agentclinic.config import NEEDS, ROLES, Settings, defaults, is_person, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
-from agentclinic.files import Lock, is_private
-from agentclinic.jsonl import JsonLines, inert
+from agentclinic.files import Lock, is_private, make_folder
+from agentclinic.jsonl import JsonLines, inert, read_json_lines
 from agentclinic.models.base import BadRequestError, Reply, Request
 from agentclinic.models.gate import gate_for
 from agentclinic.models.recording import Ongoing
@@ -250,6 +250,7 @@ class PlayerRun:
         self._stack = ExitStack()
         self._journal: JsonLines | None = None
         self._summary = RunningSummary()
+        self._elsewhere = self._met_elsewhere()
         if self.folder and (self.folder / folders.RECORDS).is_file():
             for record in read_records(self.folder / folders.RECORDS):
                 self._count(record)
@@ -257,7 +258,8 @@ class PlayerRun:
     def begin(self, number: int | None) -> Game:
         """Start a game, continue it, or retry one that failed; without a number, a random new case.
 
-        Cases are counted from 1. In a panel they come in the player's own order, whatever the number.
+        Cases are counted from 1. In a panel they come in the player's own order, whatever the number. Nothing else runs
+        between the check that the player does not know the case and the seat's being taken on the disk.
         """
         if self.panel and number is None:
             number = self.next_number()
@@ -269,9 +271,21 @@ class PlayerRun:
             raise InputError("In a panel, everyone plays each case once, in their own order.")
         if self._known(self._unit(number)):
             raise InputError("You know this case from the other seat; choose another one.")
-        game = self._games.setdefault(number, Game(self, number, self._unit(number)))
-        game.start()
-        return game
+        if number not in self._games:
+            self._take_seat(number)
+        self._games[number].start()
+        return self._games[number]
+
+    def _take_seat(self, number: int) -> None:
+        """Create the game, and its recording before the player sees anything: it keeps them out of the other seat."""
+        unit = self._unit(number)
+        try:
+            if unit.key not in self.records:
+                self._recording(unit).touch(mode=0o600)
+        except (AgentClinicError, OSError) as error:
+            self.say(inert(f"{self.player.model}, case {number}: The game cannot start ({error})"))
+            raise AgentClinicError("The game cannot start; the server's terminal says why.") from None
+        self._games[number] = Game(self, number, unit)
 
     def game(self, number: int) -> Game:
         """A game that was started; after a restart of the server it is continued."""
@@ -298,7 +312,22 @@ class PlayerRun:
     def _known(self, unit: Unit) -> bool:
         """Whether the player knows a case from another seat, so that playing it no longer measures anything."""
         seats = (seat for seat in self._room.plans if seat != self.seat)
-        return any(self._room.run_of(self.player, seat).has_begun(unit) for seat in seats)
+        return unit.case.id in self._elsewhere or any(
+            self._room.run_of(self.player, seat).has_begun(unit) for seat in seats
+        )
+
+    def _met_elsewhere(self) -> frozenset[str]:
+        """The cases that the player has met in another seat with other settings: no server changes those runs now."""
+        units = {unit.session_id: unit.case.id for unit in self.order}
+        met: set[str] = set()
+        for path in Path(self.plan.settings.run.output_dir).glob(f"*/{PLAYER}"):
+            with suppress(ConfigError, InputError):  # a damaged run of another day keeps no one from playing
+                about = read_json(path)
+                who = (about.get("player"), about.get("seat")) if isinstance(about, dict) else ("", "")
+                if who[0] == self.player.id and who[1] != self.seat:
+                    met |= {units.get(game.stem, "") for game in (path.parent / GAMES).glob("*.jsonl")}
+                    met |= {str(line.get("case_hash")) for _, line in read_json_lines(path.parent / folders.RECORDS)}
+        return frozenset(met)
 
     def has_begun(self, unit: Unit) -> bool:
         """Whether the player has seen anything of this case in this seat."""
@@ -325,14 +354,17 @@ class PlayerRun:
 
     @contextmanager
     def game_files(self, unit: Unit) -> Iterator[tuple[Ongoing, Times]]:
-        folder = self.open() / GAMES
-        folder.mkdir(exist_ok=True, mode=0o700)
-        stem = folder / unit.session_id
+        path = self._recording(unit)
         with (
-            closing(Times(stem.with_suffix(".times"), self._room.clock)) as times,
-            closing(Ongoing(stem.with_suffix(".jsonl"), self.plan.data_class)) as log,
+            closing(Times(path.with_suffix(".times"), self._room.clock)) as times,
+            closing(Ongoing(path, self.plan.data_class)) as log,
         ):
             yield log, times
+
+    def _recording(self, unit: Unit) -> Path:
+        folder = self.open() / GAMES
+        folder.mkdir(exist_ok=True, mode=0o700)
+        return folder / f"{unit.session_id}.jsonl"
 
     def add(self, record: Record) -> None:
         """Write the record of a finished game."""
@@ -422,7 +454,7 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
 
 @dataclass
 class Room:
-    """Everyone who plays on one server."""
+    """Everyone who plays on one server, the only one that works on its folder of runs; used by one event loop."""
 
     plans: Mapping[Seat, Plan]
     panel: bool
@@ -431,6 +463,11 @@ class Room:
 
     def __post_init__(self) -> None:
         self._runs: dict[tuple[str, Seat], PlayerRun] = {}
+        folder = Path(next(iter(self.plans.values())).settings.run.output_dir)
+        make_folder(folder)
+        # A file of its own: `players.jsonl`, which is locked too, may be edited and so replaced.
+        self._stack = ExitStack()
+        self._stack.enter_context(Lock(folder, ".play.lock", what="consulting room"))
 
     def run_of(self, player: Player, seat: Seat) -> PlayerRun:
         if seat not in self.plans:
@@ -444,3 +481,4 @@ class Room:
         """Stop all games; they can be continued."""
         for run in self._runs.values():
             await run.close()
+        self._stack.close()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from helpers import osce, write_rows
+from scripted_server import LONG
 
 from agentclinic.viewer.game import Game
 from agentclinic.viewer.moves import Move
@@ -56,3 +60,41 @@ async def turn_of(game: Game) -> None:
     """Wait until the person is asked, or the game has stopped."""
     while game.phase == "theirs":
         await game.changed(game.version, 30)
+
+
+class Client:
+    """A player's browser, without pages: it asks the server, and keeps the cookies."""
+
+    def __init__(self, address: str, name: str, source: str = "127.0.0.1", **headers: str) -> None:
+        self._server = urlsplit(address)
+        self._source = source
+        self._headers = {"Origin": address.rstrip("/"), **headers}
+        self._cookies: dict[str, str] = {}
+        self.joined = self.ask("POST", "/api/join", name=name)
+
+    def ask(self, method: str, path: str, **body: Any) -> tuple[int, dict[str, Any]]:
+        """Status and answer of a request."""
+        connection = HTTPConnection(self._server.netloc, source_address=(self._source, 0), timeout=LONG)
+        try:
+            cookies = {"Cookie": "; ".join(f"{name}={value}" for name, value in self._cookies.items())}
+            connection.request(method, path, json.dumps(body) if body else None, {**self._headers, **cookies})
+            answer = connection.getresponse()
+            for cookie in answer.headers.get_all("set-cookie", ()):
+                name, _, value = cookie.partition(";")[0].partition("=")
+                self._cookies[name] = value
+            said = answer.read().decode()
+            is_json = answer.getheader("content-type") == "application/json"
+            return answer.status, json.loads(said) if is_json else {"error": said}
+        finally:
+            connection.close()
+
+    def begin(self, seat: str, number: int | None = None) -> tuple[int, dict[str, Any]]:
+        return self.ask("POST", "/api/games", seat=seat, number=number)
+
+    def move(self, turn: int, kind: str, text: str, *, case: int = 1, **more: Any) -> tuple[int, dict[str, Any]]:
+        """Make a move as the doctor, when it is the doctor's turn."""
+        path = f"/api/games/doctor/{case}"
+        state = self.ask("GET", path)[1]
+        while state["phase"] == "theirs":
+            state = self.ask("GET", f"{path}?seen={state['version']}")[1]
+        return self.ask("POST", path, turn=turn, kind=kind, text=text, **more)

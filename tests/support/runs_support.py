@@ -248,7 +248,7 @@ def summary(folder: Path) -> Json:
 
 def only_run(output: Path) -> Path:
     """The one run folder in there."""
-    (folder,) = output.iterdir()
+    (folder,) = output.glob("[!.]*")
     return folder
 
 

@@ -8,14 +8,15 @@ from contextlib import contextmanager
 
 from starlette.types import ASGIApp
 
-from agentclinic.viewer.server import address_of, listen, web_server
+from agentclinic.viewer.connections import Limits, Server
+from agentclinic.viewer.server import address_of, listen
 
 
 @contextmanager
-def serving(app: ASGIApp) -> Iterator[str]:
+def serving(app: ASGIApp, limits: Limits | None = None) -> Iterator[str]:
     """Serve an application at a free port of this machine; gives its address."""
     with listen() as listener:
-        server = web_server(app)
+        server = Server(app, limits)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +17,7 @@ from runs_support import asked, only_run, records, run_here, settings_for
 from scripted_server import ScriptedServer
 
 from agentclinic import compare, privacy
-from agentclinic.errors import ConfigError, InputError
+from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.privacy import DataClass
 from agentclinic.viewer.ending import calibration, ending
 from agentclinic.viewer.game import Game, Room, seat_plans
@@ -349,3 +352,85 @@ def test_damaged_times_are_named_by_their_line(tmp_path: Path) -> None:
         path.write_text('{"turn": 1, "shown": 5.0}\n' + damaged + "\n")
         with pytest.raises(InputError, match="line 2: not a line of times"):
             Times(path, Clock())
+
+
+async def test_two_seats_that_are_asked_for_at_once_are_one(opened: Callable[..., Any]) -> None:
+    async with opened() as room:
+        doctor, patient = (room.run_of(ANNA, seat) for seat in ("doctor", "patient"))
+        games = [doctor.begin(1), patient.begin(2)]
+        for other, number in ((patient, 1), (doctor, 2)):
+            with pytest.raises(InputError, match="from the other seat"):
+                other.begin(number)
+        for game in games:
+            await turn_of(game)
+        assert room.run_of(BEN, "patient").begin(1).phase == "theirs", "it is Anna who knows the case"
+
+
+async def test_a_case_is_known_whatever_the_settings_were(opened: Callable[..., Any]) -> None:
+    async with opened() as room:
+        await turn_of(room.run_of(ANNA, "doctor").begin(1))
+        await diagnose(room.run_of(ANNA, "doctor").begin(2), "Gout", 0.5)
+    async with opened(total_inferences=7) as room:
+        patient = room.run_of(ANNA, "patient")
+        assert patient.states() == ["known", "known", "new", "new"]
+        for number in (1, 2):
+            with pytest.raises(InputError, match="from the other seat"):
+                patient.begin(number)
+        assert room.run_of(BEN, "patient").states() == ["new"] * 4
+
+
+async def test_a_seat_that_cannot_be_taken_is_not_given(opened: Callable[..., Any], tmp_path: Path) -> None:
+    said: list[str] = []
+    async with opened(say=said.append) as room:
+        run = room.run_of(ANNA, "doctor")
+        (run.open() / "games").write_text("in the way")
+        with pytest.raises(AgentClinicError, match="terminal says why") as refused:
+            run.begin(1)
+        assert str(tmp_path) not in str(refused.value)
+        assert "File exists" in said[0]
+        (run.open() / "games").unlink()
+        await turn_of(run.begin(1))
+
+
+SERVER = """
+import asyncio, sys
+from pathlib import Path
+from play_support import move, turn_of
+from runs_support import settings_for
+from agentclinic.viewer.game import Room, seat_plans
+from agentclinic.viewer.players import Player
+
+async def main():
+    settings = settings_for(None, Path(sys.argv[2]), dataset=sys.argv[1])
+    game = Room(seat_plans(settings), False, lambda: 1.0, print).run_of(Player("anna", "Anna", None), "doctor").begin(1)
+    await turn_of(game)
+    await game.submit(move(game, "question", "Do you smoke?"))
+    print("sent", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_only_one_server_works_on_a_folder_and_its_death_frees_it_and_loses_no_move(
+    opened: Callable[..., Any], tmp_path: Path
+) -> None:
+    arguments = [sys.executable, "-c", SERVER, str(tmp_path / "cases.jsonl"), str(tmp_path / "runs")]
+    path = os.pathsep.join(sys.path)
+    with subprocess.Popen(  # noqa: ASYNC220 - nothing else is going on here
+        arguments, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+    ) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"sent\n"
+            with pytest.raises(InputError, match="another process is working on this consulting room"):
+                async with opened():
+                    pass
+        finally:
+            other.kill()
+    async with opened() as room:
+        game = room.run_of(ANNA, "doctor").game(1)
+        await turn_of(game)
+        assert [turn["said"] for turn in game.view["dialogue"]] == ["Do you smoke?"]
+        with pytest.raises(InputError, match="from the other seat"):
+            room.run_of(ANNA, "patient").begin(1)
