@@ -20,7 +20,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect, sync_playwright
 from report import find_chromium, play, write_run
 
-from agentclinic.viewer.server import address_of, listen, viewer_app, web_server
+from agentclinic.viewer.connections import Server
+from agentclinic.viewer.server import address_of, listen, viewer_app
 
 OPENED = 3
 """How often each run is opened; medians are printed."""
@@ -53,7 +54,7 @@ def measured(browser: Browser, run: Path, encounters: int) -> dict[str, float]:
     """Milliseconds of each step, with a server of its own."""
     taken = {}
     with listen() as listener:
-        server = web_server(viewer_app(run))
+        server = Server(viewer_app(run))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         tab = browser.new_page()

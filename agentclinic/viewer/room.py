@@ -25,11 +25,12 @@ from agentclinic import sync_bridge
 from agentclinic.errors import InputError
 from agentclinic.models.wire import image_url
 from agentclinic.runs.plan import Plan
+from agentclinic.viewer.connections import Pace, network_of
 from agentclinic.viewer.ending import calibration, ending
 from agentclinic.viewer.game import Game, Room, Say
 from agentclinic.viewer.moves import SEATS, Clock, Move, Seat
 from agentclinic.viewer.players import Joining, Player, Players
-from agentclinic.viewer.server import LOOPBACK, file_route, make_app
+from agentclinic.viewer.server import LOOPBACK, file_route, make_app, too_soon
 from agentclinic.vocabulary.tests import priced_tests, table
 
 _PAGE = Path(__file__).parent / "static" / "play.html"
@@ -37,6 +38,8 @@ _LARGEST = 64 * 1024
 """Maximum bytes of a request: a page of text with a full differential takes a tenth of that."""
 _WAIT = 20.0
 """Seconds that a page waits for news before it asks again: less than proxies and browsers allow."""
+_JOINS = (60, 2.0)
+"""Joins from an address at once, and seconds for each after that: a class that shares an address comes in together."""
 _DAYS = 180
 """How long a browser is remembered: a panel may take months."""
 
@@ -62,10 +65,11 @@ def room_app(
     password: str | None = None,
     clock: Clock = time.time,
     say: Say = print,
+    joins: Pace | None = None,
 ) -> Starlette:
     some = next(iter(plans.values()))
     folder = Path(some.settings.run.output_dir)
-    players, room = Players(folder), Room(plans, panel, clock, say)
+    players, room, paced = Players(folder), Room(plans, panel, clock, say), joins or Pace(*_JOINS)
     # Named after the folder: browsers share cookies between the ports of a machine, and two servers may be running.
     cookie = "agentclinic_player_" + hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:8]
 
@@ -121,7 +125,10 @@ def room_app(
         )
 
     async def join(request: Request) -> Response:
-        joining = await _body(request, Joining)
+        joining, network = await _body(request, Joining), network_of(request.scope["client"])
+        if (wait := paced.wait(network)) > 0:
+            return too_soon("Too many people have joined from your address", wait)
+        paced.count(network)
         session, code = players.join(joining, asks_experience=panel, known=known(request))
         answer = JSONResponse({"code": code})
         answer.set_cookie(cookie, session, max_age=_DAYS * 86400, httponly=True, samesite="strict")

@@ -8,6 +8,7 @@ package.
 from __future__ import annotations
 
 import base64
+import math
 import os
 import secrets
 import socket
@@ -22,14 +23,15 @@ from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.viewer.data import Library
 
 try:
-    import uvicorn
     from starlette.applications import Starlette
-    from starlette.datastructures import Headers, MutableHeaders, QueryParams
+    from starlette.datastructures import MutableHeaders, QueryParams
     from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import BaseRoute, Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from agentclinic.viewer.connections import Pace, Server, network_of
 except ImportError:
     raise InputError(
         "pages need starlette and uvicorn, which are not installed: pip install '.[viewer]' in a clone"
@@ -40,6 +42,9 @@ PASSWORD = "AGENTCLINIC_PASSWORD"
 """Environment variable with the password: a flag could be read in the list of processes."""
 SHORTEST = 8
 """Minimum length of a password: anyone on the network may guess."""
+GUESSES = (20, 3.0)
+"""Wrong passwords from an address at once, and seconds for each after that: a class mistypes some, and with 20 guesses
+a minute even a weak password lasts."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -59,7 +64,12 @@ STATIC = (_PACKAGE / "report", _PACKAGE / "viewer" / "static")
 
 
 def make_app(
-    routes: Sequence[BaseRoute], *, host: str = LOOPBACK, password: str | None = None, lifespan: Any = None
+    routes: Sequence[BaseRoute],
+    *,
+    host: str = LOOPBACK,
+    password: str | None = None,
+    lifespan: Any = None,
+    guesses: Pace | None = None,
 ) -> Starlette:
     """The application: these routes and the package's scripts and styles, behind the checks of `Guard`.
 
@@ -67,7 +77,7 @@ def make_app(
     """
     return Starlette(
         routes=[*routes, *(file_route(f"/{name}", path) for name, path in static_files().items())],
-        middleware=[Middleware(Guard, shared=not is_loopback(host), password=password)],
+        middleware=[Middleware(Guard, shared=not is_loopback(host), password=password, guesses=guesses)],
         exception_handlers={AgentClinicError: _explained},
         lifespan=lifespan,
     )
@@ -91,19 +101,30 @@ def _explained(_: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, status_code=400)
 
 
-class Guard:
-    """Refuses requests from pages of other sites, asks for the password, and adds the security headers."""
+def too_soon(why: str, wait: float) -> Response:
+    seconds = math.ceil(wait)
+    return JSONResponse({"error": f"{why}: try again in {seconds} s."}, 429, {"Retry-After": str(seconds)})
 
-    def __init__(self, app: ASGIApp, *, shared: bool, password: str | None) -> None:
+
+class Guard:
+    """Refuses requests from pages of other sites, asks for the password, and adds the security headers.
+
+    An address that has sent too many wrong passwords must wait, whatever it sends: otherwise it could go on guessing.
+    Only browsers that have sent the right one before, which a cookie proves, need not: a class may share the address.
+    """
+
+    def __init__(self, app: ASGIApp, *, shared: bool, password: str | None, guesses: Pace | None = None) -> None:
         self._app = app
         self._shared = shared
         self._password = password
+        self._guesses = guesses or Pace(*GUESSES)
+        self._proof = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refused = self._refusal(Headers(scope=scope), scope["method"], scope["path"])
+        refused = self._refusal(Request(scope))
         blocked = False
 
         async def guarded(message: Message) -> None:
@@ -114,6 +135,8 @@ class Guard:
                 if blocked:
                     await _LEAVES(scope, receive, send)
                 MutableHeaders(scope=message).update(HEADERS)
+                if self._password is not None and refused is None:
+                    MutableHeaders(scope=message).append("Set-Cookie", f"{_PROOF}={self._proof}; {_ONLY_HERE}")
             if not blocked:
                 await send(message)
 
@@ -125,8 +148,9 @@ class Guard:
             # The web server prints a traceback of any exception that reaches it; ours shows only places in the code.
             raise RuntimeError(privacy.crash(error, error.__traceback__)) from None
 
-    def _refusal(self, headers: Headers, method: str, path: str) -> Response | None:
+    def _refusal(self, request: Request) -> Response | None:
         """The answer to a request that is not allowed; None if it is."""
+        headers, method, path = request.headers, request.method, request.scope["path"]
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._shared and _name(host) not in _OWN_NAMES:
             # A page of another site whose name was made to point here (DNS rebinding) sends that name.
@@ -138,15 +162,23 @@ class Guard:
             return PlainTextResponse("Requests from other sites are refused.", 403)
         if method not in ("GET", "HEAD") and origin is None and site != "same-origin":
             return PlainTextResponse("Requests that change something must come from a page of this server.", 403)
-        if self._password is not None and not _knows(headers.get("authorization", ""), self._password):
-            ask = {"WWW-Authenticate": 'Basic realm="AgentClinic"'}
-            return PlainTextResponse("The password is missing or wrong.", 401, ask)
+        if self._password is not None:
+            network, given = network_of(request.scope["client"]), headers.get("authorization", "")
+            proven = secrets.compare_digest(request.cookies.get(_PROOF, "").encode(), self._proof.encode())
+            if given and not proven and (wait := self._guesses.wait(network)) > 0:
+                return too_soon("Too many wrong passwords came from your address", wait)
+            if not _knows(given, self._password):
+                if given:
+                    self._guesses.count(network)
+                ask = {"WWW-Authenticate": 'Basic realm="AgentClinic"'}
+                return PlainTextResponse("The password is missing or wrong.", 401, ask)
         if len(path) > _LONGEST_PATH:  # the router fails on a number with thousands of digits
             return PlainTextResponse("There is no page with such a long address.", 414)
         return None
 
 
 _LONGEST_PATH = 1000
+_PROOF, _ONLY_HERE = "agentclinic_password_known", "HttpOnly; SameSite=strict; Path=/"
 _OWN_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _LEAVES = PlainTextResponse(
     "These runs hold credentialed data, which is shown on this machine only: start without --host.", 403
@@ -207,16 +239,6 @@ def address_of(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def web_server(app: ASGIApp) -> uvicorn.Server:
-    """The server of an application; `run(sockets=[...])` answers requests until its `should_exit` is set."""
-    # When the server stops, requests in progress have two seconds to finish: Ctrl-C means stop.
-    return uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=2
-        )
-    )
-
-
 def serve(
     app: ASGIApp, *, host: str = LOOPBACK, port: int = 0, browser: bool = True, say: Callable[[str], object]
 ) -> None:
@@ -229,7 +251,7 @@ def serve(
         if browser:
             webbrowser.open(address)
         try:
-            web_server(app).run(sockets=[listener])
+            Server(app).run(sockets=[listener])
         except KeyboardInterrupt:
             say("stopped")
 

@@ -17,12 +17,15 @@ from viewer_support import serving
 from agentclinic import privacy
 from agentclinic.errors import InputError
 from agentclinic.privacy import DataClass
+from agentclinic.viewer.connections import Pace
 from agentclinic.viewer.server import LOOPBACK, listen, make_app, password_for
 
 
-def asked(address: str, method: str = "GET", path: str = "/data", **headers: str) -> tuple[int, dict[str, str], str]:
+def asked(
+    address: str, method: str = "GET", path: str = "/data", source: str = LOOPBACK, **headers: str
+) -> tuple[int, dict[str, str], str]:
     """Status, headers and text of the answer to a request; in names of headers, `_` stands for `-`."""
-    connection = HTTPConnection(urlsplit(address).netloc)
+    connection = HTTPConnection(urlsplit(address).netloc, source_address=(source, 0))
     connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     text = answer.read().decode()
@@ -128,6 +131,29 @@ def test_other_machines_need_a_password_and_get_no_credentialed_data() -> None:
             )
         finally:
             privacy.reset()
+
+
+def test_guessing_passwords_is_slowed_down_but_not_for_those_who_know_it() -> None:
+    now = [0.0]
+    right, wrong = (f"Basic {base64.b64encode(f'me:{word}'.encode()).decode()}" for word in ("a good password", "bad"))
+    app = make_app(ROUTES, host="0.0.0.0", password="a good password", guesses=Pace(3, 2.0, lambda: now[0]))
+    with serving(app) as address:
+        status, headers, _ = asked(address, Authorization=right)
+        known = headers["set-cookie"].partition(";")[0]
+        assert (status, "HttpOnly" in headers["set-cookie"]) == (200, True)
+        assert [asked(address)[0] for _ in range(9)] == [401] * 9, "a browser that has not asked its user yet"
+        statuses = [asked(address, Authorization=wrong)[::2] for _ in range(4)]
+        assert [status for status, _ in statuses] == [401, 401, 401, 429]
+        assert json.loads(statuses[-1][1])["error"].endswith("from your address: try again in 2 s.")
+        status, headers, _ = asked(address, Authorization=right)
+        assert (status, headers["retry-after"]) == (429, "2"), "or guessing would go on"
+        assert "set-cookie" not in headers
+        assert asked(address, Authorization=right, Cookie=known)[0] == 200
+        assert asked(address, Authorization=wrong, Cookie=known)[0] == 401
+        assert asked(address, Authorization=right, Cookie=f"{known}x")[0] == 429
+        assert asked(address, source="127.0.0.2", Authorization=right)[0] == 200
+        now[0] += 4
+        assert asked(address, Authorization=right)[0] == 200
 
 
 def test_a_port_that_is_taken_is_named() -> None:
