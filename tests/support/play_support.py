@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,12 @@ class Client:
         self._headers = {"Origin": address.rstrip("/"), **headers}
         self._cookies: dict[str, str] = {}
         self.joined = self.ask("POST", "/api/join", name=name)
+
+    def at(self, address: str) -> Client:
+        """The same browser at another server; cookies do not depend on the port."""
+        twin = copy(self)
+        twin._server, twin._headers = urlsplit(address), {**self._headers, "Origin": address.rstrip("/")}
+        return twin
 
     def ask(self, method: str, path: str, **body: Any) -> tuple[int, dict[str, Any]]:
         """Status and answer of a request."""

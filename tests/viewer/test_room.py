@@ -6,11 +6,14 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import pytest
 from play_support import Client, traced_cases
 from runs_support import records, settings_for
 from viewer_support import serving
@@ -79,3 +82,14 @@ def test_joins_from_an_address_are_slowed_down(tmp_path: Path) -> None:
         assert Client(address, "Cleo", "127.0.0.2").joined[0] == 200
         now[0] += 2
         assert [Client(address, name).joined[0] for name in ("Dora", "Emil")] == [200, 429]
+
+
+def test_a_request_that_breaks_off_is_no_crash(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with room(tmp_path) as address, closing(HTTPConnection(urlsplit(address).netloc)) as connection:
+        connection.putrequest("POST", "/api/join")
+        connection.putheader("Origin", address.rstrip("/"))
+        connection.putheader("Content-Length", "50")
+        connection.endheaders(b"{")
+        connection.close()
+        assert Client(address, "Anna").joined[0] == 200
+    assert capfd.readouterr().err == ""
