@@ -19,8 +19,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _BATCH, _QUEUE = 16, 1024
-"""Connections that are accepted before the first is looked at, since each takes a file descriptor (and Python logs a
-lack of them once for each), and those that the system may keep for us meanwhile."""
+"""Connections accepted before the first is looked at, since each takes a file descriptor (and Python logs a lack of
+them once for each), and those that the system may keep for us meanwhile."""
 _FILES = 4096
 """File descriptors we ask the system for: many come with 256 or 1024."""
 
@@ -60,24 +60,23 @@ class Connection(H11Protocol):
     If there are too many connections, the one that has kept us waiting longest is closed, so that newcomers get in.
     """
 
+    _timer: asyncio.TimerHandle | None = None
+    """Runs while we wait for the client."""
+    _unread = 0
+    """Bytes of the answer that were left when the timer was started."""
+    network = ""
+
     def __init__(self, limits: Limits, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._limits = limits
-        self._timer: asyncio.TimerHandle | None = None
-        """Runs while we wait for the client."""
-        self._unread = 0
-        """Bytes of the answer when the timer was started."""
-        self.network = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.network = network_of(self.client)
         self._watch()
         everyone = cast("set[Connection]", self.connections)
-        for those, most in (
-            ([one for one in everyone if one.network == self.network], self._limits.per_address),
-            ([*everyone], self._limits.in_all),
-        ):
+        neighbors = [one for one in everyone if one.network == self.network]
+        for those, most in ((neighbors, self._limits.per_address), (everyone, self._limits.in_all)):
             if len(those) > most:
                 min(those, key=lambda one: one._timer.when() if one._timer else float("inf")).drop()
 
@@ -105,7 +104,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """Start the timer anew if we are waiting for the client, else stop it."""
+        """Start the timer again if we are waiting for the client, else stop it."""
         if self._timer:
             self._timer.cancel()
         asked = self.conn.their_state in (h11.DONE, h11.MUST_CLOSE)
@@ -114,10 +113,8 @@ class Connection(H11Protocol):
         self._timer = None if answering else self.loop.call_later(self._limits.seconds, self._overdue)
 
     def _overdue(self) -> None:
-        if 0 < self.transport.get_write_buffer_size() <= self._unread - self._limits.slowest:
-            self._watch()
-        else:
-            self.drop()
+        reads = 0 < self.transport.get_write_buffer_size() <= self._unread - self._limits.slowest
+        self._watch() if reads else self.drop()
 
     def drop(self) -> None:
         self.connections.discard(self)
@@ -125,7 +122,7 @@ class Connection(H11Protocol):
 
 
 def network_of(client: tuple[str, int] | None) -> str:
-    """What counts as one address; in IPv6 it is 64 bits long, because a machine has all addresses that share them."""
+    """What counts as one address: 64 bits in IPv6, because a machine has all addresses that share them."""
     name = client[0][:64] if client else ""
     try:
         return str(ip_network((ip_address(name).packed, 64), strict=False)) if ":" in name else name
@@ -158,14 +155,12 @@ class BoundedLog(logging.Filter):
     """Lets so many messages a minute pass: a client must not be able to fill a disk."""
 
     MOST = 20
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self._clock, self._began, self._count = clock, clock(), 0
+    clock = staticmethod(time.monotonic)
+    _began, _count = float("-inf"), 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if self._clock() - self._began >= 60:
-            self._began, self._count = self._clock(), 0
+        if self.clock() - self._began >= 60:
+            self._began, self._count = self.clock(), 0
         self._count += 1
         if self._count == self.MOST:
             record.msg, record.args = f"{record.getMessage()} (further messages are left out for a minute)", None
@@ -187,18 +182,9 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: Any, limits: Limits | None = None) -> None:
         protocol = cast("type[asyncio.Protocol]", partial(Connection, limits or limits_here()))
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=protocol,
-                backlog=_BATCH,
-                log_config=_LOGGING,
-                access_log=False,
-                server_header=False,
-                ws="none",
-                timeout_graceful_shutdown=2,  # seconds for requests in progress: Ctrl-C means stop
-            )
-        )
+        # When the server stops, requests in progress have two seconds to finish: Ctrl-C means stop.
+        bare: dict[str, Any] = {"access_log": False, "server_header": False, "ws": "none", "log_config": _LOGGING}
+        super().__init__(uvicorn.Config(app, http=protocol, backlog=_BATCH, timeout_graceful_shutdown=2, **bare))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

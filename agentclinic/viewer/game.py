@@ -258,8 +258,8 @@ class PlayerRun:
     def begin(self, number: int | None) -> Game:
         """Start a game, continue it, or retry one that failed; without a number, a random new case.
 
-        Cases are counted from 1. In a panel they come in the player's own order, whatever the number. Nothing else runs
-        between the check that the player does not know the case and the seat's being taken on the disk.
+        Cases are counted from 1. In a panel they come in the player's own order, whatever the number. Nothing else may
+        run after the check that the player does not know the case, until the seat is taken on the disk.
         """
         if self.panel and number is None:
             number = self.next_number()
@@ -273,11 +273,12 @@ class PlayerRun:
             raise InputError("You know this case from the other seat; choose another one.")
         if number not in self._games:
             self._take_seat(number)
-        self._games[number].start()
-        return self._games[number]
+        game = self._games.setdefault(number, Game(self, number, self._unit(number)))
+        game.start()
+        return game
 
     def _take_seat(self, number: int) -> None:
-        """Create the game, and its recording before the player sees anything: it keeps them out of the other seat."""
+        """Create the game's recording, before the player sees anything: it keeps them out of the other seat."""
         unit = self._unit(number)
         try:
             if unit.key not in self.records:
@@ -285,7 +286,6 @@ class PlayerRun:
         except (AgentClinicError, OSError) as error:
             self.say(inert(f"{self.player.model}, case {number}: The game cannot start ({error})"))
             raise AgentClinicError("The game cannot start; the server's terminal says why.") from None
-        self._games[number] = Game(self, number, unit)
 
     def game(self, number: int) -> Game:
         """A game that was started; after a restart of the server it is continued."""
@@ -323,8 +323,7 @@ class PlayerRun:
         for path in Path(self.plan.settings.run.output_dir).glob(f"*/{PLAYER}"):
             with suppress(ConfigError, InputError):  # a damaged run of another day keeps no one from playing
                 about = read_json(path)
-                who = (about.get("player"), about.get("seat")) if isinstance(about, dict) else ("", "")
-                if who[0] == self.player.id and who[1] != self.seat:
+                if isinstance(about, dict) and about.get("player") == self.player.id and about.get("seat") != self.seat:
                     met |= {units.get(game.stem, "") for game in (path.parent / GAMES).glob("*.jsonl")}
                     met |= {str(line.get("case_hash")) for _, line in read_json_lines(path.parent / folders.RECORDS)}
         return frozenset(met)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -192,13 +192,10 @@ def room_app(
 
 async def _body(request: Request, kind: type[Body]) -> Body:
     content = b""
-    try:
-        async for part in request.stream():
-            content += part
-            if len(content) > _LARGEST:
-                raise InputError("That is too long.")
-    except ClientDisconnect:
-        raise InputError("The request is incomplete.") from None
+    async for part in request.stream():
+        content += part
+        if len(content) > _LARGEST:
+            raise InputError("That is too long.")
     return read_body(content, kind)
 
 

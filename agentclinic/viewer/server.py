@@ -26,7 +26,7 @@ try:
     from starlette.applications import Starlette
     from starlette.datastructures import MutableHeaders, QueryParams
     from starlette.middleware import Middleware
-    from starlette.requests import Request
+    from starlette.requests import ClientDisconnect, Request
     from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import BaseRoute, Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -78,7 +78,7 @@ def make_app(
     return Starlette(
         routes=[*routes, *(file_route(f"/{name}", path) for name, path in static_files().items())],
         middleware=[Middleware(Guard, shared=not is_loopback(host), password=password, guesses=guesses)],
-        exception_handlers={AgentClinicError: _explained},
+        exception_handlers={AgentClinicError: _explained, ClientDisconnect: _explained},
         lifespan=lifespan,
     )
 

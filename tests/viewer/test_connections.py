@@ -172,7 +172,8 @@ def test_nonsense_does_not_fill_the_log(capfd: pytest.CaptureFixture[str]) -> No
 
 def test_a_minute_has_so_many_messages() -> None:
     now = [0.0]
-    log = BoundedLog(lambda: now[0])
+    log = BoundedLog()
+    log.clock = lambda: now[0]
 
     def passed() -> list[str]:
         records = [logging.LogRecord("x", logging.ERROR, "", 0, "no %s", (n,), None) for n in range(50)]
