@@ -33,7 +33,7 @@ class Limits:
     """For the head of a request, then for its body, and for reading `slowest` bytes of the answer. Our own time, such
     as a page's wait for news, is not limited."""
     slowest: int = 20 * 1024
-    """1 KB/s: less than any network on which the pages are usable."""
+    """About 2 KB/s, as the system reports in larger steps: less than any network on which the pages are usable."""
     in_all: int = 1024
     per_address: int = 512
     """Half, so that one address cannot take everything."""
@@ -190,3 +190,5 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(_QUEUE)
+            # The system's buffer of each connection: what it holds counts as read, so it should not be large.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
