@@ -27,7 +27,7 @@ from agentclinic.models.endpoint import OPENAI_URL
 from agentclinic.report.encounters import reasons
 from agentclinic.results.original import case_of_result
 from agentclinic.results.record import JUDGEABLE, Record, Verdict
-from agentclinic.results.run_cases import case_finder
+from agentclinic.results.run_cases import case_finder, refuse_changes
 from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
 from agentclinic.results.run_folder import MEMORY
 from agentclinic.results.turn import Differential, Source, Turn
@@ -100,7 +100,6 @@ class RunFolder:
     def __init__(self, run: RunData) -> None:
         self._run = run
         self._folder = run.path.parent
-        self._find = case_finder(self._folder)
         self._charts: dict[str, Chart] = {}
         self._price = price_of(run.config)
         self._sessions = SessionStore(self._folder / FOLDER)
@@ -130,13 +129,18 @@ class RunFolder:
         key = f"{record.scenario_id}:{record.case_hash}"
         if key not in self._charts:
             whole = {**(record.model_extra or {}), "scenario_id": record.scenario_id, "dataset": record.dataset}
-            case = self._find(record) or case_of_result(whole, self._run.path)
+            case = self._cases(record) or case_of_result(whole, self._run.path)
             if case is None:
                 return None
             if len(self._charts) >= MOST_CHARTS:
                 self._charts.clear()
             self._charts[key] = Chart(case)
         return self._charts[key]
+
+    @cached_property
+    def _cases(self) -> Callable[[Record], Case | None]:
+        refuse_changes(self._folder, self._run.config)
+        return case_finder(self._folder)
 
     def _session(self, session_id: str) -> Session | None:
         path = self._sessions.path(session_id)
