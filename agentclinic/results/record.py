@@ -165,9 +165,9 @@ class _NotRead:
 class BriefRecord(Record):
     """A record without what takes long to read: enough to count outcomes and costs."""
 
-    transcript: Annotated[None, _NotRead] = None  # type: ignore[assignment]
-    differential: Annotated[None, _NotRead] = None  # type: ignore[assignment]
-    test_economics_log: Annotated[None, _NotRead] = None  # type: ignore[assignment]
+    transcript: Annotated[None, _NotRead] = None
+    differential: Annotated[None, _NotRead] = None
+    test_economics_log: Annotated[None, _NotRead] = None
 
 
 def bias_label(asked: str) -> str:

@@ -89,7 +89,7 @@ def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:
     """Write what a run starts with, its settings last, so that a folder with settings is complete."""
     write_cases(folder, plan.cases)
     if plan.memory:
-        write_whole(folder / folders.MEMORY, plan.memory.store.path.read_text(encoding="utf-8"))
+        write_whole(folder / folders.MEMORY, plan.memory.store.path.read_bytes())
     if plan.split:
         write_split(folder / folders.SPLIT, plan.split)
     ours = {
