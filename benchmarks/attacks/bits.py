@@ -1,9 +1,9 @@
 """One thing is damaged in a random file of a real run, and the run is then shown as the commands show it.
 
 Mostly one bit is flipped; sometimes a byte is replaced, the file is cut, or two of its lines are swapped. Half of the
-tries choose among the files, the others among all bytes of the run. The list of runs, scores by two judges and corrected
-by labels, sessions, card, report and viewer must show what they showed before, or say that something is wrong. A journal
-cut after a whole line is an earlier state of the run, which is shown as incomplete; labels are not cut there.
+tries choose among the files, the others among all bytes of the run. The list of runs, the scores by two judges and
+corrected by labels, sessions, card, report and viewer must show what they showed before, or say that something is
+wrong. Labels and judgements are not cut after a whole line: that is an earlier state of the file, not damage.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def difference(run: Path, how: Callable[[Path], str], before: str) -> str | None
         now = shown(run, how)
     except (AgentClinicError, Warning):
         return None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a traceback is what is looked for
         return f"ended with {traceback.format_exception_only(error)[-1].strip()[:200]}"
     if now == before or any(now.count(word) > before.count(word) for word in NOTICED):
         return None
