@@ -117,12 +117,12 @@ def _note(place: Path, counted: Summary) -> str | None:
 _COUNTED = (
     "presented",
     "correct",
-    "total_presented",
-    "total_correct",
     "accuracy_strict",
     "outcomes",
     "usage",
     "cost_usd",
+    "total_presented",
+    "total_correct",
 )
 
 

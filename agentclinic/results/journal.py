@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -103,13 +103,11 @@ class Reading:
 def _stated(folder: Path, used: Iterable[Mapping[str, Any]]) -> DataClass | None:
     """The class of a run's data by its settings, or else by its cases; None if they do not say."""
     classes = [found for each in used if (found := stated_class(each))]
-    if not classes and (folder / CASES).is_file():
-        try:
-            classes = [case.data_class for case in read_cases(folder)]
-        except InputError:
-            classes = [DataClass.CREDENTIALED]
-    if classes:
-        privacy.raise_data_class(strictest(classes))
+    try:
+        classes = classes or [case.data_class for case in read_cases(folder)]
+    except InputError:
+        classes = [DataClass.CREDENTIALED]
+    privacy.raise_data_class(strictest(classes))
     return strictest(classes) if classes else None
 
 
@@ -120,18 +118,11 @@ def class_of(record: Record) -> DataClass:
     return record.data_class or class_by_name(record.dataset or "")
 
 
-class Parsed(NamedTuple):
-    record: Record
-    content: str
-    """Identifies its content: the checksum, or a hash of a line without one."""
-    covered: int
-    """How much of the line has a checksum (`take_checksums`)."""
-
-
-def parse_record(line: bytes, path: Path, number: int, form: type[Record] = Record) -> Parsed:
+def parse_record(line: bytes, path: Path, number: int, form: type[Record] = Record) -> tuple[Record, str, int]:
+    """A record, what identifies its content (the checksum, or a hash of a line without one), and `take_checksums`."""
     try:
         if b'"model_diagnosis"' in line and is_result_line(entry := loads(line)):
-            return Parsed(Record.model_validate(record_of_result(entry, path)), "", 0)
+            return Record.model_validate(record_of_result(entry, path)), "", 0
         record = form.model_validate_json(line)
     except ValidationError as error:
         # Without the value, which may be a patient's whole dialogue.
@@ -147,7 +138,7 @@ def parse_record(line: bytes, path: Path, number: int, form: type[Record] = Reco
     if record.transcript is None and record.patient_hist and form is Record:
         turns, whole = turns_in_histories(record)
         record.transcript = turns if whole and turns else None
-    return Parsed(record, checksum or hashlib.sha256(line).hexdigest(), covered)
+    return record, checksum or hashlib.sha256(line).hexdigest(), covered
 
 
 def changed(path: Path, number: int, how: str) -> InputError:

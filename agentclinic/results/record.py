@@ -155,8 +155,6 @@ class Record(BaseModel):
 
 
 class _NotRead:
-    """A field that may hold anything and is left out."""
-
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> CoreSchema:
         return with_default_schema(none_schema(), default=None, on_error="default")

@@ -206,7 +206,8 @@ def _seconds_before(folder: Path) -> float | None:
         return None  # it is written again
     timing = written.get("timing") if isinstance(written, dict) else None
     seconds = timing.get("seconds") if isinstance(timing, dict) else None
-    return float(seconds) if isinstance(seconds, int | float) else None
+    same = isinstance(written, dict) and seconds == written.get("duration_seconds", seconds)
+    return float(seconds) if same and isinstance(seconds, int | float) else None
 
 
 def write_summary(plan: Plan, folder: Path, summary: Summary, seconds: float) -> None:

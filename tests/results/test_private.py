@@ -80,6 +80,15 @@ def broken(name: str, old: bytes, new: bytes) -> Callable[[Path], None]:
     return change
 
 
+def written(text: str) -> Callable[[Path], None]:
+    """Settings with this content."""
+
+    def write(run: Path) -> None:
+        (run / CONFIG).write_text(text)
+
+    return write
+
+
 def linked(run: Path) -> None:
     """The run is elsewhere under another name; here is only a link to it, and its records do not say what they are."""
     unsaid(run)
@@ -106,8 +115,8 @@ STATES: dict[str, list[Callable[[Path], None]]] = {
     "nothing says it, and there are no checksums": [without_checksums, gone(CASES, CONFIG)],
     "settings that do not say it": [unsaid, gone(CASES), lambda run: used(run, data_class=None)],
     "settings that say something odd": [unsaid, gone(CASES), lambda run: used(run, data_class=["public"])],
-    "settings that are no JSON": [unsaid, gone(CASES), lambda run: (run / CONFIG).write_text("{") and None],
-    "settings that are a list": [unsaid, gone(CASES), lambda run: (run / CONFIG).write_text("[]") and None],
+    "settings that are no JSON": [unsaid, gone(CASES), written("{")],
+    "settings that are a list": [unsaid, gone(CASES), written("[]")],
     "settings that were changed": [unsaid, gone(CASES), broken(CONFIG, b'"credentialed"', b'"public"')],
     "cases that were damaged": [unsaid, gone(CONFIG), broken(CASES, b'"credentialed"', b'"public"')],
     "cases that are no JSON": [unsaid, gone(CONFIG), broken(CASES, b"{", b"[")],
