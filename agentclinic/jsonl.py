@@ -8,7 +8,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -176,21 +177,67 @@ def _encoded(entry: Any) -> bytes:
 
 
 def sealed(entry: dict[str, Any]) -> bytes:
-    """The entry with a checksum of everything before it; only `timing`, in which equal runs may differ, follows."""
-    timing = {key: value for key, value in entry.items() if key == "timing"}
-    content = _encoded({key: value for key, value in entry.items() if key not in timing})
-    rest = _encoded({"checksum": _checksum(content), **timing})
-    return content[:-1] + b"," + rest[1:]
+    """The entry with a checksum of everything before it; only `timing`, in which equal runs may differ, follows.
+
+    `timing` ends with its own checksum, which also covers the first.
+    """
+    content = _encoded({key: value for key, value in entry.items() if key != "timing"})
+    found = _checksum(content)
+    line = content[:-1] + _named(found)
+    if "timing" in entry:
+        timed = b',"timing":' + _encoded(entry["timing"])
+        if entry["timing"] and isinstance(entry["timing"], dict):
+            timed = timed[:-1] + _named(_checksum(found.encode() + timed[:-1])) + b"}"
+        line += timed
+    return line + b"}"
+
+
+def checksum_of(data: Mapping[str, Any]) -> str:
+    """A checksum of an object, for files that are written as a whole."""
+    return _checksum(_encoded(data))
 
 
 def _checksum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def unchanged(line: bytes, checksum: object) -> bool:
-    """Whether everything before a line's checksum is as it was written."""
-    content, found, _ = line.rpartition(f',"checksum":"{checksum}"'.encode("utf-8", "replace"))
-    return bool(found) and _checksum(content + b"}") == checksum
+def take_checksums(line: bytes, entry: dict[str, Any], timing: object) -> tuple[str | None, int]:
+    """Verify a line and remove its checksums, that of `entry` and that of `timing`.
+
+    Returns the first, which equal entries share, and how much of the line is covered: 0 nothing, 1 all but `timing`,
+    2 everything. `ValueError` if a checksum does not match, or stands under another name.
+    """
+    line = line.rstrip()
+    checksum = entry.pop("checksum", None)
+    second = timing.pop("checksum", None) if isinstance(timing, dict) else None
+    if checksum is None:
+        if _misnamed(line, lambda content: content + b"}"):
+            raise ValueError(CHANGED)
+        return None, 0
+    content, _, rest = line.rpartition(_named(checksum))
+    if _checksum(content + b"}") != checksum or not (rest == b"}" or rest.startswith(b',"timing":')):
+        raise ValueError(CHANGED)
+    if not timing and second is None:
+        return checksum, 2
+    timed, _, end = rest.rpartition(_named(second))
+    if second is None and not _misnamed(rest, lambda timed: checksum.encode() + timed):
+        return checksum, 1
+    if end != b"}}" or _checksum(checksum.encode() + timed) != second:
+        raise ValueError(CHANGED)
+    return checksum, 2
+
+
+def _named(checksum: object) -> bytes:
+    return f',"checksum":"{checksum}"'.encode("utf-8", "replace")
+
+
+_ANY_NAME = re.compile(rb',"[^"]*":"([0-9a-f]{16})"(?=}+$|,"timing":)')
+
+
+def _misnamed(part: bytes, covered: Callable[[bytes], bytes]) -> bool:
+    """Whether a checksum is there and right, so that only its name was damaged."""
+    found = _ANY_NAME.search(part)
+    return found is not None and _checksum(covered(part[: found.start()])) == found[1].decode()
 
 
 def repair(path: Path) -> int:
@@ -257,6 +304,7 @@ def kind_of(value: object) -> str:
 LONGEST_LINE = 512 * 2**20
 """Bytes: far more than any record has, and few enough to fit in memory."""
 CHANGED = "it was changed since it was written: its checksum does not match"
+LACKING = "it was changed since it was written: it lacks the checksum that the lines before it have"
 
 
 def read_json_lines(
@@ -264,18 +312,24 @@ def read_json_lines(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects in a file with their line numbers; in a `journal`, checksums are verified and left out.
 
-    An incomplete last line, which a crash can leave behind, is skipped. Any other line that is not a JSON object is an
-    error, which calls the line "not `what`".
+    An incomplete last line, which a crash can leave behind, is skipped, in a journal with a warning. Any other line
+    that is not a JSON object is an error, which calls the line "not `what`".
     """
+    before = 0
     for number, line, complete in read_lines(path):
         try:
             entry = loads(line)
             if not isinstance(entry, dict):
                 raise ValueError(f"expected a JSON object, found {kind_of(entry)}")
-            if journal and "checksum" in entry and not unchanged(line, entry.pop("checksum")):
-                raise ValueError(CHANGED)
+            if journal:
+                _, found = take_checksums(line, entry, entry.get("timing"))
+                if found < before:
+                    raise ValueError(LACKING)
+                before = found
         except ValueError as error:
             if not complete:
+                if journal:
+                    warnings.warn(f"{path} line {number}: skipped, because it is incomplete", stacklevel=2)
                 return
             raise InputError(f"{path} line {number}: not {what} ({problem_in(error)})") from None
         yield number, entry

@@ -127,7 +127,7 @@ class Reviewer:
             reviews.by_id = {id_: review for id_, review in _kept(path).items() if id_ in wanted}
             missing = [(id_, audited) for id_, audited in wanted.items() if id_ not in reviews.by_id]
             if missing and ask:
-                with JsonLines(path, durable=False, private=private or is_private(path.parent)) as sink:
+                with JsonLines(path, durable=False, private=private or is_private(path.parent), journal=True) as sink:
                     progress.start(len(wanted), len(reviews.by_id), "replies to review")
                     try:
                         await pool.work_off(
@@ -172,7 +172,7 @@ def review_path(folder: Path, model: str, suffix: str = "") -> Path:
 def _kept(path: Path) -> dict[str, Review]:
     repair(path)
     kept = {}
-    for number, entry in read_json_lines(path, "a review") if path.exists() else ():
+    for number, entry in read_json_lines(path, "a review", journal=True) if path.exists() else ():
         if entry.get("review") is not None:
             try:
                 kept[str(entry.get("id"))] = Review.model_validate(entry["review"])

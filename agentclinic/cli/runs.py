@@ -58,8 +58,8 @@ def runs_command(
     head = ("run", "cases", "right (95%)", "cost", "state", "doctor (model)")
     print("\n".join(text_table(head, map(_row, found))))
     for run in found:
-        if run.problem:
-            print(f"{run.name}: {run.problem}")
+        if run.problem or run.note:
+            print(f"{run.name}: {run.problem or run.note}")
 
 
 def _fits(value: str | None, part: str | None) -> bool:

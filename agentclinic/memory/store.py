@@ -98,7 +98,7 @@ class Store:
         return frozenset(source.split for source in self.every_source)
 
 
-def load_store(path: Path) -> Store:
+def load_store(path: Path, *, limits: bool = True) -> Store:
     """Read a store. An experience that occurs twice counts once, and is shown on none of the cases it comes from."""
     try:
         if path.exists() and not path.is_file():  # a device may have no end
@@ -110,7 +110,7 @@ def load_store(path: Path) -> Store:
     seen: dict[str, tuple[Experience, Source]] = {}
     further: dict[str, tuple[Source, ...]] = {}
     classes = set()
-    for lesson in read_lessons(path):
+    for lesson in read_lessons(path, limits=limits):
         classes.add(lesson.data_class)
         for experience in lesson.experiences:
             if seen.setdefault(experience.id, (experience, lesson.source))[1] is not lesson.source:

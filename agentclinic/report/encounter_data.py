@@ -17,17 +17,17 @@ from agentclinic.cases.facts import readable
 from agentclinic.cases.model import Case
 from agentclinic.config import PriceSettings
 from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionStore, Step, read_session
-from agentclinic.errors import AgentClinicError
+from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.jsonl import inert
 from agentclinic.memory.experience import Experience
 from agentclinic.memory.retrieval import DETAILS
-from agentclinic.memory.store import read_lessons
+from agentclinic.memory.store import Store, load_store
 from agentclinic.models.base import cost_usd
 from agentclinic.models.endpoint import OPENAI_URL
 from agentclinic.report.encounters import reasons
 from agentclinic.results.original import case_of_result
 from agentclinic.results.record import JUDGEABLE, Record, Verdict
-from agentclinic.results.run_cases import case_finder
+from agentclinic.results.run_cases import case_finder, refuse_changes
 from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
 from agentclinic.results.run_folder import MEMORY
 from agentclinic.results.turn import Differential, Source, Turn
@@ -100,10 +100,10 @@ class RunFolder:
     def __init__(self, run: RunData) -> None:
         self._run = run
         self._folder = run.path.parent
-        self._find = case_finder(self._folder)
         self._charts: dict[str, Chart] = {}
         self._price = price_of(run.config)
         self._sessions = SessionStore(self._folder / FOLDER)
+        self._store: Store | None = None
 
     def context(self, record: Record) -> RunContext:
         """What belongs to a record; a file that cannot be read is a problem to be shown, not a failure."""
@@ -121,7 +121,7 @@ class RunFolder:
         if record.session_id:
             found.session = attempt("The doctor's session", lambda: self._session(record.session_id or ""))
         if record.memory:
-            found.experiences = attempt("What was remembered", lambda: self._experiences) or {}
+            found.experiences = attempt("What was remembered", lambda: self._experiences(record.memory or "")) or {}
         judged = attempt("Other verdicts", lambda: self._verdicts) or {}
         found.verdicts = [(name, units[record.unit]) for name, units in judged.items() if record.unit in units]
         return found
@@ -130,7 +130,7 @@ class RunFolder:
         key = f"{record.scenario_id}:{record.case_hash}"
         if key not in self._charts:
             whole = {**(record.model_extra or {}), "scenario_id": record.scenario_id, "dataset": record.dataset}
-            case = self._find(record) or case_of_result(whole, self._run.path)
+            case = self._cases(record) or case_of_result(whole, self._run.path)
             if case is None:
                 return None
             if len(self._charts) >= MOST_CHARTS:
@@ -138,15 +138,24 @@ class RunFolder:
             self._charts[key] = Chart(case)
         return self._charts[key]
 
+    @cached_property
+    def _cases(self) -> Callable[[Record], Case | None]:
+        refuse_changes(self._folder, self._run.config)
+        return case_finder(self._folder)
+
     def _session(self, session_id: str) -> Session | None:
         path = self._sessions.path(session_id)
         return read_session(path) if path.is_file() else None
 
-    @cached_property
-    def _experiences(self) -> dict[str, Experience]:
-        path = self._folder / MEMORY
-        lessons = read_lessons(path, limits=False) if path.is_file() else ()
-        return {experience.id: experience for lesson in lessons for experience in lesson.experiences}
+    def _experiences(self, used: str) -> dict[str, Experience]:
+        """The run's own experiences; refused if they are not those that the record names by their hash."""
+        if self._store is None and (path := self._folder / MEMORY).is_file():
+            self._store = load_store(path, limits=False)
+        if self._store is None:
+            return {}
+        if not used.endswith(self._store.digest):
+            raise InputError(f"{self._store.path}: changed since the run; restore the file")
+        return {experience.id: experience for experience in self._store.experiences}
 
     @cached_property
     def _verdicts(self) -> dict[str, dict[str, Mapping[str, Any]]]:

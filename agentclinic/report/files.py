@@ -25,7 +25,7 @@ from agentclinic.scoring.metrics import columns
 Format = Literal["html", "md", "json", "csv"]
 _FORMATS: dict[str, Format] = {name: name for name in get_args(Format)}
 """By name, which is also the file's extension."""
-_COLUMNS = [field.name for field in fields(Encounter) if field.name not in ("block", "position")]
+_COLUMNS = [field.name for field in fields(Encounter) if field.name not in ("block", "position", "chart")]
 HEAD = "agentclinic_run,"
 """How a CSV file begins."""
 _STARTS = (f"<!-- {MARK} -->", f'{{\n  "made_by": "{MARK}"', HEAD)

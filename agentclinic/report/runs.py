@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from agentclinic import privacy
 from agentclinic.config import read_json
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.files import is_locked
-from agentclinic.jsonl import read_lines
-from agentclinic.results.journal import class_of, parse_record
-from agentclinic.results.record import Record, bias_label
-from agentclinic.results.run_data import load_run
-from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
+from agentclinic.results.journal import read_records
+from agentclinic.results.record import BriefRecord, Record, bias_label
+from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY, read_used
 from agentclinic.scoring.labels import doctor_label
-from agentclinic.scoring.outcome import Summary, summarise
+from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.scoring.stats import Proportion
 
 State = Literal["complete", "incomplete", "running", "unreadable"]
@@ -44,6 +40,8 @@ class ListedRun(BaseModel):
     tokens: int | None = None
     problem: str | None = None
     """Why it cannot be read."""
+    note: str | None = None
+    """Says so if `summary.json` disagrees with the records, which count."""
 
 
 def list_runs(folder: Path) -> list[ListedRun]:
@@ -60,14 +58,15 @@ def run_places(folder: Path) -> list[Path]:
 
 
 def describe_run(place: Path, root: Path, summary: Summary | None = None) -> ListedRun:
-    """One run below a folder of runs; without a summary of its records, the written one is used or one is made."""
+    """One run below a folder of runs; without a summary of its records, they are read."""
     name = place.name if place == root else str(place.relative_to(root))
     try:
-        used = read_json(place / CONFIG) if (place / CONFIG).is_file() else {}
-        first = _first(place / RECORDS)
-        summary = summary or written_summary(place) or summarise(load_run(place).records())
-    except (InputError, ConfigError) as error:
+        used = read_used(place)
+        first, counted = _counted(place / RECORDS, whole=summary is None)
+        note = _note(place, counted) if summary is None and not is_locked(place) else None
+    except InputError as error:
         return ListedRun(path=str(place), name=name, state="unreadable", problem=str(error))
+    summary = summary or counted
     run, ours = (_section(used, name) for name in ("run", "agentclinic"))
     named = {key: value for key, value in run.items() if isinstance(value, str)}
     planned = ours.get("units") if isinstance(ours.get("units"), int) else None
@@ -84,32 +83,47 @@ def describe_run(place: Path, root: Path, summary: Summary | None = None) -> Lis
         accuracy=summary.accuracy_strict if summary.presented else None,
         cost_usd=summary.cost,
         tokens=summary.tokens,
+        note=note,
     )
 
 
-def _first(path: Path) -> Record | None:
-    """The first record; None if there is none yet."""
-    for number, line, complete in read_lines(path) if path.is_file() else ():
-        try:
-            record = parse_record(line, path, number)[0]
-        except InputError:
-            if complete:
-                raise
+def _counted(path: Path, *, whole: bool) -> tuple[Record | None, Summary]:
+    """The first record, None if there is none yet, and outcomes and costs: of all records if `whole`."""
+    running, first = RunningSummary(), None
+    for record in read_records(path, BriefRecord) if path.is_file() else ():
+        first = first or record
+        running.add(record)
+        if not whole:
             break
-        privacy.raise_data_class(class_of(record))
-        return record
-    return None
+    return first, running.summary()
 
 
-def written_summary(place: Path) -> Summary | None:
-    """The summary in the folder; None if something was recorded after it, or if it cannot be read."""
-    records, written = place / RECORDS, place / SUMMARY
-    if not records.is_file():
-        return Summary()
-    if written.is_file() and written.stat().st_mtime_ns >= records.stat().st_mtime_ns:
-        with suppress(ValidationError, ConfigError):
-            return Summary.model_validate(read_json(written))
-    return None
+def _note(place: Path, counted: Summary) -> str | None:
+    """Says so if the summary in the folder is not that of the records: it was changed, or the records were."""
+    if not (place / SUMMARY).is_file():
+        return None
+    try:
+        written = read_json(place / SUMMARY)
+    except ConfigError:
+        written = None
+    if not isinstance(written, dict):
+        return f"{SUMMARY} cannot be read; these numbers are from {RECORDS}"
+    found = counted.model_dump(mode="json")
+    found |= {"total_presented": counted.presented, "total_correct": counted.correct}
+    other = [key for key in _COUNTED if key in written and written[key] != found[key]]
+    return f"{SUMMARY} says otherwise ({', '.join(other)}); these numbers are from {RECORDS}" if other else None
+
+
+_COUNTED = (
+    "presented",
+    "correct",
+    "accuracy_strict",
+    "outcomes",
+    "usage",
+    "cost_usd",
+    "total_presented",
+    "total_correct",
+)
 
 
 def _section(data: Any, name: str) -> Mapping[str, Any]:

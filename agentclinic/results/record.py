@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core.core_schema import CoreSchema, none_schema, with_default_schema
 
 from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.model import Door
@@ -151,6 +152,20 @@ class Record(BaseModel):
     def unit(self) -> str:
         """Identity of the unit within its run: case and repeat."""
         return f"{self.scenario_id}:{self.case_hash or ''}:{self.repeat}"
+
+
+class _NotRead:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> CoreSchema:
+        return with_default_schema(none_schema(), default=None, on_error="default")
+
+
+class BriefRecord(Record):
+    """A record without what takes long to read: enough to count outcomes and costs."""
+
+    transcript: Annotated[None, _NotRead] = None
+    differential: Annotated[None, _NotRead] = None
+    test_economics_log: Annotated[None, _NotRead] = None
 
 
 def bias_label(asked: str) -> str:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import Case
-from agentclinic.config import USED, read_json
 from agentclinic.errors import InputError
-from agentclinic.files import write_whole
-from agentclinic.jsonl import loads, read_json_lines, read_lines
+from agentclinic.files import read_limited, write_whole
+from agentclinic.jsonl import loads, read_lines
 from agentclinic.privacy import DataClass
 from agentclinic.results.record import Record
+from agentclinic.results.run_folder import read_used
 
 CASES = "cases.jsonl"
 _NO_CASE = "a case of a run; restore the file"
@@ -43,25 +44,26 @@ def case_lines(cases: Iterable[Case]) -> list[str]:
 
 def lines_digest(lines: Sequence[str]) -> str:
     """Hash of the exact lines: guards a run against changed cases, answer keys and objectives."""
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    return _digest("\n".join(lines).encode("utf-8", "backslashreplace"))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def write_cases(folder: Path, cases: Iterable[Case]) -> None:
     write_whole(folder / CASES, "".join(f"{line}\n" for line in case_lines(cases)))
 
 
-def planned_units(folder: Path) -> Callable[[Record], bool] | None:
+def planned_units(folder: Path, used: Mapping[str, Any]) -> Callable[[Record], bool] | None:
     """Tells whether a record belongs to a run's planned units; None if the folder does not say what was planned."""
-    path, config = folder / CASES, folder / USED
-    if not path.is_file() or not config.is_file():
+    if not used or not (folder / CASES).is_file():
         return None
-    used = read_json(config)
-    run = used.get("run") if isinstance(used, dict) else None
+    run = used.get("run")
     repeats = run.get("repeats") if isinstance(run, dict) else None
-    entries = (entry for _, entry in read_json_lines(path, _NO_CASE))
-    cases = {f"{entry.get('scenario_id')}:{entry.get('case_hash')}" for entry in entries}
+    cases = _places(folder / CASES)
     most = repeats if isinstance(repeats, int) else 1
-    return lambda record: f"{record.scenario_id}:{record.case_hash}" in cases and 0 <= record.repeat < most
+    return lambda record: (str(record.scenario_id), record.case_hash) in cases and 0 <= record.repeat < most
 
 
 def read_cases(folder: Path) -> list[Case]:
@@ -70,7 +72,18 @@ def read_cases(folder: Path) -> list[Case]:
     if not path.is_file():
         return []
     # The file is written whole: an incomplete line is damage.
-    return [_read(path, number, line) for number, line, _ in read_lines(path)]
+    cases = [_read(path, number, line) for number, line, _ in read_lines(path)]
+    refuse_changes(folder, read_used(folder))
+    return cases
+
+
+def refuse_changes(folder: Path, used: Mapping[str, Any]) -> None:
+    """Refuse cases that are not those of which the run's settings have a hash; a case's own hash is of its chart."""
+    path, ours = folder / CASES, used.get("agentclinic")
+    digest = ours.get("digest") if isinstance(ours, dict) else None
+    expected = digest.get("cases") if isinstance(digest, dict) else None
+    if expected is not None and path.is_file() and expected != _digest(read_limited(path).removesuffix(b"\n")):
+        raise InputError(f"{path}: the cases were changed since the run; restore the file")
 
 
 def case_finder(folder: Path) -> Callable[[Record], Case | None]:
@@ -79,15 +92,7 @@ def case_finder(folder: Path) -> Callable[[Record], Case | None]:
     None for a record without a case's hash, and in a run of an older version, which did not keep its cases.
     """
     path = folder / CASES
-    places: dict[tuple[str, str], tuple[int, int]] = {}
-    if path.is_file():
-        with path.open("rb") as file:
-            start = 0
-            for number, line in enumerate(file, 1):
-                found = _BEGINNING.match(line)
-                if found:
-                    places[found[1].decode(), found[2].decode()] = (number, start)
-                start += len(line)
+    places = _places(path) if path.is_file() else {}
 
     def find(record: Record) -> Case | None:
         place = places.get((str(record.scenario_id), record.case_hash or ""))
@@ -98,6 +103,19 @@ def case_finder(folder: Path) -> Callable[[Record], Case | None]:
             return _read(path, place[0], file.readline())
 
     return find
+
+
+def _places(path: Path) -> dict[tuple[str, str | None], tuple[int, int]]:
+    """The lines of the cases, by row and hash: number and start."""
+    places: dict[tuple[str, str | None], tuple[int, int]] = {}
+    with path.open("rb") as file:
+        start = 0
+        for number, line in enumerate(file, 1):
+            found = _BEGINNING.match(line)
+            if found:
+                places[found[1].decode(), found[2].decode()] = (number, start)
+            start += len(line)
+    return places
 
 
 _BEGINNING = re.compile(rb'\{"scenario_id":(\d{1,12}),"case_hash":"(\w{1,64})"')

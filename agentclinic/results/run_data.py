@@ -9,12 +9,11 @@ from typing import Any
 
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
-from agentclinic.config import read_json
 from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
 from agentclinic.results.journal import read_records
 from agentclinic.results.record import JUDGEABLE, Fault, Record, Verdict
-from agentclinic.results.run_folder import ARMS
+from agentclinic.results.run_folder import ARMS, read_used
 from agentclinic.results.utterance import parse_action
 
 
@@ -48,10 +47,7 @@ def load_run(place: Path, judge: str | None = None) -> RunData:
             raise InputError(f"{place}: is a sweep; name one of the runs in {place / ARMS}")
         raise InputError(f"{place}: not a run (it has no scenarios.jsonl)")
     folder = path.parent
-    config_path = folder / "config.used.json"
-    config = read_json(config_path) if config_path.is_file() else {}
-    if not isinstance(config, dict):
-        raise InputError(f"{config_path}: not the settings of a run (not a JSON object)")
+    config = read_used(folder)
     verdicts = None
     if judge is not None:
         verdicts = {unit_of(entry): entry for entry in read_judgements(folder / "judgements" / f"{judge}.jsonl")}

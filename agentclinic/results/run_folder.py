@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agentclinic.config import USED
+from agentclinic import privacy
+from agentclinic.config import USED, read_json
 from agentclinic.errors import InputError
-from agentclinic.files import write_whole
+from agentclinic.files import read_limited, write_whole
+from agentclinic.jsonl import checksum_of, loads
+from agentclinic.privacy import DataClass
 
 CONFIG = USED
 RECORDS = "scenarios.jsonl"
@@ -23,6 +27,8 @@ ARMS = "arms"
 """The folder in a sweep that holds its runs."""
 SWEEP = "sweep.json"
 """What a sweep says about its arms: the first is the baseline."""
+_CHECKSUM = "_checksum"
+"""In the settings a run was played with: a comment, so that they can be used again."""
 
 
 def create(output_dir: Path, dataset: str, now: datetime, *, name: str | None = None, private: bool = False) -> Path:
@@ -63,3 +69,39 @@ def make_private(folder: Path) -> None:
 
 def write_json(path: Path, data: Any, *, private: bool = False) -> None:
     write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", private=private)
+
+
+def write_used(folder: Path, used: dict[str, Any]) -> None:
+    """Write the settings a run is played with."""
+    write_json(folder / CONFIG, {**used, _CHECKSUM: checksum_of(used)})
+
+
+def read_used(folder: Path) -> dict[str, Any]:
+    """The settings a run was played with; empty if there are none.
+
+    If they were damaged, they cannot say what the data is, so that all that is written from now on is private.
+    """
+    path = folder / CONFIG
+    if not path.is_file():
+        return {}
+    try:
+        used = read_json(path)
+        if not isinstance(used, dict):
+            raise InputError(f"{path}: not the settings of a run (not a JSON object)")
+        checksum = loads(read_limited(path)).get(_CHECKSUM)
+        if checksum is not None and checksum != checksum_of(used):
+            raise InputError(
+                f"{path}: it was changed since it was written: its checksum does not match. Restore it, or delete its "
+                f"{_CHECKSUM} to accept it as it is"
+            )
+    except InputError:
+        privacy.raise_data_class(DataClass.CREDENTIALED)
+        raise
+    return used
+
+
+def stated_class(used: Mapping[str, Any]) -> DataClass | None:
+    """The class of a run's data by its settings; None if they do not say, credentialed if they say anything odd."""
+    ours = used.get("agentclinic")
+    said = ours.get("data_class") if isinstance(ours, dict) else ours
+    return None if said is None else DataClass(said) if said in tuple(DataClass) else DataClass.CREDENTIALED

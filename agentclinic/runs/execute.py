@@ -101,7 +101,7 @@ def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:
         **({"unsupported_bias": dict(plan.unsupported_bias)} if plan.unsupported_bias else {}),
         **({"attestations": in_force(gate)} if gate.attested else {}),
     }
-    folders.write_json(folder / folders.CONFIG, {**plan.settings.public(), "agentclinic": ours})
+    folders.write_used(folder, {**plan.settings.public(), "agentclinic": ours})
 
 
 def note_attestations(folder: Path, gate: Gate) -> None:
@@ -111,14 +111,14 @@ def note_attestations(folder: Path, gate: Gate) -> None:
     folders.make_private(folder)
     path = folder / folders.CONFIG
     if gate.attested and path.is_file():
-        used = read_json(path)
-        ours = used.setdefault("agentclinic", {}) if isinstance(used, dict) else None
+        used = folders.read_used(folder)
+        ours = used.setdefault("agentclinic", {})
         if not isinstance(ours, dict):
             raise InputError(f"{path}: cannot record the host attestation; the file was not written by this program")
         known = ours.get("attestations", [])
         ours["attestations"] = known + [entry for entry in in_force(gate) if entry not in known]
         if ours["attestations"] != known:
-            folders.write_json(path, used)
+            folders.write_used(folder, used)
 
 
 async def play_missing(
@@ -206,7 +206,8 @@ def _seconds_before(folder: Path) -> float | None:
         return None  # it is written again
     timing = written.get("timing") if isinstance(written, dict) else None
     seconds = timing.get("seconds") if isinstance(timing, dict) else None
-    return float(seconds) if isinstance(seconds, int | float) else None
+    same = isinstance(written, dict) and seconds == written.get("duration_seconds", seconds)
+    return float(seconds) if same and isinstance(seconds, int | float) else None
 
 
 def write_summary(plan: Plan, folder: Path, summary: Summary, seconds: float) -> None:

@@ -13,7 +13,6 @@ from agentclinic.config import (
     OpenAISettings,
     Settings,
     parse_settings,
-    read_json,
     variable,
     with_limits,
     without_credentials,
@@ -56,8 +55,8 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
     path = folder / folders.CONFIG
     if not path.is_file():
         raise InputError(f"{folder} is not the folder of a run: it has no {folders.CONFIG}")
-    used = read_json(path)
-    ours = used.get("agentclinic") if isinstance(used, dict) else None
+    used = folders.read_used(folder)
+    ours = used.get("agentclinic")
     if not isinstance(ours, dict) or not isinstance(ours.get("digest"), dict):
         raise InputError(
             f"{path} was not written by this program: it does not say what the results depend on, so the run cannot be "
@@ -143,16 +142,8 @@ def _with_secrets(settings: Settings, given: Settings) -> Settings:
 
 def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
     """The class of data in a run's folder, by its settings and its records; a run that was credentialed stays so."""
-    path = folder / folders.CONFIG
-    used = read_json(path) if path.is_file() else {}
-    ours = used.get("agentclinic") if isinstance(used, dict) else None
-    said = ours.get("data_class", DataClass.PUBLIC) if isinstance(ours, dict) else DataClass.PUBLIC
-    try:
-        used_class = DataClass(said)
-    except ValueError:
-        known = ", ".join(DataClass)
-        raise InputError(f"{path}: agentclinic.data_class must be one of {known}, as it was written") from None
-    return strictest((used_class, *map(class_of, records)))
+    stated = folders.stated_class(folders.read_used(folder))
+    return strictest((stated or DataClass.PUBLIC, *map(class_of, records)))
 
 
 def _short(value: object) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from agentclinic.config import Settings
 from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.files import Lock, is_private, make_folder
-from agentclinic.jsonl import CHANGED, JsonLines, loads, problem_in, read_lines, unchanged
+from agentclinic.jsonl import CHANGED, JsonLines, loads, problem_in, read_lines, take_checksums
 from agentclinic.models.base import FATAL
 from agentclinic.models.endpoint import Share
 from agentclinic.results.record import Fault
@@ -171,7 +171,7 @@ class _Entry(NamedTuple):
 def _entry(line: bytes) -> _Entry:
     """A line of a shard; raises `ValueError` unless it is exactly what was written."""
     entry = loads(line)
-    if not isinstance(entry, dict) or not unchanged(line, entry.get("checksum")):
+    if not isinstance(entry, dict) or not take_checksums(line, entry, None)[1]:
         raise ValueError(CHANGED)
     return _Entry(str(entry.get("key")), str(entry.get("result")), entry.get("settled") is True)
 

@@ -20,7 +20,7 @@ from agentclinic.report.comparison import compared
 from agentclinic.report.encounter_data import RunFolder, encounter_data
 from agentclinic.report.encounters import RELATIONS
 from agentclinic.report.parts import OUTCOMES
-from agentclinic.report.runs import ListedRun, describe_run, run_places, written_summary
+from agentclinic.report.runs import ListedRun, describe_run, run_places
 from agentclinic.report.tables import line
 from agentclinic.results.journal import Reading, parse_record
 from agentclinic.results.record import Record
@@ -31,7 +31,7 @@ from agentclinic.scoring.compare import compare_arms, load_arm
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.format import interval, percent
 from agentclinic.scoring.orders import ordered_in
-from agentclinic.scoring.outcome import RunningSummary, cost_of, outcome
+from agentclinic.scoring.outcome import RunningSummary, Summary, cost_of, outcome
 from agentclinic.scoring.verdicts import annotation, case_key
 
 Data = dict[str, Any]
@@ -40,6 +40,8 @@ BRIEF = 0.25
 the page asks for the rest."""
 LONGER = 1.0
 """Seconds for the rest: fewer answers for the page to draw, and still news every second."""
+LARGE = 16 * 2**20
+"""Bytes of records that are counted within `BRIEF`; more are read in steps."""
 COLUMNS = ("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "specialty", "key")
 """The columns of an encounter's row. `name` is its number in the run, with the repeat after a dot; `price` is that of
 the tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""
@@ -122,10 +124,11 @@ class RunIndex:
             try:
                 for number, start, written in self._lines():
                     self._reading = self._reading or Reading(self.path)
+                    complete = written.endswith(b"\n")
                     try:
-                        record = self._reading.record(number, _content(written))
+                        record = self._reading.record(number, _content(written), complete=complete)
                     except InputError:
-                        if written.endswith(b"\n"):
+                        if complete:
                             raise
                         return  # incomplete: it is being written
                     self._line, self._end = number, start + len(written)
@@ -260,8 +263,8 @@ class Library:
 
     def runs(self, seconds: float = BRIEF) -> Data:
         """The list of runs; `more` if there was not enough time to read all of them."""
-        until = time.monotonic() + seconds
         shown = []
+        until: float | None = None
         more = False
         for place in self.places().values():
             state = _state(place)
@@ -270,11 +273,17 @@ class Library:
             if before and before[0] == state:
                 shown.append(before[1])
                 continue
-            summary = written_summary(place)
             index = self._index(place)
-            unread = summary is None and index.read(max(0.0, until - time.monotonic()))
-            run = run_data(describe_run(place, self.folder, summary or index.summary.summary()), index.problem)
-            shown.append({**run, "reading": unread})
+            if until is None:  # so that at least one is read
+                until = time.monotonic() + seconds
+            elif time.monotonic() > until:
+                more = True
+                shown.append({**run_data(describe_run(place, self.folder, Summary()), None), "reading": True})
+                continue
+            large = index.path.is_file() and index.path.stat().st_size > LARGE
+            unread = large and index.read(max(0.0, until - time.monotonic()))
+            listed = describe_run(place, self.folder, index.summary.summary() if large else None)
+            shown.append({**run_data(listed, index.problem if large else None), "reading": unread})
             more = more or unread
             if not unread:
                 with self._lock:
@@ -335,5 +344,5 @@ def run_data(run: ListedRun, problem: str | None) -> Data:
         "right_text": f"{percent(share.value, 0)} ({interval(share, 0)})" if share and share.value is not None else "–",
         "cost": run.cost_usd,
         "cost_text": "unknown" if run.cost_usd is None else money(run.cost_usd),
-        "problem": problem or run.problem,
+        "problem": problem or run.problem or run.note,
     }

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from memory_support import Json, experience, failed_run, stories, story, written
-from runs_support import asked, clinic, lines, point_at, run_here, settings_for, start, until
+from runs_support import asked, clinic, lines, point_at, run_here, settings_for, start, until, without
 from scripted_server import ScriptedServer
 
 from agentclinic.cases.registry import load_cases
@@ -154,7 +154,7 @@ async def test_what_is_learned_from_credentialed_data_is_credentialed_and_may_no
 ) -> None:
     run = await failed_run(server, tmp_path, scenarios="0")
     config = run / "config.used.json"
-    used = json.loads(config.read_text())
+    used = without(json.loads(config.read_text()), ["_checksum"])
     used["agentclinic"]["data_class"] = "credentialed"
     config.write_text(json.dumps(used))
     far = learner(server, tmp_path)

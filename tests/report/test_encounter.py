@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from starlette.routing import Route
 from viewer_support import serving
 
 from agentclinic.jsonl import inert
+from agentclinic.memory.store import load_store
 from agentclinic.report.encounter_data import RunFolder, encounter_data
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
@@ -94,10 +96,11 @@ def test_tokens_time_price_slips_and_memory_of_a_turn(tmp_path: Path) -> None:
     used = {"input_tokens": 1_000_000, "output_tokens": 0}
     asked = {"turn": 1, "role": "doctor", "text": "Since when?", "raw": "Doctor: Since when?", "slips": ["own_label"],
              "usage": used, "details": {"memory": offered}}  # fmt: skip
-    made = record(memory="bm25 0123", transcript=[asked], timing={"turns": [61.04]}, cost_usd={"doctor": 2.0})
+    digest = load_store(store_of(tmp_path / "memory.jsonl")).digest
+    made = record(memory=f"bm25 {digest}", transcript=[asked], timing={"turns": [61.04]}, cost_usd={"doctor": 2.0})
     config: Json = {"run": {"doctor_llm": "d"}, "openai": {"prices": {"d": {"input": 2, "output": 4}}}}
     folder = write_run(tmp_path / "run", [made], config)
-    store_of(folder / "memory.jsonl")
+    shutil.copy(tmp_path / "memory.jsonl", folder)
     (turn,) = data_of(folder)["turns"]
     assert (turn["tokens"], turn["seconds"], turn["usd"]) == ([1_000_000, 0], 61.0, 2.0)
     assert (turn["raw"], turn["slips"]) == ("Doctor: Since when?", ["put a speaker's label before its own words"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from runs_support import Json, clinic, own_cases, run_here, settings_for
 
+from agentclinic.cli import main
 from agentclinic.files import Lock
 from agentclinic.report.runs import list_runs
 
@@ -39,6 +40,43 @@ async def test_runs_are_listed_with_what_was_played_how_it_went_and_whether_it_i
     assert (incomplete.encounters, incomplete.planned) == (1, 2), "the old summary counts for nothing"
     with Lock(half.folder):
         assert {run.state for run in list_runs(half.folder)} == {"running"}
+
+
+async def test_the_records_count_and_not_the_summary_whatever_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done, _ = await run_here(settings_for(None, tmp_path / "runs", dataset=str(own_cases(tmp_path, 2))))
+    summary = done.folder / "summary.json"
+    (true,) = list_runs(done.folder)
+    assert (true.accuracy, true.note) == (done.summary.accuracy_strict, None)
+    written = json.loads(summary.read_text())
+    right = {"value": 1.0, "count": 2, "of": 2, "low": 0.9, "high": 1.0}
+    spent = {"cost_usd": {**written["cost_usd"], "doctor": 7.5}}
+    for forged, named in (
+        ({"accuracy_strict": right}, "accuracy_strict"),
+        (spent, "cost_usd"),
+        ({"presented": 3}, "presented"),
+    ):
+        summary.write_text(json.dumps({**written, **forged}))
+        (listed,) = list_runs(done.folder)
+        assert listed.model_copy(update={"note": None}) == true
+        assert listed.note == f"summary.json says otherwise ({named}); these numbers are from scenarios.jsonl"
+    main(["runs", str(done.folder)])
+    assert "summary.json says otherwise (presented)" in capsys.readouterr().out
+    for odd in ("{", "[]"):
+        summary.write_text(odd)
+        assert "summary.json cannot be read" in (list_runs(done.folder)[0].note or "")
+    summary.unlink()
+    assert list_runs(done.folder) == [true], "as after a kill"
+
+
+async def test_a_damaged_line_anywhere_makes_a_run_unreadable(tmp_path: Path) -> None:
+    done, _ = await run_here(settings_for(None, tmp_path / "runs", dataset=str(own_cases(tmp_path, 2))))
+    journal = done.folder / "scenarios.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"What brings', b'"what brings'))
+    (listed,) = list_runs(done.folder)
+    assert listed.state == "unreadable"
+    assert "line 1: it was changed since it was written" in (listed.problem or "")
 
 
 @pytest.mark.slow

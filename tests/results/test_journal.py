@@ -65,7 +65,10 @@ def test_a_line_that_cannot_be_counted_is_named(lines: list[dict[str, Any]], tol
 
 def test_a_changed_line_is_named_with_what_to_do(journal: Path) -> None:
     write(journal, entry(0), entry(1))
-    changes = ((b"true", b"false"), (b'"scenario_id":1', b'"scenario_id":2'), (b'":', b'": '))
+    changes = (
+        *((b"true", b"false"), (b'"scenario_id":1', b'"scenario_id":2'), (b'":', b'": ')),
+        *((b'"seconds":1', b'"seconds":9'), (b'"timing"', b'"timinf"'), (b'"checksum"', b'"checksun"')),
+    )
     for old, new in changes:
         first, second = journal.read_bytes().splitlines(keepends=True)
         journal.write_bytes(first + second.replace(old, new, 1))
@@ -79,6 +82,12 @@ def test_an_incomplete_last_line_is_skipped_with_a_warning(journal: Path) -> Non
     journal.write_bytes(journal.read_bytes()[:-9])
     with pytest.warns(UserWarning, match="line 2: skipped, because it is incomplete"):
         assert len(list(read_records(journal))) == 1
+
+
+def test_a_line_without_a_checksum_is_refused_after_one_that_has_it(journal: Path) -> None:
+    journal.write_bytes(sealed(entry(0)) + b"\n" + json.dumps(entry(1)).encode() + b"\n")
+    with pytest.raises(InputError, match=r"line 2: .* it lacks the checksum that the lines before it have\. Restore"):
+        list(read_records(journal))
 
 
 def test_lines_without_a_checksum_are_read_as_before(journal: Path) -> None:

@@ -15,7 +15,7 @@ from agentclinic.cases.registry import load_cases
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, case_finder, case_lines, lines_digest, read_cases, write_cases
-from agentclinic.results.run_folder import make_private
+from agentclinic.results.run_folder import make_private, write_used
 
 
 def check_round_trip(cases: Sequence[Case], folder: Path) -> None:
@@ -101,6 +101,17 @@ def test_a_case_is_found_by_its_record_and_read_only_then(tmp_path: Path) -> Non
     assert find(record(cases[0], case_hash=None)) is None
     with pytest.raises(InputError, match=r"line 3: not a case of a run; restore the file"):
         find(record(cases[2]))
+
+
+def test_a_change_that_no_hash_of_a_case_covers_is_refused_by_the_hash_of_all(tmp_path: Path) -> None:
+    cases = load_cases("OpenOSCE_Demo")
+    write_cases(tmp_path, cases)
+    write_used(tmp_path, {"agentclinic": {"digest": {"cases": lines_digest(case_lines(cases))}}})
+    assert read_cases(tmp_path) == cases
+    kept = tmp_path / CASES
+    kept.write_text(kept.read_text(encoding="utf-8").replace('"easy"', '"hard"', 1), encoding="utf-8")
+    with pytest.raises(InputError, match=r"cases\.jsonl: the cases were changed since the run; restore the file"):
+        read_cases(tmp_path)
 
 
 def test_the_digest_is_of_the_exact_lines() -> None:

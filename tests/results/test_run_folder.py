@@ -24,9 +24,11 @@ from runs_support import (
 )
 from scripted_server import ScriptedServer
 
+from agentclinic.config import load_settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.jsonl import JsonLines
-from agentclinic.results.run_folder import create
+from agentclinic.results.run_data import load_run
+from agentclinic.results.run_folder import create, read_used
 from agentclinic.runs.plan import make_plan
 
 pytestmark = pytest.mark.anyio
@@ -35,6 +37,19 @@ ORIGINAL_FIELDS = """scenario_id dataset status num_turns correct ground_truth d
 measurement_llm moderator_llm max_infs image_request_enabled doctor_hist patient_hist measurement_hist
 llm_responses_config llm_runtime_config resource_level test_economics_log test_economics_totals""".split()
 NOON = datetime(2026, 1, 2, 12, 0, 5)
+
+
+async def test_settings_that_were_changed_since_the_run_are_refused_until_they_are_accepted(tmp_path: Path) -> None:
+    finished, _ = await run_here(settings_for(None, tmp_path, num_scenarios=1))
+    path = finished.folder / "config.used.json"
+    used = read_used(finished.folder)
+    assert load_settings(path).run.total_inferences == 20, "still a config"
+    path.write_text(path.read_text().replace('"units": 1', '"units": 3'))
+    for read in (read_used, load_run):
+        with pytest.raises(InputError, match=r"config\.used\.json: it was changed .* delete its _checksum to accept"):
+            read(finished.folder)
+    path.write_text(path.read_text().replace("_checksum", "_accepted"))
+    assert read_used(finished.folder)["agentclinic"] == {**used["agentclinic"], "units": 3}
 
 
 @pytest.mark.slow
@@ -49,7 +64,7 @@ def test_two_runs_with_the_same_seed_differ_in_timing_only(tmp_path: Path) -> No
     assert untimed(summary(first)) == untimed(summary(second))
     used = [json.loads((folder / "config.used.json").read_text()) for folder in folders]
     for config in used:
-        del config["run"]["output_dir"]
+        del config["run"]["output_dir"], config["_checksum"]
     assert used[0] == used[1]
     assert {path.name for path in first.iterdir()} == {path.name for path in second.iterdir()}
 

@@ -228,7 +228,11 @@ def test_a_killed_command_loses_nothing_and_is_resumed_on_either_engine(
     server.control(rules=HELD)
     command = [*CLINIC, *map(str, as_command(cluster, "--openai-api-key", KEY))]
     process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command,
+        cwd=tmp_path,
+        env=environment(OPENAI_BASE_URL=server.base_url),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         until_then(lambda: asked(server, "moderator") == 4, "four verdicts to be waited for")
@@ -592,7 +596,7 @@ def test_secrets_reach_the_workers_and_neither_disk_nor_logs_nor_the_environment
     roles = {"patient_endpoint": "ward", "measurement_endpoint": "lab", "moderator_endpoint": "court"}
     (tmp_path / "agentclinic.config.json").write_text(json.dumps({"run": roles, "endpoints": endpoints}))
     server.control(rules=[*HELD, {"match": {"purpose": "patient"}, "fault": "echo_key"}])
-    command = Command(tmp_path, *RUN, env={"OPENAI_API_KEY": KEY, "WARD_KEY": ward})
+    command = Command(tmp_path, *RUN, env={"OPENAI_API_KEY": KEY, "WARD_KEY": ward, "OPENAI_BASE_URL": server.base_url})
     try:
         command.until(lambda: asked(server, "moderator") == 2, "two verdicts to be waited for")
         started = command.ours()

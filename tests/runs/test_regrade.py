@@ -72,7 +72,8 @@ async def test_an_incomplete_judgement_is_judged_again(
     path.write_bytes(path.read_bytes()[:-30])
     server.reset()
 
-    await regrade(finished.folder, settings)
+    with pytest.warns(UserWarning, match="line 4: skipped, because it is incomplete"):
+        await regrade(finished.folder, settings)
 
     assert asked(server, "moderator") == 1
     assert len(lines(path)) == 4

@@ -136,7 +136,7 @@ async def test_a_changed_case_is_refused_even_if_its_hash_is_the_same(tmp_path: 
     ):
         assert old in before
         kept.write_text(before.replace(old, new, 1))
-        with pytest.raises(InputError, match=r"cannot be resumed.*\(cases was"):
+        with pytest.raises(InputError, match=r"cases\.jsonl: the cases were changed since the run; restore the file"):
             plan_again(finished.folder)
     kept.write_text(before)
     plan_again(finished.folder)
@@ -194,6 +194,8 @@ def test_the_command_refuses_a_changed_run_and_leaves_it_as_it_is(tmp_path: Path
     folder = only_run(tmp_path / "out")
     config = folder / "config.used.json"
     config.write_text(config.read_text().replace('"total_inferences": 20', '"total_inferences": 4'))
+    assert "delete its _checksum to accept it" in clinic("resume", folder, cwd=tmp_path, expect=2).stderr
+    config.write_text(config.read_text().replace('"_checksum"', '"_accepted"'))
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
     done = clinic("resume", folder, cwd=tmp_path, expect=2)

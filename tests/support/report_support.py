@@ -43,7 +43,7 @@ def record(number: int = 0, **changes: Any) -> Json:
         "ground_truth": "Gout", "diagnosis_text": "Gout", "doctor_llm": "d", "patient_llm": "p",
         "measurement_llm": "m", "moderator_llm": "j", "max_infs": 20, "case_hash": f"{number:016x}",
         "door": {"objective": "Find out.", "demographics": f"{40 + number}-year-old man"}, "doctor": "plain",
-        "doctor_hist": f"dialogue {number}",
+        "data_class": "public", "doctor_hist": f"dialogue {number}",
         "judgement": {"relation": "same", "reason": "equal", "correct_lenient": True},
         "differential": sure,
         "transcript": [

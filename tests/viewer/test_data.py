@@ -81,11 +81,25 @@ def test_only_runs_in_the_folder_can_be_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_summary_is_summed_up_while_the_list_is_shown(tmp_path: Path) -> None:
+    for name in ("before", "run"):
+        write_run(tmp_path / name, [record(0), wrong(1)])
+    library = Library(tmp_path)
+    first = library.runs(seconds=0)
+    assert first["more"]
+    assert [run["reading"] for run in first["runs"]] == [False, True], "at least one is read"
+    second = library.runs(LONG)
+    assert (second["more"], second["runs"][1]["right_text"]) == (False, "50% (9% to 91%)")
+    (tmp_path / "run" / "summary.json").write_text(json.dumps({"presented": 9}))
+    _, run = library.runs(LONG)["runs"]
+    assert (run["encounters"], run["state"]) == (2, "complete"), "the records count"
+    assert run["problem"] == "summary.json says otherwise (presented); these numbers are from scenarios.jsonl"
+
+
+def test_a_large_run_is_counted_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentclinic.viewer.data.LARGE", 1)
     write_run(tmp_path / "run", [record(0), wrong(1)])
     library = Library(tmp_path)
     first = library.runs(seconds=0)
-    assert (first["more"], first["runs"][0]["reading"]) == (True, True)
+    assert (first["more"], first["runs"][0]["reading"], first["runs"][0]["encounters"]) == (True, True, 1)
     second = library.runs(LONG)
     assert (second["more"], second["runs"][0]["right_text"]) == (False, "50% (9% to 91%)")
-    (tmp_path / "run" / "summary.json").write_text(json.dumps({"presented": 9}))
-    assert library.runs()["runs"][0]["encounters"] == 9, "a summary that is newer than the records"

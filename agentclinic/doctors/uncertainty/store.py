@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.errors import AgentClinicError
 from agentclinic.files import make_folder, read_limited, write_whole
-from agentclinic.jsonl import loads
+from agentclinic.jsonl import CHANGED, checksum_of, loads
 
 FOLDER = "diagnosis_sessions"
 _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
@@ -168,9 +168,12 @@ class SessionStore:
         with _lock(session.session_id):
             # Not durable: what must survive a power cut is the run's journal, and waiting for the disk at every step
             # would hold up all other encounters.
+            data = session.model_dump()
+            if self._of_run:
+                data["checksum"] = checksum_of(data)
             try:
                 make_folder(path.parent)
-                write_whole(path, json.dumps(session.model_dump(), ensure_ascii=False, indent=2) + "\n", durable=False)
+                write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", durable=False)
             except AgentClinicError as error:
                 raise SessionError(str(error)) from None
 
@@ -195,9 +198,13 @@ class SessionStore:
 
 
 def read_session(path: Path) -> Session:
-    """Read one session file; errors name the file and the place in it."""
+    """Read one session file, and verify its checksum if it has one; errors name the file and the place in it."""
     try:
-        session = Session.model_validate(loads(read_limited(path)))
+        data = loads(read_limited(path))
+        checksum = data.pop("checksum", None) if isinstance(data, dict) else None
+        if checksum is not None and checksum != checksum_of(data):
+            raise ValueError(CHANGED)
+        session = Session.model_validate(data)
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -32,6 +32,17 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     sessions.use_folder(before.folder)
 
 
+def test_a_session_of_a_run_that_was_changed_is_refused(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path, of_run=True)
+    with store.change("s1") as session:
+        session.add("Chest pain", ["MI 0.7"], "REQUEST TEST: ECG")
+    path = tmp_path / "s1.json"
+    assert read_session(path) == session
+    path.write_text(path.read_text().replace("0.7", "0.9"))
+    with pytest.raises(SessionError, match="changed since it was written: its checksum does not match"):
+        read_session(path)
+
+
 def test_the_originals_functions_write_the_originals_format(folder: Path) -> None:
     sessions.append_step("s1", "Patient presents with chest pain, 2 hours duration", "MI, PE", "REQUEST TEST: ECG")
     sessions.append_step("s1", "ST elevation", ["MI"], "DIAGNOSIS READY")
