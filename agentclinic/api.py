@@ -175,8 +175,8 @@ def evaluate(
 
     `doctor` is a name (plain, uncertainty, a reference doctor, FILE.py:Class), a class, or an instance. `dataset` is a
     name, the path of a case file, or cases from `load_cases`. `config` and `llm_config` are files like
-    `agentclinic.config.json` and `llm.config.json`; options win over them. A key goes to an address that only a file
-    names if `trust_addresses` has that address; it is remembered (docs/others-runs.md).
+    `agentclinic.config.json` and `llm.config.json`; options win over them. `trust_addresses` are addresses that only
+    a file names and to which your key may go; they are remembered (docs/others-runs.md).
 
     Works in a script, in a notebook and inside a running event loop. A run that stops early (Ctrl-C, a key that is
     not accepted) raises `AgentClinicError`; what was recorded is kept, and the message says how to resume.

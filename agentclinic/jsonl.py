@@ -205,7 +205,7 @@ def take_checksums(line: bytes, entry: dict[str, Any], timing: object) -> tuple[
     """Verify a line and remove its checksums, that of `entry` and that of `timing`.
 
     Returns the first, which equal entries share, and how much of the line is covered: 0 nothing, 1 all but `timing`,
-    2 everything. `ValueError` if a checksum does not match, or stands under another name.
+    2 everything. `ValueError` if a checksum does not match, or is under another name.
     """
     line = line.rstrip()
     checksum = entry.pop("checksum", None)
@@ -235,7 +235,7 @@ _ANY_NAME = re.compile(rb',"[^"]*":"([0-9a-f]{16})"(?=}+$|,"timing":)')
 
 
 def _misnamed(part: bytes, covered: Callable[[bytes], bytes]) -> bool:
-    """Whether a checksum is there and right, so that only its name was damaged."""
+    """Whether there is a correct checksum under another name: then only the name was damaged."""
     found = _ANY_NAME.search(part)
     return found is not None and _checksum(covered(part[: found.start()])) == found[1].decode()
 

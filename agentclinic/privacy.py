@@ -106,9 +106,9 @@ def holds_key(text: str) -> bool:
 
 
 def key_in_path(path: str) -> bool:
-    """Whether the path of an address has a key in it: of a well-known form, or 20 letters and digits at random.
+    """Whether the path of an address has a key in it: of a well-known form, or 20 or more random letters and digits.
 
-    Random ones change between capitals, small letters and digits at more than every second place; names do not.
+    Random ones change between capitals, small letters and digits at almost every second place; names do not.
     """
     path = unquote(path)
     return holds_key(path) or any(

@@ -38,7 +38,7 @@ class UntrustedError(ConfigError):
 
 
 class Trust(NamedTuple):
-    """Something that may be trusted: a key's name with an address, or a program or a cluster by what identifies it."""
+    """Something to be trusted: a key's name with an address, or a program's hash, or a cluster's address."""
 
     what: str
     where: str
@@ -49,7 +49,7 @@ _allowed: set[Trust] = set()
 
 
 def shared(settings: Settings) -> Settings:
-    """The settings with all that was allowed in this process, for workers elsewhere, where no one can be asked."""
+    """The settings with everything that was allowed in this process, for workers, where no one can be asked."""
     return settings.model_copy(update={"given": settings.given._replace(trusted=frozenset(_allowed), ask=None)})
 
 
@@ -59,9 +59,9 @@ def allow(claim: Trust) -> None:
 
 
 def is_trusted(claim: Trust, given: Given, *, named: bool = False, note: str = "") -> bool:
-    """Whether this was allowed or confirmed before, or is `named` by the person in this command, which is remembered.
+    """Whether this was allowed or confirmed before, or is `named` in this command, which is remembered.
 
-    `note` is written beside it for people who read the file.
+    `note` is written next to it for people who read the file.
     """
     if claim in _allowed:
         return True
@@ -82,15 +82,15 @@ def confirm(claim: Trust, given: Given, question: str, refusal: str, *, asking: 
 
 
 def require_program(path: Path, given: Given, setting: str, *, named: bool) -> None:
-    """Refuse a program file, or an agent's configuration, that only a file names; `setting` is where it is named."""
+    """Refuse a program or an agent's configuration that only a file names; `setting` is where it is named."""
     claim, shown = Trust(PROGRAM, file_digest(path)), str(path.absolute())
     if is_trusted(claim, given, named=named or any(_same(path, each) for each in given.programs), note=shown):
         return
     confirm(
         claim,
         given,
-        f"{setting} names {shown}, which runs with your permissions. Run it?",
-        f"{setting}: this would run {shown} (SHA-256 {claim.where[:16]}...), which a file names and you have not "
+        f"{setting} names {shown}; a program runs with your permissions. Use it?",
+        f"{setting}: this would use {shown} (SHA-256 {claim.where[:16]}...), which only a file names and you have not "
         f"confirmed. Read it first; then name it on the command line, or add --trust-program {shown}, which is "
         "remembered until the file changes (docs/others-runs.md)",
         note=shown,
@@ -105,8 +105,8 @@ def require_cluster(address: str, given: Given, *, named: bool) -> None:
             claim,
             given,
             f"address is the Ray cluster {address}. Send it your keys and the work?",
-            f"address: your keys would go to the Ray cluster {address}, which a file names and you have not confirmed. "
-            f"If you trust it, add --address {address}, which is remembered",
+            f"address: your keys would go to the Ray cluster {address}, which only a file names and you have not "
+            f"confirmed. If you trust it, add --address {address}, which is remembered",
         )
 
 

@@ -1,12 +1,12 @@
-"""What people hand each other, turned against the one who opens it: nothing may fall.
+"""Attacks on people who open what others made or serve others: none may succeed.
 
-python benchmarks/attack.py                       all attacks, with the number of tries in docs/security.md
+python benchmarks/attack.py                       all attacks, with the tries in benchmarks/README.md
 python benchmarks/attack.py seats bits --seed 2   some of them
 python benchmarks/attack.py --tries 20            a quick look
 
 Each attack is a module in `benchmarks/attacks/`, whose docstring says what is tried. A try "fell" if a secret or the
-truth was seen outside, code ran or a request was sent unasked, a wrong number was shown without a word, service was
-refused to others for over 5 s, or there was a traceback. Everything stays on loopback. Exits with 1 if anything fell.
+truth was seen outside, code ran or a request was sent unasked, a wrong number was shown without a word, others were
+refused service for over 5 s, or there was a traceback. Everything stays on loopback. Exits with 1 if anything fell.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ def test_a_file_in_the_run_does_not_decide_which_program_runs(tmp_path: Path) ->
     mark.unlink()
 
     done = clinic("resume", run, cwd=tmp_path, expect=2)
-    assert f"this would run {program} (SHA-256" in done.stderr
+    assert f"this would use {program} (SHA-256" in done.stderr
     clinic("run", "--config", run / "config.used.json", cwd=tmp_path, expect=2)
     (tmp_path / "agentclinic.config.json").write_text(json.dumps({"run": {"doctor": "doctor.py:Mine"}}))
     clinic("run", cwd=tmp_path, expect=2)
@@ -275,7 +275,7 @@ def test_an_agents_configuration_that_only_a_file_names_is_not_used(tmp_path: Pa
     settings = {"run": {"doctor": "uncertainty", "agent_config": "agents.yaml", "num_scenarios": 1}}
     (tmp_path / "agentclinic.config.json").write_text(json.dumps(settings))
 
-    assert "agent_config: this would run" in clinic("run", cwd=tmp_path, expect=2).stderr
+    assert "agent_config: this would use" in clinic("run", cwd=tmp_path, expect=2).stderr
     clinic("run", "--agent-config", "agents.yaml", cwd=tmp_path)
     clinic("run", cwd=tmp_path)
 

@@ -83,15 +83,15 @@ AllowHost = Annotated[
 TrustAddress = Annotated[
     list[str] | None,
     limit(
-        help="Allow your key to be sent to this address, which only a file names; remembered. Repeatable.",
+        help="Allow your key to be sent to this address, which only a file names. Remembered. Repeatable.",
         metavar="URL",
     ),
 ]
 TrustProgram = Annotated[
     list[str] | None,
     limit(
-        help="Allow this file, which only a file names, to be run as a doctor or an agent; remembered until it "
-        "changes. Repeatable.",
+        help="Allow this doctor or agent configuration, which only a file names. Remembered until it changes. "
+        "Repeatable.",
         metavar="FILE",
     ),
 ]

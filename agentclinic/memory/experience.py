@@ -80,13 +80,13 @@ MOST = 5
 _LONGEST, _LONGEST_STEP = 400, 120
 """Characters of a part and of a step: twice what a sentence needs, and a limit for a model that loops."""
 LONGEST_PART = 600
-"""Characters of a part in a file."""
+"""Characters of each text in a file."""
 
 
 def _as_data(text: str, given: ValidationInfo) -> str:
-    """Quoted, whoever wrote it; the limit applies where the `limits` of a file are checked."""
+    """Quoted, whoever wrote it; the length is checked only with `limits`."""
     if given.context and given.context["limits"] and len(text) > LONGEST_PART:
-        raise ValueError(f"{len(text):,} characters, and at most {LONGEST_PART} are allowed: shorten it")
+        raise ValueError(f"{len(text):,} characters, but at most {LONGEST_PART} are allowed: shorten it")
     return quoted(text)
 
 

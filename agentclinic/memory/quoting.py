@@ -1,4 +1,4 @@
-"""Text that someone else wrote, as it may stand in a prompt: on one line, speaking for no one and ending nothing."""
+"""Quote text that someone else wrote, so that in a prompt it can neither speak for anyone nor end its block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INVISIBLE = re.compile(
     r"\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
 )
 _SIGNS = str.maketrans("[]{}", "()()")
-"""Headings of prompts stand in square brackets, placeholders in braces."""
+"""Prompts have headings in square brackets, and placeholders in braces."""
 _TAG = re.compile(r"<(?=[\s/|!?]*+[^\W\d])|(?<=-)>")
 """What may open a tag, and the arrow between the parts of an experience; "WBC > 15" and "<5" stay as they are."""
 _TOKEN = re.compile(r"(diagnosis)[\s_*·-]+(ready)|(request)[\s_*·-]+(test|images)", re.IGNORECASE | re.ASCII)
@@ -23,9 +23,9 @@ _LABEL = re.compile(
 
 
 def quoted(text: str) -> str:
-    """The text without invisible characters, tags, control tokens and speakers' labels, and no longer than it was.
+    """The text on one line, without invisible characters, tags, control tokens and speakers' labels; never longer.
 
-    Clinical prose stays as it is, and so does what is quoted already.
+    Clinical prose is unchanged, and so is text that is quoted already.
     """
     line = _INVISIBLE.sub("", " ".join(text.split()))
     line = line if line.isascii() else "".join(map(_plain, line))

@@ -101,7 +101,7 @@ class RememberingDoctor:
 
 
 def _without_tag(text: str) -> str:
-    """What someone said, without the tag of the block: only the block may look like one."""
+    """What someone said, without anything that looks like the tag of the block of experiences."""
     return text.translate(_ANGLES) if _TAG.search(quoted(text)) else text
 
 

@@ -56,12 +56,12 @@ def append(path: Path, lesson: Lesson) -> None:
 def read_lessons(path: Path, *, limits: bool = True) -> Iterator[Lesson]:
     """The lessons in a store, each checked; an incomplete last line is skipped.
 
-    Without `limits`, lines and texts may be of any length: to look at them, not to show them to a model.
+    Without `limits`, lines and texts may have any length: for people to look at, not for a model.
     """
     for (number, entry), (_, line, _) in zip(read_json_lines(path, "a lesson"), read_lines(path), strict=False):
         if limits and len(line) > LONGEST_LINE:
             raise InputError(
-                f"{path} line {number}: {len(line):,} bytes, and at most {LONGEST_LINE:,} are allowed; remove the line"
+                f"{path} line {number}: {len(line):,} bytes, but at most {LONGEST_LINE:,} are allowed; remove the line"
             )
         try:
             yield Lesson.model_validate(entry, context={"limits": limits})

@@ -246,7 +246,7 @@ class Batches:
             await self._clock.sleep(POLL)
 
     async def answers(self) -> dict[str, HttpAnswer | None]:
-        """The answers by key, without requests that were not answered; None where several differ: none is taken."""
+        """The answers by key; None if a request has several that differ. Requests without an answer are left out."""
         found: dict[str, HttpAnswer | None] = {}
         for part in self._parts:
             state = self._states[part.token]
@@ -452,7 +452,7 @@ def _entries(content: bytes) -> Iterator[wire.Json]:
 
 def _unique(pairs: list[tuple[str, Any]]) -> wire.Json:
     if len(entry := dict(pairs)) != len(pairs):
-        raise ValueError("a key stands twice in an object")
+        raise ValueError("an object has the same key twice")
     return entry
 
 

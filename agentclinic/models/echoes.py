@@ -1,7 +1,7 @@
-"""Remove our own secrets from what a server sends back, however it writes them.
+"""Remove our own secrets from what a server sends back, in many spellings.
 
-Known spellings: any case, escapes of JSON, URLs and HTML wrapped in one another, Base64, hexadecimal, and anything but
-letters and digits between the characters.
+These are: any case, escapes of JSON, URLs and HTML (also of one another), Base64, hexadecimal, and anything but letters
+and digits between the characters.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 SHORTEST = 6
 """A key such as "x" or "none" for a local server is not a secret, and removing it would garble messages."""
 DISTINCTIVE = 20
-"""Letters that no text has by chance; a shorter secret without digits may be words, so its case and spaces count."""
+"""Letters: a shorter secret without digits may be ordinary words, so it is not looked for in other case or spacing."""
 LAYERS = 4
-"""Most escapes wrapped in one another: JSON in JSON in a URL in a web page."""
+"""How deep escapes may be nested: JSON in JSON in a URL in a web page."""
 MARK = b"[key]"
 
 _LOWER = bytes.maketrans(ascii_uppercase.encode(), ascii_lowercase.encode())
 _SEPARATORS = bytes(set(range(256)) - set((ascii_letters + digits).encode()))
-# Each begins with one character: to search for one of three takes a hundred times as long.
+# One pattern for each first character: a single pattern for all three takes a hundred times as long.
 _ESCAPES = (
     re.compile(rb"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"),
     re.compile(rb"%[0-9a-fA-F]{2}"),
@@ -48,7 +48,7 @@ class Echoes:
             self._folded |= {code for code in map(_folded, _codes(secret)) if len(code) >= 8}
 
     def remove(self, content: bytes) -> bytes:
-        """The content with `[key]` for each secret; JSON stays JSON, unless a secret is spread over its parts."""
+        """The content with `[key]` for each secret; JSON stays valid unless a secret spans several parts."""
         if not self._holds(content):
             return content
         content = self._cut(content, _unescaped(content))
@@ -57,7 +57,7 @@ class Echoes:
 
     def _holds(self, content: bytes) -> bool:
         views = {content, _unescaped(content)} if self._folded else ()
-        # The end first: to search for a hundred characters takes ten times as long as for twelve.
+        # The end first: searching for a hundred characters takes ten times as long as for twelve.
         return any(
             any(one[-12:] in folded and one in folded for one in self._folded)
             or any(one in _joined(view) for one in self._exact)

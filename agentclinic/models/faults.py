@@ -76,7 +76,7 @@ class TooLargeError(Exception):
 
 
 def require_address(base_url: str) -> None:
-    """Refuse an address that cannot be used; one from the environment has not been checked before."""
+    """Refuse an address that cannot be used: one from the environment has not been checked yet."""
     try:
         checked_address(base_url)
     except ValueError as error:

@@ -148,7 +148,7 @@ class RunFolder:
         return read_session(path) if path.is_file() else None
 
     def _experiences(self, used: str) -> dict[str, Experience]:
-        """The run's own experiences; refused if they are not those that the record names by their hash."""
+        """The run's own experiences; refused if they do not match the hash in the record."""
         if self._store is None and (path := self._folder / MEMORY).is_file():
             self._store = load_store(path, limits=False)
         if self._store is None:

@@ -41,7 +41,7 @@ class ListedRun(BaseModel):
     problem: str | None = None
     """Why it cannot be read."""
     note: str | None = None
-    """Says so if `summary.json` disagrees with the records, which count."""
+    """How `summary.json` differs from the records; the other fields are counted from the records."""
 
 
 def list_runs(folder: Path) -> list[ListedRun]:
@@ -88,7 +88,7 @@ def describe_run(place: Path, root: Path, summary: Summary | None = None) -> Lis
 
 
 def _counted(path: Path, *, whole: bool) -> tuple[Record | None, Summary]:
-    """The first record, None if there is none yet, and outcomes and costs: of all records if `whole`."""
+    """The first record (None if there is none yet), and a summary: of all records if `whole`, else of the first."""
     running, first = RunningSummary(), None
     for record in read_records(path, BriefRecord) if path.is_file() else ():
         first = first or record
@@ -99,7 +99,7 @@ def _counted(path: Path, *, whole: bool) -> tuple[Record | None, Summary]:
 
 
 def _note(place: Path, counted: Summary) -> str | None:
-    """Says so if the summary in the folder is not that of the records: it was changed, or the records were."""
+    """How the summary in the folder differs from that of the records; None if it does not."""
     if not (place / SUMMARY).is_file():
         return None
     try:

@@ -43,7 +43,7 @@ def read_records(path: Path, form: type[Record] = Record) -> Iterator[Record]:
 class Reading:
     """Reads the lines of a journal in order and checks each against those before it.
 
-    Once a line or a file that would say what the data is cannot be read, all that is written is private.
+    If a line or file that says what class the data has cannot be read, everything written from then on is private.
     """
 
     def __init__(self, path: Path, form: type[Record] = Record) -> None:
@@ -119,7 +119,7 @@ def class_of(record: Record) -> DataClass:
 
 
 def parse_record(line: bytes, path: Path, number: int, form: type[Record] = Record) -> tuple[Record, str, int]:
-    """A record, what identifies its content (the checksum, or a hash of a line without one), and `take_checksums`."""
+    """A record, its checksum (or a hash of a line without one), and how much of the line is covered by checksums."""
     try:
         if b'"model_diagnosis"' in line and is_result_line(entry := loads(line)):
             return Record.model_validate(record_of_result(entry, path)), "", 0

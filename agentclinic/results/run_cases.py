@@ -78,7 +78,7 @@ def read_cases(folder: Path) -> list[Case]:
 
 
 def refuse_changes(folder: Path, used: Mapping[str, Any]) -> None:
-    """Refuse cases that are not those of which the run's settings have a hash; a case's own hash is of its chart."""
+    """Refuse cases that do not match their hash in the run's settings; a case's own hash covers only its chart."""
     path, ours = folder / CASES, used.get("agentclinic")
     digest = ours.get("digest") if isinstance(ours, dict) else None
     expected = digest.get("cases") if isinstance(digest, dict) else None
@@ -106,7 +106,7 @@ def case_finder(folder: Path) -> Callable[[Record], Case | None]:
 
 
 def _places(path: Path) -> dict[tuple[str, str | None], tuple[int, int]]:
-    """The lines of the cases, by row and hash: number and start."""
+    """Where each case is, by row and hash: its line's number and start."""
     places: dict[tuple[str, str | None], tuple[int, int]] = {}
     with path.open("rb") as file:
         start = 0

@@ -28,7 +28,7 @@ ARMS = "arms"
 SWEEP = "sweep.json"
 """What a sweep says about its arms: the first is the baseline."""
 _CHECKSUM = "_checksum"
-"""In the settings a run was played with: a comment, so that they can be used again."""
+"""A key of `config.used.json`: a comment, so that the file can be given to `--config`."""
 
 
 def create(output_dir: Path, dataset: str, now: datetime, *, name: str | None = None, private: bool = False) -> Path:
@@ -79,7 +79,7 @@ def write_used(folder: Path, used: dict[str, Any]) -> None:
 def read_used(folder: Path) -> dict[str, Any]:
     """The settings a run was played with; empty if there are none.
 
-    If they were damaged, they cannot say what the data is, so that all that is written from now on is private.
+    Damaged settings cannot say what class the data has, so everything written from then on is private.
     """
     path = folder / CONFIG
     if not path.is_file():
@@ -101,7 +101,7 @@ def read_used(folder: Path) -> dict[str, Any]:
 
 
 def stated_class(used: Mapping[str, Any]) -> DataClass | None:
-    """The class of a run's data by its settings; None if they do not say, credentialed if they say anything odd."""
+    """The class of a run's data by its settings; None if they do not say, credentialed if they name no known class."""
     ours = used.get("agentclinic")
     said = ours.get("data_class") if isinstance(ours, dict) else ours
     return None if said is None else DataClass(said) if said in tuple(DataClass) else DataClass.CREDENTIALED

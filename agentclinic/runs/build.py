@@ -293,9 +293,9 @@ class Models:
                 Trust(chosen.name, address),
                 self._settings.given,
                 f"{setting} is {address}. Send your key {chosen.name} there?",
-                f"{setting}: your key {chosen.name} would go to {address}, which a file names and you have not "
+                f"{setting}: your key {chosen.name} would go to {address}, which only a file names and you have not "
                 f"confirmed. If you trust it, add --trust-address {address}, or set OPENAI_BASE_URL to it; this is "
-                "remembered. Or put key and address into the same file (docs/others-runs.md)",
+                f"remembered.{'' if endpoint else ' Or put key and address into the same file'} (docs/others-runs.md)",
                 asking=current.get() is None,  # not in the middle of a run
             )
         return base_url, chosen.value if chosen else None

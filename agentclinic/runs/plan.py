@@ -153,7 +153,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         settings = settings.changed(doctor=custom_doctor.name)
     given, asked = settings.given, settings.run
     if asked.record and not asked.record.endswith(".jsonl") and not given.names(asked, "record"):
-        # Or a folder from someone else could have a file of its choice made, such as a login script.
+        # Otherwise, a folder from someone else could create any file, such as a login script.
         raise ConfigError(f"record: a file may name only a recording that ends in .jsonl; use --record {asked.record}")
     settings = _with_people(_with_places(settings))
     agent = None

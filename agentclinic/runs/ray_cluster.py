@@ -26,9 +26,9 @@ _NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|LD_LIBRARY_PATH"
     r"|RAY_\w+|CUDA_\w+|OMP_NUM_THREADS|SSL_CERT_(?:FILE|DIR)|SYSTEMROOT|COMSPEC|USERPROFILE"
 )
-"""The variables that the processes of our own cluster get, unless a name says that it holds a secret."""
+"""The variables that the processes of our own cluster get, except those whose name says that they hold a secret."""
 FOR_REQUESTS = re.compile(r"(?i:(?:https?|all|no)_proxy)|OPENAI_(?:CUSTOM_HEADERS|ORG_ID|PROJECT_ID)")
-"""What requests to models need besides; workers get it in a message, like the keys."""
+"""Further variables that requests to models need; workers get them in a message, like the keys."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _discreet(ray: Any, *, alone: bool) -> Iterator[None]:
     """Keep Ray from printing its own errors to standard output, which another program may read.
 
     Also keep this command's arguments from it, which may hold a key: everyone on a cluster can see its job list. A
-    cluster that is to be `alone` on this machine listens on loopback only, as Ray does on other systems than Linux.
+    cluster that is `alone` on this machine listens on loopback only, as Ray does on systems other than Linux.
     """
     ours: dict[tuple[Any, str], Any] = {
         (ray._private.utils, "get_entrypoint_name"): lambda: "agentclinic",
@@ -183,7 +183,7 @@ def _discreet(ray: Any, *, alone: bool) -> Iterator[None]:
 
 @contextmanager
 def _own_environment(ray: Any, folder: Path) -> Iterator[None]:
-    """Only the variables that Ray's processes need, which they inherit; only we can read the file with its token."""
+    """Only the variables that Ray's processes need, since they inherit them, and a new token in a file."""
     token = folder / "token"
     token.touch(0o600)
     token.write_text(secrets.token_hex(32))

@@ -37,7 +37,7 @@ class Order:
     job: Job[Any, Any]
     settings: Settings
     variables: Mapping[str, str]
-    """Environment variables that the settings refer to, which hold keys, and those that requests need."""
+    """Environment variables: those with the keys that the settings refer to, and those that requests need."""
     data_class: DataClass
     name: str
     """The worker's name, and that of its shard."""
@@ -87,7 +87,7 @@ class Worker:
             os.chdir(given.folder)
             sys.path.insert(0, str(given.folder))
         provide(given.variables)
-        # Others cannot read what is set while a process runs.
+        # Other users cannot read variables that are set while a process runs.
         os.environ.update({name: value for name, value in given.variables.items() if FOR_REQUESTS.fullmatch(name)})
         ours = _OurLimits(limits, given.name)
 

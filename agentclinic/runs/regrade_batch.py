@@ -97,7 +97,7 @@ class Batched:
             self.reason = batches.reason
             odd = ", ".join(str(r.scenario_id) for r in self._left if self.answers.get(r.unit, "") is None)
             if odd:
-                progress.say(f"warning: the batch contradicts itself; no answer is taken about scenario {odd}")
+                progress.say(f"warning: the batch contradicts itself; no answer is used for scenario {odd}")
         else:
             self.pending = len(batches.keys)
 

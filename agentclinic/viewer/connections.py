@@ -1,4 +1,4 @@
-"""What keeps a server usable while clients are slow, stuck or hostile: limits on connections, attempts and messages."""
+"""Limits on connections, attempts and messages, so that a server stays usable if clients are slow, stuck or hostile."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _BATCH, _QUEUE = 16, 1024
-"""Connections accepted before the first is looked at, since each takes a file descriptor (and Python logs a lack of
-them once for each), and those that the system may keep for us meanwhile."""
+"""Connections that are accepted at once, few because each takes a file descriptor (if there are none left, Python logs
+that once for each), and connections that the system may hold for us in the meantime."""
 _FILES = 4096
-"""File descriptors we ask the system for: many come with 256 or 1024."""
+"""File descriptors we ask the system for: many allow only 256 or 1024 by default."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Limits:
 
 
 def limits_here() -> Limits:
-    """Limits for the files this process may open: half of them are left to games and models."""
+    """Limits that fit the files this process may open: half of those are left to games and models."""
     files = _FILES
     if sys.platform != "win32":
         import resource
@@ -55,7 +55,7 @@ def limits_here() -> Limits:
 
 
 class Connection(H11Protocol):
-    """Closes itself when its client keeps us waiting: without an answer, since browsers also connect in advance.
+    """Closes itself if its client keeps us waiting too long; without an answer, since browsers also connect in advance.
 
     If there are too many connections, the one that has kept us waiting longest is closed, so that newcomers get in.
     """
@@ -131,7 +131,7 @@ def network_of(client: tuple[str, int] | None) -> str:
 
 
 class Pace:
-    """Allows an address so many attempts at once, and then one every so many seconds."""
+    """Allows an address a number of attempts at once, and then one in every so many seconds."""
 
     _ADDRESSES = 10_000
     """Remembered; beyond that, the one that has been quiet longest is forgotten."""
@@ -139,7 +139,7 @@ class Pace:
     def __init__(self, at_once: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._seconds, self._clock = at_once * seconds, seconds, clock
         self._forgiven: dict[str, float] = {}
-        """When all attempts of an address will be."""
+        """When the attempts of an address no longer count."""
 
     def wait(self, network: str) -> float:
         """Seconds until the next attempt is allowed; 0 or less if it is allowed now."""
@@ -152,7 +152,7 @@ class Pace:
 
 
 class BoundedLog(logging.Filter):
-    """Lets so many messages a minute pass: a client must not be able to fill a disk."""
+    """Lets a limited number of messages pass each minute: a client must not be able to fill a disk."""
 
     MOST = 20
     clock = staticmethod(time.monotonic)

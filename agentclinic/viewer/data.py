@@ -41,7 +41,7 @@ the page asks for the rest."""
 LONGER = 1.0
 """Seconds for the rest: fewer answers for the page to draw, and still news every second."""
 LARGE = 16 * 2**20
-"""Bytes of records that are counted within `BRIEF`; more are read in steps."""
+"""Bytes: a longer journal takes more than `BRIEF` to count, so it is read in steps."""
 COLUMNS = ("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "specialty", "key")
 """The columns of an encounter's row. `name` is its number in the run, with the repeat after a dot; `price` is that of
 the tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""

@@ -258,8 +258,8 @@ class PlayerRun:
     def begin(self, number: int | None) -> Game:
         """Start a game, continue it, or retry one that failed; without a number, a random new case.
 
-        Cases are counted from 1. In a panel they come in the player's own order, whatever the number. Nothing else may
-        run after the check that the player does not know the case, until the seat is taken on the disk.
+        Cases are counted from 1. In a panel they come in the player's own order, whatever the number. Between the check
+        that the player does not know the case and taking the seat on disk, nothing else may run.
         """
         if self.panel and number is None:
             number = self.next_number()
@@ -278,7 +278,7 @@ class PlayerRun:
         return game
 
     def _take_seat(self, number: int) -> None:
-        """Create the game's recording, before the player sees anything: it keeps them out of the other seat."""
+        """Create the game's recording before the player sees anything: it keeps the player out of the other seat."""
         unit = self._unit(number)
         try:
             if unit.key not in self.records:
@@ -317,11 +317,11 @@ class PlayerRun:
         )
 
     def _met_elsewhere(self) -> frozenset[str]:
-        """The cases that the player has met in another seat with other settings: no server changes those runs now."""
+        """The cases that the player has met in another seat with other settings; no server changes those runs now."""
         units = {unit.session_id: unit.case.id for unit in self.order}
         met: set[str] = set()
         for path in Path(self.plan.settings.run.output_dir).glob(f"*/{PLAYER}"):
-            with suppress(ConfigError, InputError):  # a damaged run of another day keeps no one from playing
+            with suppress(ConfigError, InputError):  # a damaged earlier run prevents no one from playing
                 about = read_json(path)
                 if isinstance(about, dict) and about.get("player") == self.player.id and about.get("seat") != self.seat:
                     met |= {units.get(game.stem, "") for game in (path.parent / GAMES).glob("*.jsonl")}
@@ -453,7 +453,7 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
 
 @dataclass
 class Room:
-    """Everyone who plays on one server, the only one that works on its folder of runs; used by one event loop."""
+    """Everyone who plays on one server, which has its folder of runs to itself; used by one event loop."""
 
     plans: Mapping[Seat, Plan]
     panel: bool
@@ -464,7 +464,7 @@ class Room:
         self._runs: dict[tuple[str, Seat], PlayerRun] = {}
         folder = Path(next(iter(self.plans.values())).settings.run.output_dir)
         make_folder(folder)
-        # A file of its own: `players.jsonl`, which is locked too, may be edited and so replaced.
+        # A file of its own: `players.jsonl`, which is also locked, is replaced when someone edits it.
         self._stack = ExitStack()
         self._stack.enter_context(Lock(folder, ".play.lock", what="consulting room"))
 

@@ -39,7 +39,7 @@ _LARGEST = 64 * 1024
 _WAIT = 20.0
 """Seconds that a page waits for news before it asks again: less than proxies and browsers allow."""
 _JOINS = (60, 2.0)
-"""Joins from an address at once, and seconds for each after that: a class that shares an address comes in together."""
+"""Joins from an address at once, and seconds for each after that: a class that shares an address joins together."""
 _DAYS = 180
 """How long a browser is remembered: a panel may take months."""
 

@@ -43,8 +43,8 @@ PASSWORD = "AGENTCLINIC_PASSWORD"
 SHORTEST = 8
 """Minimum length of a password: anyone on the network may guess."""
 GUESSES = (20, 3.0)
-"""Wrong passwords from an address at once, and seconds for each after that: a class mistypes some, and with 20 guesses
-a minute even a weak password lasts."""
+"""Wrong passwords from an address at once, and seconds for each after that: a class mistypes some, and at 20 guesses a
+minute even a weak password holds."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -109,8 +109,8 @@ def too_soon(why: str, wait: float) -> Response:
 class Guard:
     """Refuses requests from pages of other sites, asks for the password, and adds the security headers.
 
-    An address that has sent too many wrong passwords must wait, whatever it sends: otherwise it could go on guessing.
-    Only browsers that have sent the right one before, which a cookie proves, need not: a class may share the address.
+    An address that has sent too many wrong passwords must wait before it may send even the right one: otherwise it
+    could go on guessing. Browsers with the cookie of an earlier right one need not wait: a class may share the address.
     """
 
     def __init__(self, app: ASGIApp, *, shared: bool, password: str | None, guesses: Pace | None = None) -> None:

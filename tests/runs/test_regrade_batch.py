@@ -333,7 +333,7 @@ async def test_contradictory_answers_are_named_and_count_as_failed_and_copies_ar
 
     assert (done.judged, done.failed, done.not_tried) == (1, 2, 1)
     assert done.changed == ((0, True, False),), "the copied answer counts once"
-    assert "warning: the batch contradicts itself; no answer is taken about scenario 1, 2" in shown.messages
+    assert "warning: the batch contradicts itself; no answer is used for scenario 1, 2" in shown.messages
     faults = {entry["scenario_id"]: entry["fault"] for entry in lines(done.path) if entry["correct"] is None}
     assert {number: fault["error"] for number, fault in faults.items()} == {1: "batch", 2: "batch"}
     assert "its answers contradict each other" in faults[1]["message"]
