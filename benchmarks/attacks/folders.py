@@ -206,6 +206,7 @@ def _copied(scene: Scene, source: Path, **changes: Any) -> None:
     used = json.loads(path.read_text())
     for section, values in changes.items():
         used[section] = {**used.get(section, {}), **values}
+    used.pop("_checksum", None)  # an edited file is accepted without one
     digest = used["agentclinic"]["digest"]
     bare = re.sub(r"//[^/@]*@", "//", str(used["openai"].get("base_url") or "").strip())
     digest["openai.base_url"] = bare or None
