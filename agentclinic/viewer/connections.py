@@ -33,7 +33,7 @@ class Limits:
     """For the head of a request, then for its body, and for reading `slowest` bytes of the answer. Our own time, such
     as a page's wait for news, is not limited."""
     slowest: int = 20 * 1024
-    """About 2 KB/s on a slow line, as the system reports in larger steps, and up to 8 KB/s if the client's own buffer is
+    """About 2 KB/s on a slow line, as the system reports in larger steps; up to 8 KB/s if the client's own buffer is
     large: less than any network on which the pages are usable."""
     in_all: int = 1024
     per_address: int = 512
