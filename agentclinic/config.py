@@ -568,7 +568,8 @@ class Settings(LLMFile, ClinicFile):
     @property
     def ray(self) -> RaySettings | None:
         """None if this process does the work."""
-        return RaySettings(self.run.address, self.run.processes) if self.run.engine == "ray" else None
+        address = None if self.run.address == "local" else self.run.address  # Ray's word for what None means here
+        return RaySettings(address, self.run.processes) if self.run.engine == "ray" else None
 
     @property
     def models(self) -> dict[str, RoleModel]:

@@ -29,6 +29,8 @@ PROVIDERS = {
 }
 """The hosts that issue the keys with these names: each key may go to its own host, whoever wrote the address."""
 
+LARGEST = 2**20
+"""Bytes of a program: many times what people write."""
 PROGRAM = "program"
 CLUSTER = "cluster"
 
@@ -113,7 +115,7 @@ def require_cluster(address: str, given: Given, *, named: bool) -> None:
 def file_digest(path: Path) -> str:
     """The SHA-256 of a file that may be executed."""
     try:
-        return hashlib.sha256(read_limited(path)).hexdigest()
+        return hashlib.sha256(read_limited(path, LARGEST)).hexdigest()
     except (OSError, ValueError) as error:  # a zero byte in the name
         raise ConfigError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or 'not a file name'})") from None
 

@@ -375,7 +375,7 @@ def _refuse_impossible(settings: Settings) -> None:
 def refuse_on_cluster(settings: Settings) -> None:
     """Refuse what other machines cannot do, and settings of a cluster without one."""
     refuse_without_effect(settings.run, "address", "processes")
-    if settings.ray and settings.ray.address not in (None, "auto", "local"):
+    if settings.ray and settings.ray.address not in (None, "auto"):
         require_cluster(settings.ray.address, settings.given, named=settings.given.names(settings.run, "address"))
     if settings.ray and settings.run.people:
         raise ConfigError("engine ray: a person can take part only on this machine; use --engine local")

@@ -92,7 +92,7 @@ def _reach(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if colon and port.isdecimal() and 0 < int(port) < 2**16:
         socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
-    elif address not in ("auto", "local"):
+    elif address != "auto":
         raise ValueError("not HOST:PORT with a port from 1 to 65535, and not auto")
 
 

@@ -374,6 +374,10 @@ def _do(
         case ["export", assignment]:
             name, _, value = assignment.partition("=")
             variables[name] = "sk-of-the-docs" if value == "..." else value
+            # The server stands for OpenAI's own address, which no one has to confirm.
+            confirmed = json.dumps({"what": name, "where": clinic.server})
+            variables["XDG_CONFIG_HOME"] = str(folder / ".config")
+            _write(folder / ".config" / "agentclinic" / "trusted.jsonl", f"{confirmed}\n")
         case ["cd", where]:
             if not (place / where).is_dir():
                 raise block.fail(f"{text}: there is no such folder", command.line)
