@@ -361,7 +361,8 @@ def checked_address(value: object) -> object:
     unix = unix_parts(address)
     try:
         parts = urlsplit(f"http://localhost{unix.socket}{unix.path}" if unix else address)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        # A letter of another alphabet can look like one of a host that people know.
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.hostname.isascii() and parts.port != 0
     except ValueError:
         usable = False
     if not usable:

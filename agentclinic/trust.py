@@ -31,7 +31,6 @@ PROVIDERS = {
 
 LARGEST = 2**20
 """Bytes of a program: many times what people write."""
-PROGRAM = "program"
 CLUSTER = "cluster"
 
 
@@ -83,9 +82,12 @@ def confirm(claim: Trust, given: Given, question: str, refusal: str, *, asking: 
     allow(claim)
 
 
-def require_program(path: Path, given: Given, setting: str, *, named: bool) -> None:
-    """Refuse a program or an agent's configuration that only a file names; `setting` is where it is named."""
-    claim, shown = Trust(PROGRAM, file_digest(path)), str(path.absolute())
+def require_program(path: Path, content: bytes, given: Given, setting: str, *, named: bool) -> None:
+    """Refuse a program file, or an agent's configuration, that only a file names; `setting` is where it is named.
+
+    What is confirmed as the one is not confirmed as the other: the same bytes may be YAML and Python.
+    """
+    claim, shown = Trust(setting, hashlib.sha256(content).hexdigest()), str(path.absolute())
     if is_trusted(claim, given, named=named or any(_same(path, each) for each in given.programs), note=shown):
         return
     confirm(
@@ -112,10 +114,10 @@ def require_cluster(address: str, given: Given, *, named: bool) -> None:
         )
 
 
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file that may be executed."""
+def read_program(path: Path) -> bytes:
+    """The content of a file that may be executed."""
     try:
-        return hashlib.sha256(read_limited(path, LARGEST)).hexdigest()
+        return read_limited(path, LARGEST)
     except (OSError, ValueError) as error:  # a zero byte in the name
         raise ConfigError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or 'not a file name'})") from None
 

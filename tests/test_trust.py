@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from generate_support import question
 from runs_support import (
     AT_ENDPOINT,
     CLINIC,
@@ -104,6 +105,18 @@ def test_a_confirmed_address_is_remembered_for_this_key_only(
         server.base_url,
     )
     assert_nothing_sent(server)
+
+
+def test_all_keys_that_an_address_would_get_are_named(server: ScriptedServer, tmp_path: Path) -> None:
+    """The flag that the message suggests holds for all of them."""
+    names = {"doctor": "OPENAI_API_KEY", "patient": "GITHUB_TOKEN"}
+    endpoints = {role: {"base_url": server.base_url, "api_key_env": name} for role, name in names.items()}
+    roles = {f"{role}_endpoint": role for role in names}
+    (tmp_path / "agentclinic.config.json").write_text(json.dumps({"run": roles, "endpoints": endpoints}))
+
+    done = clinic(*RUN, cwd=tmp_path, env={**KEY, "GITHUB_TOKEN": "ghp-0123456789"}, expect=2)
+
+    refused(done, "GITHUB_TOKEN, OPENAI_API_KEY", server.base_url)
 
 
 @pytest.mark.parametrize("place", ["llm.config.json", ".env", "named endpoint"])
@@ -209,7 +222,7 @@ def at_terminal(answer: str, *arguments: str | Path, cwd: Path) -> tuple[int, st
 
 def test_at_a_terminal_the_person_is_asked_once(someones_run: Path, server: ScriptedServer, tmp_path: Path) -> None:
     code, said = at_terminal("\n", "resume", someones_run, "-q", cwd=tmp_path)
-    assert "Send your key OPENAI_API_KEY there? [y/N]" in said
+    assert f"Send your key OPENAI_API_KEY to {server.base_url}, which openai.base_url names? [y/N]" in said
     assert (code, trust.store().exists()) == (2, False)
     assert_nothing_sent(server)
 
@@ -217,6 +230,25 @@ def test_at_a_terminal_the_person_is_asked_once(someones_run: Path, server: Scri
     assert (code, said.count("[y/N]")) == (0, 1)
 
     clinic("resume", cut(someones_run), cwd=tmp_path, env=KEY)
+
+
+def test_a_name_in_a_file_cannot_write_the_question(server: ScriptedServer, tmp_path: Path) -> None:
+    name = "x.base_url is https://api.openai.com/v1. Send your key OPENAI_API_KEY there? [y/N] \n" + "\n" * 50
+    endpoints = {name: {"base_url": server.base_url, "api_key_env": "OPENAI_API_KEY"}}
+    config = {"run": {"doctor_llm": "scripted", "doctor_endpoint": name}, "endpoints": endpoints}
+    (tmp_path / "agentclinic.config.json").write_text(json.dumps(config))
+
+    code, said = at_terminal("\n", "run", "-q", cwd=tmp_path)
+
+    question = said.partition("[y/N]")[0].lstrip()
+    assert question == f"Send your key OPENAI_API_KEY to {server.base_url}, which {f'endpoints.{name}'[:60]} names? "
+    assert (code, "\n" in question) == (2, False)
+
+
+def test_a_host_in_letters_that_look_like_others_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OPENAI_BASE_URL=https://\u0430pi.openai.com/v1\n")
+
+    assert "OPENAI_BASE_URL must be an http(s) address" in clinic(*RUN, cwd=tmp_path, env=KEY, expect=2).stderr
 
 
 def test_a_file_in_the_run_does_not_decide_which_program_runs(tmp_path: Path) -> None:
@@ -252,6 +284,21 @@ def test_a_program_that_was_named_is_remembered_until_it_changes(tmp_path: Path)
     done = clinic("resume", run, "--trust-program", program, cwd=tmp_path, expect=2)
 
     assert "doctor_file was" in done.stderr, "not the recorded one, whoever confirms it"
+    assert not (tmp_path / "mark").exists()
+
+
+def test_an_agents_configuration_that_was_used_is_not_a_program_that_was_confirmed(tmp_path: Path) -> None:
+    """The same bytes can be both; the usual configuration is used, and remembered, without a question."""
+    both = '{"agents": {"uncertainty_aware_doctor": {"system_prompt": __import__("pathlib").Path("mark").touch()}}}'
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent/agent_config.yaml").write_text(both)
+    (tmp_path / "doctor.py").write_text(both)
+    sweep = {"name": "both", "run": {"num_scenarios": 1}, "matrix": {"doctor": ["uncertainty", "doctor.py:Mine"]}}
+    (tmp_path / "sweep.json").write_text(json.dumps(sweep))
+
+    done = clinic("sweep", "sweep.json", cwd=tmp_path, expect=2)
+
+    assert f"this would run {tmp_path / 'doctor.py'}" in done.stderr
     assert not (tmp_path / "mark").exists()
 
 
@@ -292,6 +339,19 @@ def test_a_file_does_not_decide_which_cluster_gets_the_keys(tmp_path: Path) -> N
     done = clinic("resume", run, cwd=tmp_path, env=KEY, expect=2)
 
     assert "your keys would go to the Ray cluster 192.0.2.7:6379" in done.stderr
+
+
+def test_a_file_does_not_have_cases_written_to_a_login_script(tmp_path: Path) -> None:
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question()) + "\n")
+    settings = {"output": "~/.bash_login", "base_dataset_dir": "questions.jsonl"}
+    (tmp_path / "gen.config.json").write_text(json.dumps({"medqa": settings}))
+
+    done = clinic("generate", "medqa", cwd=tmp_path, env={"HOME": str(tmp_path)}, expect=2)
+
+    assert "a file may name only one that ends in .jsonl" in done.stderr
+    assert not (tmp_path / ".bash_login").exists()
+    clinic("generate", "medqa", "--output", "named", cwd=tmp_path)
+    assert (tmp_path / "named").is_file()
 
 
 def test_a_file_does_not_have_files_made_that_other_programs_run(tmp_path: Path) -> None:

@@ -311,7 +311,7 @@ def read_settings(
 
 def _confirmed(question: str) -> bool:
     """Ask the person at the terminal; only a clear yes counts."""
-    sys.stderr.write(f"{inert(question)} [y/N] ")
+    sys.stderr.write(f"{inert(' '.join(question.split()))} [y/N] ")  # on one line: names in it may come from a file
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -28,7 +28,7 @@ from agentclinic.jsonl import encodable, loads
 from agentclinic.models.base import ModelError, Reply
 from agentclinic.models.gate import GateClosedError
 from agentclinic.results.turn import Exchange, Turn
-from agentclinic.trust import UntrustedError
+from agentclinic.trust import UntrustedError, read_program
 
 _DIALOGUE = frozenset({"doctor", "patient", "measurement", "clinic"})
 """Roles that a doctor's side work may not have: it must not speak for others, or for the doctor a second time."""
@@ -232,13 +232,13 @@ class DoctorFactory:
     """Makes a custom doctor for each encounter from `FILE.py:Class`, a class, or an instance.
 
     An instance is copied for each encounter, and its `start(scenario)` is called first if it has one. `admit` is called
-    with the path of a file before anything in it runs, and may raise an error.
+    with the path and the code of a file before anything in it runs, and may raise an error.
     """
 
-    def __init__(self, source: str | object, admit: Callable[[Path], None] = lambda _: None) -> None:
+    def __init__(self, source: str | object, admit: Callable[[Path, bytes], None] = lambda *_: None) -> None:
         if isinstance(source, str):
             self.name, (path, name, code) = source, _from_file(source)
-            admit(path)
+            admit(path, code)
             self._source = _load(path, name, code)
         else:
             self.name, self._source, code = _from_object(source)
@@ -282,11 +282,7 @@ def _from_file(spec: str) -> tuple[Path, str, bytes]:
         known = f"did you mean {near!r}?" if near else f"write {', '.join(doctor_names())}, or FILE.py:Class"
         raise ConfigError(f"doctor: {spec!r} is not a doctor; {known}")
     path = expanded(file)
-    try:
-        code = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"doctor: {path} cannot be read ({error.strerror})") from None
-    return path, name, code
+    return path, name, read_program(path)
 
 
 def program_digest(spec: str) -> str | None:

@@ -144,7 +144,10 @@ def load(config: Path | None, source: str, overrides: Mapping[str, Any]) -> tupl
     """The settings for one source: flags win over the file, the file over the defaults."""
     file = parse_settings(GenFile, read_json(config) if config else {}, str(config))
     common = _merged(CommonSettings, file.common, "common", config, overrides)
-    return common, _merged(SECTIONS[source], getattr(file, source), source, config, overrides)
+    section = _merged(SECTIONS[source], getattr(file, source), source, config, overrides)
+    if "output" not in overrides and not section.output.endswith(".jsonl"):  # it could be a login script
+        raise ConfigError(f"{source}.output: a file may name only one that ends in .jsonl; use --output")
+    return common, section
 
 
 _Kind = TypeVar("_Kind", bound=_Section)

@@ -289,11 +289,13 @@ class Models:
         chosen = next((key for key in keys if self._may_go(key, address)), None)
         if chosen is None and keys:
             chosen, setting = keys[0], f"{_setting(endpoint)}.base_url"
+            others = {e.api_key_env for e in self._settings.endpoints.values() if trust.plain(e.base_url) == address}
+            names = ", ".join(sorted({chosen.name, *filter(None, others)}))  # --trust-address holds for all of them
             trust.confirm(
                 Trust(chosen.name, address),
                 self._settings.given,
-                f"{setting} is {address}. Send your key {chosen.name} there?",
-                f"{setting}: your key {chosen.name} would go to {address}, which only a file names and you have not "
+                f"Send your key {chosen.name} to {address}, which {setting[:60]} names?",
+                f"{setting}: your key {names} would go to {address}, which only a file names and you have not "
                 f"confirmed. If you trust it, add --trust-address {address}, or set OPENAI_BASE_URL to it; this is "
                 f"remembered.{'' if endpoint else ' Or put key and address into the same file'} (docs/others-runs.md)",
                 asking=current.get() is None,  # not in the middle of a run

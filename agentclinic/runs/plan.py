@@ -36,7 +36,7 @@ from agentclinic.memory.split import Split, read_split
 from agentclinic.memory.store import load_store
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
-from agentclinic.trust import require_cluster, require_program
+from agentclinic.trust import read_program, require_cluster, require_program
 from agentclinic.version import __version__
 
 # Settings that change nothing in the records but `timing`.
@@ -160,13 +160,16 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     if settings.run.doctor == "uncertainty":
         if path := _path(settings.run.agent_config):
             usual = asked.agent_config is None
-            require_program(path, given, "agent_config", named=usual or given.names(asked, "agent_config"))
+            named = usual or given.names(asked, "agent_config")
+            require_program(path, read_program(path), given, "agent_config", named=named)
         agent = load_agent(path, settings.run.uncertainty_agent_type or UNCERTAINTY)
         settings = _with_agent(settings, agent)
     _refuse_impossible(settings)
     if custom_doctor is None and settings.run.doctor not in doctor_names():
         named = given.names(asked, "doctor")
-        custom_doctor = DoctorFactory(asked.doctor, lambda path: require_program(path, given, "doctor", named=named))
+        custom_doctor = DoctorFactory(
+            asked.doctor, lambda path, code: require_program(path, code, given, "doctor", named=named)
+        )
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
     prompts, roles = _roles(settings.run, prompts)

@@ -56,7 +56,9 @@ def connect(settings: Settings) -> Any:
     address, processes = settings.ray or RaySettings()
     # What Ray logs about itself is of no use to our users, and would break the progress display.
     logging.getLogger("ray").setLevel(logging.ERROR)
-    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    # Or workers would import the modules in the working folder instead of ours, and it may be someone else's.
+    quiet["job_config"] = module.job_config.JobConfig(_client_job=True)
     shown = without_credentials(address)
     if address is not None and "://" in address:
         raise ConfigError(

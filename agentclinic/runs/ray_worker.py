@@ -10,7 +10,6 @@ import hashlib
 import os
 import pickle
 import platform
-import sys
 import warnings
 from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -85,7 +84,6 @@ class Worker:
         warnings.simplefilter("ignore")  # the main process has shown them
         with suppress(OSError):
             os.chdir(given.folder)
-            sys.path.insert(0, str(given.folder))
         provide(given.variables)
         # Other users cannot read variables that are set while a process runs.
         os.environ.update({name: value for name, value in given.variables.items() if FOR_REQUESTS.fullmatch(name)})

@@ -125,7 +125,7 @@ async def test_a_synchronous_method_may_return_an_awaitable(write: Any) -> None:
         ("mine", "'mine' is not a doctor; write plain, uncertainty, prior_only"),
         ("mine.txt:Mine", "is not a doctor"),
         ("mine.py", "is not a doctor"),
-        ("gone.py:Mine", "gone.py cannot be read"),
+        ("gone.py:Mine", "gone.py: cannot be read"),
         ("there.py:Other", "has no class 'Other'"),
         ("there.py:Idle", "Idle in .*there.py has no method inference_doctor.* or act"),
         ("python:Mine", "was passed to evaluate.*call evaluate.. again"),

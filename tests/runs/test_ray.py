@@ -638,6 +638,20 @@ LOOPBACK = ("0100007F:", "0000000000000000FFFF00000100007F:", "00000000000000000
 
 
 @pytest.mark.slow
+def test_workers_do_not_import_what_lies_in_the_working_folder(tmp_path: Path) -> None:
+    """A folder that was cloned may hold files with the names of modules, and a config that says `engine: ray`."""
+    for name in ("agentclinic", "openai", "pydantic", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'mark')!r}).touch()\n")
+    # Like the command `agentclinic`; with `python -m`, Python itself would begin with the working folder.
+    command = Command(tmp_path, "run", "--num_scenarios", "1", "--output_dir", "out", env={"PYTHONSAFEPATH": "1"})
+    try:
+        assert command.process.wait(LONG) == 0, command.stderr
+    finally:
+        command.end()
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.mark.slow
 def test_a_cluster_of_ours_gets_what_it_needs_and_is_closed_to_others(server: ScriptedServer, tmp_path: Path) -> None:
     """No variable that it does not need, nothing that listens on the network, a token that only its owner can read."""
     point_at(tmp_path, server)
