@@ -63,13 +63,17 @@ def make_folder(path: Path) -> None:
         raise InputError(f"{path}: cannot be created ({error.strerror})") from None
 
 
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""For `os.open`: refuse a link, since a folder from someone else may have one that leads to a login script."""
+
+
 def opener(name: str, flags: int) -> int:
     """For `open`: makes a new file private if files in its folder are."""
-    return os.open(name, flags, 0o600 if is_private(Path(name).parent) else 0o666)
+    return os.open(name, flags | NO_LINK, 0o600 if is_private(Path(name).parent) else 0o666)
 
 
 def _private(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)
+    return os.open(name, flags | NO_LINK, 0o600)
 
 
 def write_whole(path: Path, content: str | bytes, *, durable: bool = True, private: bool = False) -> None:

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
-from agentclinic.files import lock_file
+from agentclinic.files import NO_LINK, lock_file
 
 MOST_LEVELS = 100
 """Nesting accepted from outside: charts and configs have fewer than ten levels, and records are read up to 200."""
@@ -103,7 +103,7 @@ class JsonLines:
         try:
             if private and path.exists():
                 path.chmod(0o600)
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600 if private else 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_LINK, 0o600 if private else 0o644)
         except OSError as error:
             raise InputError(f"{path}: cannot be opened for writing ({error.strerror})") from None
         if journal and not lock_file(self._file):
@@ -242,7 +242,7 @@ def _misnamed(part: bytes, covered: Callable[[bytes], bytes]) -> bool:
 
 def repair(path: Path) -> int:
     """Add the newline that the last line lacks, or remove the line if it is incomplete; returns the bytes removed."""
-    if not path.is_file() or path.stat().st_size == 0:
+    if path.is_symlink() or not path.is_file() or path.stat().st_size == 0:
         return 0
     with path.open("r+b") as file:
         start = size = file.seek(0, os.SEEK_END)
@@ -280,7 +280,8 @@ def drop_lines(path: Path, unwanted: Callable[[int, bytes], bool]) -> int:
         return 0
     new = path.with_name(path.name + ".new")
     dropped = 0
-    with path.open("rb") as source, open(new, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as target:
+    new.unlink(missing_ok=True)  # what is left of an earlier call, or a link
+    with path.open("rb") as source, open(new, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as target:
         for number, line in enumerate(source, start=1):
             if line.strip() and unwanted(number, line):
                 dropped += 1

@@ -6,6 +6,7 @@ keyboard has named or confirmed it; that is remembered in the user's own setting
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -150,7 +151,10 @@ def store() -> Path:
     """The file in the user's own settings folder that remembers what was confirmed, one JSON object per line."""
     import typer
 
-    return Path(typer.get_app_dir("agentclinic")) / "trusted.jsonl"
+    folder = Path(typer.get_app_dir("agentclinic"))
+    if not folder.is_absolute():  # someone without a home folder: this would be in the working folder
+        raise OSError(errno.ENOENT, "no settings folder of your own")
+    return folder / "trusted.jsonl"
 
 
 def _remembered() -> set[Trust]:
@@ -169,9 +173,9 @@ def _remembered() -> set[Trust]:
 
 
 def _remember(trust: Trust, note: str) -> None:
-    path = store()
     line = json.dumps({**trust._asdict(), "since": date.today().isoformat(), **({"note": note} if note else {})}) + "\n"
     try:
+        path = store()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -179,4 +183,4 @@ def _remember(trust: Trust, note: str) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        warnings.warn(f"{path}: cannot be written ({error.strerror}); you may be asked again", stacklevel=2)
+        warnings.warn(f"trusted.jsonl: cannot be written ({error.strerror}); you may be asked again", stacklevel=2)

@@ -30,6 +30,7 @@ from scripted_server import LONG, ScriptedServer
 from agentclinic import trust
 from agentclinic.api import evaluate
 from agentclinic.config import Given
+from agentclinic.jsonl import sealed
 from agentclinic.trust import Trust, UntrustedError
 
 KEY = {"OPENAI_API_KEY": "sk-of-the-person-0123456789"}
@@ -245,6 +246,22 @@ def test_a_name_in_a_file_cannot_write_the_question(server: ScriptedServer, tmp_
     assert (code, "\n" in question) == (2, False)
 
 
+def test_what_was_confirmed_is_not_read_from_the_working_folder(
+    someones_run: Path, server: ScriptedServer, tmp_path: Path
+) -> None:
+    """Where the person has no home folder, or names a settings folder that is relative."""
+    (tmp_path / "agentclinic").mkdir()
+    confirmed = {"what": "OPENAI_API_KEY", "where": server.base_url}
+    (tmp_path / "agentclinic/trusted.jsonl").write_text(json.dumps(confirmed) + "\n")
+
+    done = clinic("resume", someones_run, cwd=tmp_path, env={**KEY, "XDG_CONFIG_HOME": "."}, expect=2)
+
+    refused(done, "OPENAI_API_KEY", server.base_url)
+    flags = ("--trust-address", server.base_url)
+    done = clinic("resume", someones_run, *flags, cwd=tmp_path, env={**KEY, "XDG_CONFIG_HOME": "."})
+    assert "no settings folder of your own" in done.stderr
+
+
 def test_a_host_in_letters_that_look_like_others_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=https://\u0430pi.openai.com/v1\n")
 
@@ -339,6 +356,41 @@ def test_a_file_does_not_decide_which_cluster_gets_the_keys(tmp_path: Path) -> N
     done = clinic("resume", run, cwd=tmp_path, env=KEY, expect=2)
 
     assert "your keys would go to the Ray cluster 192.0.2.7:6379" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a permission there")
+@pytest.mark.parametrize(
+    ("link", "command"),
+    [
+        ("judgements/builtin.jsonl", ("regrade",)),
+        ("scenarios.jsonl", ("resume",)),
+        ("scenarios.jsonl.new", ("resume", "--retry-failed")),
+        (".lock", ("resume", "--retry-failed")),
+    ],
+)
+@pytest.mark.parametrize("there", [None, b"export TOKEN=mine"])
+def test_a_link_in_a_run_does_not_have_another_file_written(
+    link: str, command: tuple[str, ...], there: bytes | None, tmp_path: Path
+) -> None:
+    """Such as a login script: a clone keeps links, and what is in a record may be a command to a shell."""
+    clinic("run", "--num_scenarios", "2", "--output_dir", "out", cwd=tmp_path)
+    run = only_run(tmp_path / "out")
+    journal = run / "scenarios.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    lines[0] |= {"status": "model_failed", "correct": None, "judgement": None}
+    for line in lines:
+        line["timing"].pop("checksum")
+    journal.write_bytes(b"".join(sealed({k: v for k, v in line.items() if k != "checksum"}) + b"\n" for line in lines))
+    victim = tmp_path / ".bashrc"
+    if there:
+        victim.write_bytes(there)
+    (run / link).unlink(missing_ok=True)
+    (run / link).parent.mkdir(exist_ok=True)
+    (run / link).symlink_to(victim)
+
+    subprocess.run([*CLINIC, command[0], run, *command[1:]], cwd=tmp_path, env=environment(), check=False, timeout=LONG)
+
+    assert (victim.read_bytes() if victim.exists() else None) == there
 
 
 def test_a_file_does_not_have_cases_written_to_a_login_script(tmp_path: Path) -> None:

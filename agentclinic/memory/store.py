@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
-from agentclinic.files import waited_lock
+from agentclinic.files import NO_LINK, waited_lock
 from agentclinic.jsonl import read_json_lines, read_lines, repair
 from agentclinic.memory.experience import Experience, Lesson, Source, dumped
 from agentclinic.privacy import DataClass, strictest
@@ -32,7 +32,7 @@ def append(path: Path, lesson: Lesson) -> None:
     if len(line) > LONGEST_LINE:
         raise AgentClinicError(f"{path}: a lesson of {len(line):,} bytes is not written; at most {LONGEST_LINE:,} fit")
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600 if private else 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_LINK, 0o600 if private else 0o644)
     except OSError as error:
         raise AgentClinicError(f"{path}: cannot be opened for writing ({error.strerror})") from None
     try:

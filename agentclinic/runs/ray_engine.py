@@ -23,6 +23,7 @@ import anyio
 from agentclinic import trust
 from agentclinic.config import Settings
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
+from agentclinic.files import write_whole
 from agentclinic.models.gate import Gate
 from agentclinic.models.shared_limit import Limits
 from agentclinic.runs import ray_cluster as cluster
@@ -81,7 +82,7 @@ class RayWorkers(Generic[Item, Result]):
             count = cluster.processes(self._settings, nodes)
             self._most = self._settings.run.workers + count
             self._shards = shards.folder_for(self._job.journal)
-            (self._shards / CHECK).write_text(self._mark)
+            write_whole(self._shards / CHECK, self._mark, durable=False)
             self._limits = self._ray.remote(Limits).options(
                 num_cpus=0,
                 max_concurrency=1000 + 10 * count,  # two calls for each worker and endpoint

@@ -7,6 +7,7 @@ before it is answered, so that a game survives the server: it is replayed from i
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +24,7 @@ from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
 from agentclinic.config import NEEDS, ROLES, Settings, defaults, is_person, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
-from agentclinic.files import Lock, is_private, make_folder
+from agentclinic.files import NO_LINK, Lock, is_private, make_folder
 from agentclinic.jsonl import JsonLines, inert, read_json_lines
 from agentclinic.models.base import BadRequestError, Reply, Request
 from agentclinic.models.gate import gate_for
@@ -282,7 +283,7 @@ class PlayerRun:
         unit = self._unit(number)
         try:
             if unit.key not in self.records:
-                self._recording(unit).touch(mode=0o600)
+                os.close(os.open(self._recording(unit), os.O_CREAT | NO_LINK, 0o600))
         except (AgentClinicError, OSError) as error:
             self.say(inert(f"{self.player.model}, case {number}: The game cannot start ({error})"))
             raise AgentClinicError("The game cannot start; the server's terminal says why.") from None
