@@ -282,6 +282,7 @@ def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
 
 def _write_vectors(path: Path, model: str, kept: dict[str, list[float]], *, private: bool) -> None:
     new = path.with_name(f".{path.name}.new.npz")
+    new.unlink(missing_ok=True)  # it may be a link
     np.savez(new, model=np.array(model), ids=np.array(list(kept)), vectors=np.array(list(kept.values()), np.float32))
     if private:
         new.chmod(0o600)
