@@ -315,7 +315,7 @@ def test_an_agents_configuration_that_was_used_is_not_a_program_that_was_confirm
 
     done = clinic("sweep", "sweep.json", cwd=tmp_path, expect=2)
 
-    assert f"this would run {tmp_path / 'doctor.py'}" in done.stderr
+    assert f"this would use {tmp_path / 'doctor.py'}" in done.stderr
     assert not (tmp_path / "mark").exists()
 
 
