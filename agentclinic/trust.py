@@ -115,6 +115,19 @@ def require_cluster(address: str, given: Given, *, named: bool) -> None:
         )
 
 
+def require_images(folder: Path, given: Given, *, named: bool) -> None:
+    """Refuse to send images from a folder that only a file names, such as a person's own pictures."""
+    claim = Trust("images", str(folder))
+    if not is_trusted(claim, given, named=named):
+        confirm(
+            claim,
+            given,
+            f"Send images from {folder} to the doctor's model?",
+            f"doctor_image_request: images from {folder} would be sent to the doctor's model, which only a file says "
+            "and you have not confirmed. Put the images beside the case file",
+        )
+
+
 def read_program(path: Path) -> bytes:
     """The content of a file that may be executed."""
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from generate_support import question
+from helpers import nejm, write_rows
 from runs_support import (
     AT_ENDPOINT,
     CLINIC,
@@ -417,6 +418,26 @@ def test_a_file_does_not_have_files_made_that_other_programs_run(tmp_path: Path)
 
     clinic("resume", run, "--record", ".profile", cwd=tmp_path)
     assert (tmp_path / ".profile").exists()
+
+
+def test_a_case_file_does_not_decide_which_of_your_pictures_are_sent(server: ScriptedServer, tmp_path: Path) -> None:
+    """Neither by its full path nor by a link; beside the case file they are sent, also when the run is resumed."""
+    mine, clone = tmp_path / "Pictures", tmp_path / "clone"
+    for folder in (mine, clone):
+        folder.mkdir()
+        (folder / "me.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (clone / "link.png").symlink_to(mine / "me.png")
+    point_at(clone, server)
+    command = ("run", *AT_ENDPOINT, "--dataset", "cases.jsonl", "--doctor_image_request", "--output_dir", "out")
+    for named in (str(mine / "me.png"), "../Pictures/me.png", "link.png", (mine / "me.png").as_uri()):
+        write_rows(clone / "cases.jsonl", nejm(image_url=named))
+        done = clinic(*command, cwd=clone, expect=2)
+        assert f"images from {mine} would be sent" in done.stderr
+    assert_nothing_sent(server)
+
+    write_rows(clone / "cases.jsonl", nejm(image_url="me.png"), nejm(image_url="me.png", type="Other"))
+    clinic(*command, cwd=clone)
+    clinic("resume", cut(only_run(clone / "out")), cwd=tmp_path)
 
 
 def test_python_code_refuses_in_the_same_way(

@@ -14,10 +14,10 @@ from contextlib import suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentclinic.config import read_json
 from agentclinic.errors import InputError
@@ -101,6 +101,10 @@ class FromBatch:
         return answer
 
 
+ProviderId = Annotated[str, Field(pattern=r"^[\w:-][\w.:-]*$")]
+"""An id at a provider; a note that was forged must not lead to other addresses there, such as `..`."""
+
+
 class Part(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -108,8 +112,8 @@ class Part(BaseModel):
     """In the file's name and in the batch's metadata, so that both can be found again."""
     requests: dict[str, str]
     """The id of each request in the batch, by our own key; it is a hash of the key and the request."""
-    file_id: str | None = None
-    batch_id: str | None = None
+    file_id: ProviderId | None = None
+    batch_id: ProviderId | None = None
 
 
 class Note(BaseModel):
@@ -121,7 +125,7 @@ class Note(BaseModel):
     host: str
     api: wire.Api
     parts: list[Part]
-    to_delete: list[str] | None = None
+    to_delete: list[ProviderId] | None = None
     """Files at the provider that are no longer needed; None until all answers have been used."""
 
 

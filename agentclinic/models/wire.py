@@ -215,12 +215,19 @@ LARGEST_IMAGE = 20 * 2**20
 """Bytes. OpenAI's limit was 20 MB per request when this was chosen; a clinical photograph has 0.1 to 5 MB."""
 
 
+def local_image(address: str) -> Path | None:
+    """The file that an image's address stands for; None if it is on the web or in the address itself."""
+    if address.lower().startswith(("http://", "https://", "data:")):
+        return None
+    return Path(unquote(urlsplit(address).path)) if address.startswith("file://") else expanded(address)
+
+
 def image_url(address: str) -> str:
     """The address to send for an image: URLs unchanged, a local file as a data URL."""
-    if address.lower().startswith(("http://", "https://", "data:")):
-        return address
     try:
-        path = Path(unquote(urlsplit(address).path)) if address.startswith("file://") else expanded(address)
+        path = local_image(address)
+        if path is None:
+            return address
         stat = path.stat()
     except (OSError, ValueError) as error:  # a ValueError: no file can have this name
         reason = getattr(error, "strerror", None) or error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import MissingTest, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, Prompts, load_prompts, supported, user_prompts
 from agentclinic.config import (
+    Given,
     RunSettings,
     Settings,
     is_builtin_or_person,
@@ -34,9 +35,10 @@ from agentclinic.files import exists, expanded
 from agentclinic.memory.retrieval import Memory
 from agentclinic.memory.split import Split, read_split
 from agentclinic.memory.store import load_store
+from agentclinic.models.wire import local_image
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
-from agentclinic.trust import read_program, require_cluster, require_program
+from agentclinic.trust import read_program, require_cluster, require_images, require_program
 from agentclinic.version import __version__
 
 # Settings that change nothing in the records but `timing`.
@@ -187,6 +189,9 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
             f"doctor_image_request is ignored: no case of this run has an image ({run.dataset})", stacklevel=2
         )
         settings = settings.changed(doctor_image_request=False)
+    if settings.run.doctor_image_request:
+        beside = None if cases else Path(settings.datasets.get(run.dataset, run.dataset)).resolve().parent
+        _require_images(chosen, given, beside, named=bool(cases) and given.names(asked, "dataset"))
     data_class = strictest((*(case.data_class for case in every), *((memory.store.data_class,) if memory else ())))
     if data_class is DataClass.CREDENTIALED:
         _refuse_to_send(settings.run, chosen)
@@ -220,6 +225,13 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         data_class=data_class,
         unsupported_bias=unsupported,
     )
+
+
+def _require_images(cases: Iterable[Case], given: Given, beside: Path | None, *, named: bool) -> None:
+    """Refuse local images that are neither `beside` the case file nor confirmed; `named`: in Python, with the cases."""
+    paths = {path.resolve().parent for case in cases if case.image and (path := local_image(case.image))}
+    for folder in sorted(paths):
+        require_images(folder, given, named=named or (beside is not None and folder.is_relative_to(beside)))
 
 
 def _policy(settings: Settings) -> Policy | None:

@@ -132,6 +132,18 @@ async def test_a_damaged_note_is_an_error_that_says_what_to_do(content: str, tmp
         keys_noted(note)
 
 
+@pytest.mark.parametrize("odd", ["..", "../models/mine", "a/b", "a?b", ""])
+async def test_a_note_leads_to_no_other_address_at_the_provider(odd: str, tmp_path: Path) -> None:
+    note = tmp_path / "note.json"
+    about = {"model": "judge", "host": "api.openai.com", "api": "chat", "parts": []}
+    note.write_text(json.dumps({**about, "to_delete": ["file-1"]}))
+    assert keys_noted(note) == set()
+
+    note.write_text(json.dumps({**about, "to_delete": ["file-1", odd]}))
+    with pytest.raises(InputError, match=r"to_delete\.1"):
+        keys_noted(note)
+
+
 @pytest.mark.parametrize(
     "odd",
     [
