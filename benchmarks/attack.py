@@ -16,6 +16,7 @@ import importlib
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if len(fell) > SHOWN:
             print(f"  and {len(fell) - SHOWN} more")
         failed |= bool(fell) or not outcomes
+    warnings.simplefilter("ignore")  # Python would complain about processes that are ended with this one
     return int(failed)
 
 

@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from helpers import nejm, write_rows
 from runs_support import AT_ENDPOINT, Process, only_run, own_cases, start, until
 from scripted_server import ScriptedServer
 
@@ -139,7 +140,7 @@ def _tried(draw: random.Random, server: ScriptedServer, runs: Mapping[str, Path]
     what = f"{trick.__name__.strip('_')}, {' '.join(command)}"
     counts = server.counts()
     if scene.mark.exists():
-        return f"{what}: the program ran"
+        return f"{what}: a program ran, or a file was made"
     if "Traceback" in said:
         return f"{what}: a traceback: {said[-300:]!r}"
     if counts["received"] or counts["checks"]:
@@ -276,6 +277,33 @@ def _changed_program(scene: Scene) -> Commands:
     return OPENED
 
 
+def _link(scene: Scene) -> Commands:
+    """A link in the run's folder where a command writes, to a file of the person that does not exist yet."""
+    shutil.copytree(scene.played["builtin"], scene.run)
+    name = scene.draw.choice(["scenarios.jsonl.new", "judgements/builtin.jsonl", ".lock", "judgements/.lock", "shards"])
+    (scene.run / name).parent.mkdir(exist_ok=True)
+    (scene.run / name).unlink(missing_ok=True)
+    (scene.run / name).symlink_to(scene.mark)
+    return (("resume", "{run}", "--retry-failed"), ("regrade", "{run}", "--moderator-llm", "builtin"))
+
+
+def _picture(scene: Scene) -> Commands:
+    """Cases whose image is a picture on the person's disk, at a server that needs no key."""
+    picture = scene.folder.parent / "me.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n")
+    image = scene.draw.choice([str(picture), "../me.png", picture.as_uri(), "link.png"])
+    (scene.folder / "link.png").symlink_to(picture)
+    roles = dict.fromkeys(("doctor_llm", "patient_llm", "measurement_llm", "moderator_llm"), "scripted")
+    roles |= dict.fromkeys((name.replace("_llm", "_endpoint") for name in list(roles)), "open")
+    settings = {
+        "run": {**roles, "dataset": "cases.jsonl", "doctor_image_request": True},
+        "endpoints": {"open": {"base_url": scene.address.strip()}},
+    }
+    write_rows(scene.folder / "cases.jsonl", nejm(image_url=image))
+    (scene.folder / "agentclinic.config.json").write_text(json.dumps(settings))
+    return IN_FOLDER
+
+
 def _cluster(scene: Scene) -> Commands:
     port = re.search(r":(\d+)/", scene.address)
     assert port is not None
@@ -321,6 +349,8 @@ TRICKS = (
     _program,
     _forged_cache,
     _changed_program,
+    _link,
+    _picture,
     _cluster,
     _cloned_settings,
     _cloned_settings,
