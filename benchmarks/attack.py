@@ -16,12 +16,13 @@ import importlib
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+
+from runs_support import nursery
 
 ATTACKS = {
     "folders": "hostile run folders",
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if len(fell) > SHOWN:
             print(f"  and {len(fell) - SHOWN} more")
         failed |= bool(fell) or not outcomes
-    warnings.simplefilter("ignore")  # Python would complain about processes that are ended with this one
+    nursery().close()
     return int(failed)
 
 

@@ -130,6 +130,10 @@ class Nursery:
         answer = self.ask(arguments=list(arguments), cwd=str(cwd), env=dict(env), output=str(output))
         return Process(self, answer["pid"], output)
 
+    def close(self) -> None:
+        """End the process that makes the others."""
+        self._mother.communicate()
+
 
 @cache
 def nursery() -> Nursery:
