@@ -16,7 +16,7 @@ from agentclinic import sync_bridge
 from agentclinic.cases import registry
 from agentclinic.cases.model import Case
 from agentclinic.config import Given, load_settings
-from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.errors import AgentClinicError, InputError, how_to_install
 from agentclinic.results import run_data
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
@@ -149,7 +149,7 @@ class Run:
         try:
             import pandas as pd
         except ModuleNotFoundError:
-            raise AgentClinicError("to_pandas needs pandas; install it with: pip install '.[pandas]'") from None
+            raise AgentClinicError(f"to_pandas needs pandas: {how_to_install('pandas')}") from None
 
         if per not in ("encounter", "turn"):
             raise InputError(f"per: {per!r} is neither 'encounter' nor 'turn'")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from agentclinic.errors import ConfigError, InputError
+from agentclinic.errors import ConfigError, InputError, how_to_install
 from agentclinic.jsonl import kind_of, loads, read_json_lines
 
 _DESCRIPTIONS = frozenset({"dataset_info.json", "dataset_dict.json", "dataset_infos.json", "state.json"})
@@ -104,7 +104,7 @@ def installed(name: str, what: str) -> ModuleType:
         return import_module(name)
     except ImportError:
         raise ConfigError(
-            f"reading {what} needs {name}, which is not installed: pip install '.[generate]' in a clone"
+            f"reading {what} needs {name}, which is not installed: {how_to_install('generate')}"
         ) from None
 
 

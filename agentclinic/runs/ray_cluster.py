@@ -16,7 +16,7 @@ from typing import Any
 
 from agentclinic import privacy
 from agentclinic.config import RaySettings, Settings, variable, without_credentials
-from agentclinic.errors import ConfigError
+from agentclinic.errors import ConfigError, how_to_install
 from agentclinic.models.gate import Gate
 
 _started: list[ExitStack] = []
@@ -48,7 +48,7 @@ def connect(settings: Settings) -> Any:
         import ray
     except ImportError:
         raise ConfigError(
-            "engine ray needs Ray: install the package with the extra `ray` (docs/scale.md), or use --engine local"
+            f"engine ray needs Ray, which is not installed: {how_to_install('ray')}; or use --engine local"
         ) from None
     module: Any = ray  # its type hints do not cover actors
     if module.is_initialized():

@@ -18,24 +18,18 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders, QueryParams
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.viewer.connections import Pace, Server, network_of
 from agentclinic.viewer.data import Library
-
-try:
-    from starlette.applications import Starlette
-    from starlette.datastructures import MutableHeaders, QueryParams
-    from starlette.middleware import Middleware
-    from starlette.requests import ClientDisconnect, Request
-    from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
-    from starlette.routing import BaseRoute, Route
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from agentclinic.viewer.connections import Pace, Server, network_of
-except ImportError:
-    raise InputError(
-        "pages need starlette and uvicorn, which are not installed: pip install '.[viewer]' in a clone"
-    ) from None
 
 LOOPBACK = "127.0.0.1"
 PASSWORD = "AGENTCLINIC_PASSWORD"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 import signal
-import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -43,23 +40,6 @@ def test_what_cannot_be_served_or_exported_is_refused(
     assert "there is no run in this folder" in refused(capsys, tmp_path / "empty", "--export", tmp_path / "out")
     assert (tmp_path / "mine" / "index.html").read_text() == "my own page"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "mine", "runs"], "nothing is left behind"
-
-    found = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name.partition(".")[0] in ("starlette", "uvicorn"):
-            raise ImportError(name)
-        return found(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    monkeypatch.setattr(
-        "agentclinic.viewer", sys.modules["agentclinic.viewer"]
-    )  # the import below replaces it; afterwards it is put back
-    for name in [name for name in sys.modules if name.startswith("agentclinic.viewer")]:
-        monkeypatch.delitem(sys.modules, name)
-    assert "pip install '.[viewer]'" in refused(capsys, tmp_path / "runs")
-    main(["view", str(run), "--export", str(tmp_path / "out")])
-    assert "Viewer written to" in capsys.readouterr().out, "exporting needs no server"
 
 
 def test_an_export_replaces_an_older_one_and_keeps_credentialed_data_private(
