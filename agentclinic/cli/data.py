@@ -53,7 +53,7 @@ def list_command(config: opt.Config = None, json: opt.Json = False) -> None:
     for row in rows:
         count = "no file" if row.rows is None else str(row.rows)
         table.add_row(row.name, count, "yes" if row.images else "", row.path, row.about)
-    console = Console(file=getattr(sys.stdout, "styled", None))
+    console = Console(file=getattr(sys.stdout, "styled", None), emoji=False)
     console.print(table)
     if any(row.rows is None for row in rows):
         console.print(

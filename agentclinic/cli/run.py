@@ -133,6 +133,8 @@ def resume_command(
     )
     plan = plan_again(folder, overrides, given, token_limit, max_cost)
     finished = finish(resume, plan, folder, _progress(plan, quiet=quiet), retry_failed=retry_failed)
+    if not finished.missing and not finished.played and not quiet:
+        sys.stderr.write("already complete: nothing was left to play\n")
     _end(plan, finished, as_json=json, report=report)
 
 
@@ -154,7 +156,7 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
         result = {"run": finished.folder, "missing": finished.missing, "stopped": finished.reason}
         print_json({**result, **finished.summary.model_dump(mode="json")})
     else:
-        _show_result(plan, finished, Console(file=getattr(sys.stdout, "styled", None)))
+        _show_result(plan, finished, Console(file=getattr(sys.stdout, "styled", None), emoji=False))
     if finished.missing:
         why = f" ({finished.reason})" if finished.reason else ""
         end_incomplete(

@@ -52,6 +52,8 @@ class Finished:
     interrupted: bool = False
     spent: Spent = field(default_factory=Spent)
     """What all its records used."""
+    played: int = 0
+    """Units that were played now, not earlier."""
 
 
 async def execute(plan: Plan, progress: Progress) -> Finished:
@@ -194,7 +196,7 @@ async def play_missing(
         seconds = round((earlier or 0.0) + now, 3)
         write_summary(plan, folder, summary, seconds)
     missing, pool = len(plan.units) - running.presented, campaign.pool
-    return Finished(folder, summary, seconds, missing, pool.reason, pool.interrupted, spent)
+    return Finished(folder, summary, seconds, missing, pool.reason, pool.interrupted, spent, running.presented - before)
 
 
 def _seconds_before(folder: Path) -> float | None:

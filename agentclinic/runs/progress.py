@@ -90,7 +90,7 @@ class Bar(_Counting):
         super().__init__(now)
         columns = (BarColumn(), TextColumn("{task.description}"))
         self._bar = RichProgress(
-            *columns, console=Console(file=getattr(sys.stderr, "styled", sys.stderr)), transient=True
+            *columns, console=Console(file=getattr(sys.stderr, "styled", sys.stderr), emoji=False), transient=True
         )
 
     def start(self, total: int, done: int, what: str = "scenarios") -> None:

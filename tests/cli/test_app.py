@@ -588,3 +588,22 @@ def test_on_a_terminal_a_bar_shows_the_progress(server: ScriptedServer, tmp_path
     assert "accuracy 100%" in shown
     assert "━" in shown
     assert "accuracy (strict)" in shown
+
+
+def test_resuming_a_finished_run_says_that_it_is_complete(tmp_path: Path) -> None:
+    clinic("run", "--num_scenarios", "1", "--output_dir", "out", cwd=tmp_path)
+    folder = only_run(tmp_path / "out")
+
+    assert "already complete" in clinic("resume", folder, cwd=tmp_path).stderr
+    assert "already complete" not in clinic("resume", folder, "-q", cwd=tmp_path).stderr
+    (folder / "scenarios.jsonl").write_text("")
+    assert "already complete" not in clinic("resume", folder, cwd=tmp_path).stderr
+
+
+def test_a_name_between_colons_is_no_emoji(tmp_path: Path) -> None:
+    program = "class Mine:\n    def inference_doctor(self, question): raise ValueError('found a :bug: here')\n"
+    (tmp_path / "mine.py").write_text(program + "    def __init__(self, scenario): pass\n")
+
+    done = clinic("run", "--doctor", "mine.py:Mine", "--num_scenarios", "1", cwd=tmp_path, expect=None)
+
+    assert "found a :bug: here" in done.stdout
