@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HELP = """\
 Is the diagnosis right? Only the first-named, principal diagnosis counts; the same disease in more detail is right if
 the chart supports it. Answer with a word or its first letter; what you write after it is kept as the reason:
-  right, wrong     your label
+  right, wrong     your label; y and n mean the same
   1 to 8           your label as a relation: {relations}
   unsure           recorded, and left out of the figures
   skip             not now: it is asked again next time
@@ -34,6 +34,7 @@ the chart supports it. Answer with a word or its first letter; what you write af
   help             show this
   quit             stop; the same command continues"""
 _WORDS = {"r": "right", "w": "wrong", "u": "unsure", "s": "skip", "c": "chart", "h": "help", "?": "help", "q": "quit"}
+_WORDS |= {"y": "right", "yes": "right", "n": "wrong", "no": "wrong"}
 
 
 def label_command(

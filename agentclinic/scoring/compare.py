@@ -577,6 +577,8 @@ def unseen(verdicts: Sequence[RuleComparison]) -> str:
     """Which differences so few cases may fail to show."""
     cases = min(verdict.cases for verdict in verdicts)
     sizes = [verdict.detectable for verdict in verdicts if verdict.detectable is not None]
+    if not sizes and any(verdict.difference.value for verdict in verdicts):
+        return f"{'the one case differs' if cases == 1 else f'all {cases} cases differ'}, which is too few to tell"
     if not sizes:
         return "the one case does not differ" if cases == 1 else f"none of the {cases} cases differs"
     return f"with {cases} case{'s' * (cases != 1)} a difference under {100 * max(sizes):.1f} points may not show"

@@ -86,6 +86,12 @@ def test_a_sitting_is_blind_durable_and_resumed(run: Path, typist: Typist) -> No
     assert "12 diagnoses labeled by ann" in again
 
 
+def test_y_and_n_are_labels(run: Path, typist: Typist) -> None:
+    typist.types(run, "y", "n no such thing", "yes", "no", flags=("--number", "4"))
+    labels = [json.loads(line) for line in (run / "labels" / "ann.jsonl").read_text().splitlines()]
+    assert [label["correct"] for label in labels] == [True, False, True, False]
+
+
 def test_the_agreement_that_is_shown_and_the_corrected_accuracy(
     run: Path, typist: Typist, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from agentclinic.cli import main
 from agentclinic.errors import InputError
 from agentclinic.results.run_data import load_run
-from agentclinic.scoring.compare import Comparison, compare_arms, compare_two, load_arm
+from agentclinic.scoring.compare import Comparison, compare_arms, compare_two, load_arm, sentence
 
 SEED_FIELDS = {"dataset": "MedQA", "max_infs": 20, "patient_llm": "p", "measurement_llm": "m", "moderator_llm": "j"}
 
@@ -347,3 +347,12 @@ def test_measures_that_only_one_run_has_are_left_out(tmp_path: Path) -> None:
     found = {metric.measure: metric for metric in compared(a, b).beside}
     assert "Brier score of the diagnosis" not in found
     assert found["requests to models"].cases == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(1, "the one case differs, which is too few"), (4, "all 4 cases differ, which is too few")]
+)
+def test_few_cases_that_all_differ_are_said_to_differ(count: int, said: str, tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, [name == "b"] * count) for name in "ab"]
+    (compared,) = compare_arms([load_arm(load_run(run), run.name) for run in runs]).comparisons
+    assert said in sentence(compared.verdicts[0], "b", "a")
