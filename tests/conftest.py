@@ -24,7 +24,15 @@ SETTINGS = tempfile.TemporaryDirectory(prefix="agentclinic-test-")
 """In place of the user's own settings folder, also for the processes that tests start."""
 os.environ["XDG_CONFIG_HOME"] = SETTINGS.name
 
-LONGEST_FIRST = ("test_ray.py", "test_page.py", "test_view.py", "test_docs_run.py", "test_encounter.py", "test_play.py")
+LONGEST_FIRST = (
+    "test_ray.py",
+    "test_trust.py",
+    "test_page.py",
+    "test_view.py",
+    "test_docs_run.py",
+    "test_encounter.py",
+    "test_play.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
