@@ -78,7 +78,7 @@ def test_an_address_that_cannot_be_used_is_named_at_once(refused: Refuse) -> Non
 
 def test_without_ray_the_extra_is_named(refused: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert "install the package with the extra `ray` (docs/scale.md)" in refused("--engine", "ray")
+    assert "[ray]" in refused("--engine", "ray")
 
 
 @needs_ray
