@@ -179,6 +179,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
     assert flags.keys() - show - ask_models == {
         "init",
         "card",
+        "demo-server",
         "data fetch",
         "data new",
         "judge label",

@@ -127,6 +127,8 @@ class Nursery:
     def start(self, arguments: Iterable[str], cwd: Path, env: Mapping[str, str]) -> Process:
         output = Path(tempfile.mkdtemp(prefix="agentclinic-test-"))
         atexit.register(shutil.rmtree, output, ignore_errors=True)
+        for name in ("stdout", "stderr"):  # there from the start, so that a test may look at once
+            (output / name).touch()
         answer = self.ask(arguments=list(arguments), cwd=str(cwd), env=dict(env), output=str(output))
         return Process(self, answer["pid"], output)
 
