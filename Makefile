@@ -28,10 +28,11 @@ test-full:
 	@$(MAKE) --no-print-directory -j 2 lint types tests-full
 
 # Follow README and docs in a new environment made from a clean clone; stops at the first line that is not true.
-docs-test:
+# The README first, as a newcomer does, in a terminal and a browser; then every page.
+docs-test: $(VENV)/.installed-dev browser
 	@clone=$$(mktemp -d) && trap 'rm -rf "$$clone"' EXIT && \
 	  git clone --quiet --depth 1 "file://$(CURDIR)" "$$clone/agentclinic" && cd "$$clone/agentclinic" && \
-	  $(MAKE) --no-print-directory PYTHON=$(PYTHON) VENV=.venv run && \
+	  $(abspath $(BIN))/python tests/support/first_hour.py . && \
 	  .venv/bin/python -m pip install --quiet --disable-pip-version-check '.[generate,pandas,ray]' && \
 	  .venv/bin/python tests/support/docs_runner.py
 

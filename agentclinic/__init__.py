@@ -1,4 +1,4 @@
-"""AgentClinic: a clinic in which language-model doctors are tested.
+"""AgentClinic tests language-model doctors on simulated patients.
 
 The names in `__all__` are the public interface (docs/python.md). The names of the original AgentClinic, such as
 `DoctorAgent` and `query_model`, are also here. Everything is loaded when it is first used.

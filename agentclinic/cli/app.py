@@ -59,7 +59,7 @@ class Clinic(Group):
 app = typer.Typer(
     name="agentclinic",
     cls=Clinic,
-    help="Test language-model doctors in a simulated clinic. A research benchmark, not medical advice.",
+    help="Test language-model doctors on simulated patients. A research benchmark, not medical advice.",
     no_args_is_help=True,
     suggest_commands=False,  # the group has its own suggestions
     pretty_exceptions_enable=False,

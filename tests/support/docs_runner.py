@@ -44,6 +44,8 @@ DATA = ROOT.parent / "shared" / "data" / "agentclinic"
 """Copies of the public data sets, where there are any."""
 COMMANDS = ("", "sh", "bash", "console")
 STAMP = r"\d{8}_\d{6}"
+DEMO = "http://127.0.0.1:8808/v1"
+"""Where `agentclinic demo-server` listens; here the scripted server takes its place."""
 LONG = 600
 """Seconds no command of the docs takes, however busy the machine."""
 
@@ -373,7 +375,8 @@ def _do(
     match words:
         case ["export", assignment]:
             name, _, value = assignment.partition("=")
-            variables[name] = "sk-of-the-docs" if value == "..." else value
+            own = {"...": "sk-of-the-docs", DEMO: clinic.server}
+            variables[name] = own.get(value, value)
             # The server stands for OpenAI's own address, which no one has to confirm.
             confirmed = json.dumps({"what": name, "where": clinic.server})
             variables["XDG_CONFIG_HOME"] = str(folder / ".config")
@@ -390,6 +393,8 @@ def _do(
         case ["pip", "install", *what]:
             if not re.fullmatch(r"(-e )?\.(\[[a-z,]+\])?", " ".join(what)):
                 raise block.fail(f"{text}: install from the clone, `pip install .`", command.line)
+        case ["agentclinic", "view" | "play" | "demo-server"]:
+            pass  # until Ctrl-C: `first_hour.py` opens them in a browser
         case ["agentclinic", "data", "fetch", *_]:
             clinic.fetch(block, command, place)
         case ["python", script]:
