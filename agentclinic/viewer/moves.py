@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from agentclinic.results.utterance import (
     OWN_LABEL,
     REQUEST_IMAGES,
     REQUEST_TEST,
+    parse_action,
     read_utterance,
 )
 from agentclinic.vocabulary.compare import Relation, compare
@@ -29,6 +31,17 @@ SEATS: tuple[Seat, ...] = ("doctor", "patient")
 Clock = Callable[[], float]
 _LONGEST = 2000
 """Characters of what a person says in one turn: about a page."""
+_MEANT = {
+    "diagnosis": (
+        re.compile(r"\W*(?:diagnose\b|(?:(?:my|final|the) )*diagnosis(?: is\b|\s*[:=]))", re.IGNORECASE),
+        'This reads like a diagnosis. To commit to it, use "Commit to a diagnosis". Nothing was sent.',
+    ),
+    "test": (
+        re.compile(r"\W*order\s|:test\b", re.IGNORECASE),
+        'This reads like an order. Use "Order an examination or test". Nothing was sent.',
+    ),
+}
+"""What people type as a question when they mean to act (`diagnose X`, `order X`), and what they are told."""
 _TOKENS = {"question": "", "test": f"{REQUEST_TEST}: ", "diagnosis": f"{DIAGNOSIS_READY}: "}
 
 
@@ -55,6 +68,11 @@ class Move(BaseModel):
             return text
         whole = REQUEST_IMAGES if self.kind == "images" else _TOKENS[self.kind] + text
         read = read_utterance(whole)
+        if self.kind == "question":
+            action = parse_action(read.action.content) if read.action.kind == "none" else read.action
+            for kind, (typed, hint) in _MEANT.items():
+                if action.kind == kind or typed.match(text):
+                    raise InputError(hint)
         if read.action.kind != self.kind or {OTHER_SPEAKER, OWN_LABEL} & {*read.slips}:
             raise InputError(
                 "The clinic would misread this: leave out words such as REQUEST TEST, DIAGNOSIS READY or a line that "
@@ -67,7 +85,7 @@ class Move(BaseModel):
         given = [entry for entry in self.differential if entry.diagnosis.strip()]
         if self.kind == "diagnosis" and self.confidence is not None:
             said = " ".join(self.text.split())
-            others = [entry for entry in given if not _same(said, entry.diagnosis.strip())]
+            others = [entry for entry in given if not same(said, entry.diagnosis.strip())]
             total = sum(entry.probability for entry in others)
             share = min(1.0, (1 - self.confidence) / total) if total else 1.0
             given = [
@@ -80,7 +98,7 @@ class Move(BaseModel):
         )
 
 
-def _same(diagnosis: str, other: str) -> bool:
+def same(diagnosis: str, other: str) -> bool:
     return diagnosis.casefold() == other.casefold() or compare(diagnosis, other).relation is Relation.SAME
 
 
