@@ -62,6 +62,7 @@ class Game:
         self.run = run
         self.number = number
         self.unit = unit
+        self.case = run.doors[unit.case.id]["id"]
         self.version = 0
         """Changes whenever the state does; 0 while the recording is being replayed."""
         self.problem: str | None = None
@@ -79,11 +80,6 @@ class Game:
         self._task: asyncio.Task[None] | None = None
         self._log: Ongoing | None = None
         self._times: Times | None = None
-
-    @property
-    def case(self) -> str:
-        """What players call the case."""
-        return self.run.doors[self.unit.case.id]["id"]
 
     @property
     def record(self) -> Record | None:
@@ -463,10 +459,9 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
 
 
 def doors(cases: Iterable[Case]) -> dict[str, dict[str, str]]:
-    """What a player may read about each case before playing it: its id, where it is, who comes and why.
+    """What a player may read about each case before playing it; nothing here depends on the diagnosis.
 
-    An id that its author gave may name the disease: it stands for the case only if it is a number in a series.
-    Otherwise the case has its hash. Nothing here depends on the diagnosis.
+    The author's id of a case may name the disease, so it is shown only if it is a number in a series.
     """
     given = {case.id: (case, str(case.annotations.get("case_id"))) for case in cases}
     series = len(given) > 1 and len({re.sub(r"(\b[a-z])?\d+$", "", name) for _, name in given.values()}) == 1

@@ -32,16 +32,10 @@ Clock = Callable[[], float]
 _LONGEST = 2000
 """Characters of what a person says in one turn: about a page."""
 _MEANT = {
-    "diagnosis": (
-        re.compile(r"\W*(?:diagnose\b|(?:(?:my|final|the) )*diagnosis(?: is\b|\s*[:=]))", re.IGNORECASE),
-        'This reads like a diagnosis. To commit to it, use "Commit to a diagnosis". Nothing was sent.',
-    ),
-    "test": (
-        re.compile(r"\W*order\s|:test\b", re.IGNORECASE),
-        'This reads like an order. Use "Order an examination or test". Nothing was sent.',
-    ),
+    "diagnosis": (r"\W*(?:diagnose\b|(?:(?:my|final|the) )*diagnosis(?: is\b|\s*[:=]))", "Commit to a diagnosis"),
+    "test": (r"\W*order\s|:test\b", "Order an examination or test"),
 }
-"""What people type as a question when they mean to act (`diagnose X`, `order X`), and what they are told."""
+"""What people type as a question when they mean to act, such as `diagnose X`; and the field for it."""
 _TOKENS = {"question": "", "test": f"{REQUEST_TEST}: ", "diagnosis": f"{DIAGNOSIS_READY}: "}
 
 
@@ -70,14 +64,12 @@ class Move(BaseModel):
         read = read_utterance(whole)
         if self.kind == "question":
             action = parse_action(read.action.content) if read.action.kind == "none" else read.action
-            for kind, (typed, hint) in _MEANT.items():
-                if action.kind == kind or typed.match(text):
-                    raise InputError(hint)
+            for kind, (typed, place) in _MEANT.items():
+                if action.kind == kind or re.match(typed, text, re.IGNORECASE):
+                    raise InputError(f'This is not a question for the patient: use "{place}". Nothing was sent.')
         if read.action.kind != self.kind or {OTHER_SPEAKER, OWN_LABEL} & {*read.slips}:
-            raise InputError(
-                "The clinic would misread this: leave out words such as REQUEST TEST, DIAGNOSIS READY or a line that "
-                "starts with a speaker's name, and use the fields for tests and for the diagnosis."
-            )
+            tokens = f"{DIAGNOSIS_READY}, {REQUEST_TEST}, {REQUEST_IMAGES}"
+            raise InputError(f"The clinic would misread this: leave out {tokens} and labels such as Doctor:.")
         return whole
 
     def stated(self) -> Differential | None:

@@ -245,7 +245,7 @@ async def _tests(_: Request) -> Response:
         {
             "prices": table()["pricing"]["perspective"],
             "tests": [
-                {"name": test.name, "usd": test.price.usd, "names": list(test.synonyms), "wait": test.wait_minutes}
+                {"name": test.name, "usd": test.price.usd, "names": list(test.synonyms)}
                 for test in sorted(priced_tests().values(), key=lambda test: test.name.lower())
             ],
         }

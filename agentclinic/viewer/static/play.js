@@ -61,7 +61,10 @@
       try {
         const joined = await ask("/api/join", { name: name.value, code: code.value, experience });
         if (joined.code) codePage(joined.code); else await lobby();
-      } catch (error) { tell(problem, error); }
+      } catch (error) {
+        tell(problem, error);
+        returning.open = returning.open || /code/.test(error.message);
+      }
     };
     // Someone who comes back has already said what experience they have.
     returning.addEventListener("toggle", () => { training.required = !returning.open; });
@@ -105,7 +108,7 @@
   const presented = (doors) => {
     const told = new Set(doors.map((door) => door.why)).size > 1; // a task that is the same everywhere says nothing
     return doors.map(({ who, why }) => {
-      const plain = why.replace(/^(?:assess|evaluate)(?: and diagnose)? (?:an? |the )?(?:patient (?:presenting )?with )?/i, "").replace(/\.$/, "");
+      const plain = why.replace(/^(?:assess|evaluate)(?: and (?:diagnose|manage|treat))? (?!and )(?:an? |the )?(?:patient (?:presenting )?with )?/i, "").replace(/\.$/, "");
       const parts = !told && who ? [who] : plain.toLowerCase().includes(who.toLowerCase()) ? [plain] : [who, plain];
       const line = parts.filter(Boolean).join(": ");
       return line.charAt(0).toUpperCase() + line.slice(1);
@@ -119,7 +122,7 @@
     const words = { open: "unfinished", right: seat === "doctor" ? "right" : "doctor was right", wrong: seat === "doctor" ? "wrong" : "doctor was wrong", known: `played as the ${other}` };
     const lines = presented(room.doors);
     const texts = room.doors.map((door, place) => [door.id, door.setting, lines[place], words[cases[place]]].join(" ").toLowerCase());
-    const search = make("input", { type: "search", autocomplete: "off", placeholder: "complaint, setting or id" });
+    const search = make("input", { type: "search", autocomplete: "off", placeholder: "complaint, setting, id" });
     const found = make("p", { class: "hint", role: "status" });
     const groups = make("div", {});
     const tile = (place) => make("li", {}, make("button", { type: "button", class: `tile ${cases[place]}`, disabled: cases[place] === "known", click: () => begin(seat, place + 1, problem) },
@@ -243,7 +246,7 @@
     const keep = () => {
       kept.set({ question: question.value, test: test.value, diagnosis: diagnosis.value, sure: sure.value, beliefs: rows().filter(([name]) => name) });
       const total = stated().reduce((all, one) => all + one.probability, 0);
-      sum.textContent = total > 1.0005 ? `These add up to ${percent(total)}; they will be scaled down to 100%.` : `Something else: ${percent(1 - total)}`;
+      sum.textContent = !stated().length ? "What could it be? Name a diagnosis and say how likely it is." : total > 1.0005 ? `These add up to ${percent(total)}; they will be scaled down to 100%.` : `Something else: ${percent(1 - total)}`;
       const last = beliefs.lastElementChild;
       if (!last || last.querySelector("input").value.trim()) belief("", "");
     };
@@ -269,6 +272,7 @@
       if (kind === "diagnosis") body.confidence = Number(sure.value) / 100;
       enable(false);
       tell(problem, null);
+      turn.textContent = kind === "diagnosis" ? "Waiting for the verdict…" : "Waiting for an answer…";
       try {
         state = await ask(path, body);
         if (input) {
@@ -280,7 +284,7 @@
         if (state.phase === "yours") (state.view.last ? diagnosis : input || question).focus();
       } catch (error) {
         if (error.offline) error.message += " Your words are still here: send them again when it is back.";
-        try { state = await ask(path); draw(); } catch { enable(true); }
+        try { state = await ask(path); draw(); } catch { enable(true); turn.textContent = "Not sent."; }
         tell(problem, error);
       }
     };
@@ -428,7 +432,7 @@
       mark(null);
       list.replaceChildren(...fits.map((test, place) => make("li", { role: "option", id: `tests-${place}`, "aria-selected": "false", pointerdown: (event) => event.preventDefault(), click: () => take(test) },
         make("span", {}, test.name), make("small", {}, test.usd ? dollars(test.usd) : "no charge"))));
-      list.hidden = !fits.length || byName.has(typed) && fits.length === 1;
+      list.hidden = !fits.length || (fits.length === 1 && plain(fits[0].name) === typed);
       input.setAttribute("aria-expanded", String(!list.hidden));
       list.scrollTop = 0;
       list.scrollIntoView({ block: "nearest" });
@@ -449,7 +453,7 @@
       const unknown = known.filter((test) => !test).length;
       const total = known.reduce((all, test) => all + (test ? test.usd : 0), 0);
       if (!known.length) return "Type to find a test. Separate several with commas.";
-      return unknown === known.length ? "Not in the price list; you can order it anyway." : `${dollars(total)}${unknown ? `, and ${plural(unknown, "test")} without a price` : ""} (${prices})`;
+      return unknown === known.length ? "Not in the price list; you can order it anyway." : `${total ? dollars(total) : "No charge"}${unknown ? `, and ${plural(unknown, "test")} without a price` : ""} (${prices})`;
     };
     input.addEventListener("input", () => {
       const [, typed] = typing();
@@ -496,17 +500,17 @@
     show(`Case ${state.case}`, [make("span", {}, doctor ? "You were the doctor" : "You were the patient"), make("a", { href: room }, "Back to the room")],
       make("div", { class: "ending", id: "ending" },
         make("section", { class: "panel" }, heading, make("dl", {},
-          fact(doctor ? "You said" : "The doctor said", end.said || "no diagnosis"), fact("The truth", end.truth), fact("Why", end.why), fact("The judge", [end.relation, end.reason].filter(Boolean).join(": ")), fact("Against it", against), fact("What failed", end.fault),
-          fact("You were", doctor && end.stated !== null ? `${percent(end.stated)} sure` : null), fact("Turns", String(end.turns)), fact("Tests", end.tests_usd === null ? null : `${dollars(end.tests_usd)}${end.tests_unpriced ? ` and ${end.tests_unpriced} without a price` : ""}, in ${plural(end.ordered.length, "order")}`), fact("Your time", minutes)),
+          fact(doctor ? "You said" : "The doctor said", end.said || "no diagnosis"), fact("The truth", end.truth), fact("Why", end.why), fact("The judge", [end.relation === "same" && end.reason ? null : end.relation, end.reason].filter(Boolean).join(": ")), fact("Against it", against), fact("What failed", end.fault),
+          fact("You were", doctor && end.stated !== null ? `${percent(end.stated)} sure` : null), fact("Turns", String(end.turns)), fact("Tests", !end.ordered.length ? "none" : end.tests_usd === null ? null : `${dollars(end.tests_usd)}${end.tests_unpriced ? ` and ${end.tests_unpriced} without a price` : ""}, in ${plural(end.ordered.length, "order")}`), fact("Your time", minutes)),
           problem, make("p", { class: "row" }, state.next !== null && next, make("a", { href: room }, "Back to the room"))),
         findings.length > 0 && make("section", {}, make("h2", {}, `Key findings: ${end.found.length} of ${findings.length} found`), table("What pointed to the diagnosis", ["finding", "how it was found"], findings)),
+        end.encounter.turns.filter((said) => said.differential).length > 1 && make("section", { class: "course" }, make("h2", {}, doctor ? "How your differential changed" : "How the doctor's differential changed"), differentials),
         list("In the chart, but not asked about", end.untold),
         list("In the chart, but not ordered", end.unordered),
         doctor && confidenceSection(end.calibration),
         make("section", {}, make("h2", {}, "Other doctors on this case"), end.others.length
           ? table("Runs in the same folder", ["doctor", "right", "turns on average"], end.others.map((other) => [other.doctor, `${other.right} of ${other.n}`, other.turns.toFixed(1)]))
           : make("p", { class: "note" }, "No other run in this folder has this case.")),
-        end.encounter.turns.some((said) => said.differential) && make("section", { class: "course" }, make("h2", {}, "How the differential changed"), differentials),
         make("section", {}, make("h2", {}, "Turn by turn"), replay)));
     renderDifferentials(differentials, end.encounter);
     renderEncounter(replay, end.encounter, {});
