@@ -155,6 +155,7 @@ def test_a_whole_game_by_keyboard_in_which_nothing_leaks(browser: Browser, tmp_p
         expect(page.get_by_label("Possible diagnosis").first).to_have_value("Gout")
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
         assert traffic.found(*CHART) == {"smokeword", "bloodword"}
+        page.get_by_label("Possible diagnosis").first.fill("gout")
         commit(page, TRUTH, 70)
         expect(page.locator(".verdict")).to_have_text("Right")
         for told in ("70% sure", "Asthma since asthmaword", "Abdominal Examination", "Over 1 game, you were 70% sure"):
