@@ -48,11 +48,13 @@ def _one_of(*names: str) -> tuple[Callable[[JSON], bool], str]:
     return lambda value: value in names, " | ".join(sorted(names))
 
 
+SETTINGS = ("emergency department", "primary care", "outpatient clinic", "hospital ward")
+
 _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
     ("case_id", _matches(r"[a-z]+-[a-z]?\d{2,4}"), "letters, a hyphen and a number, such as osce-a01"),
     ("version", _whole(1, 999), "a whole number from 1"),
     ("canary", _matches(r"openosce-canary-[0-9a-f]{8}"), "openosce-canary- and 8 hex digits"),
-    ("setting", *_one_of("emergency department", "primary care", "outpatient clinic", "hospital ward")),
+    ("setting", *_one_of(*SETTINGS)),
     ("acuity", *_one_of("emergent", "urgent", "routine")),
     ("Specialty", _text, "a name"),
     ("Difficulty", *_one_of("easy", "medium", "hard")),

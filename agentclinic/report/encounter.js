@@ -6,7 +6,7 @@
 //                                                    options.turn: where to begin; options.names: of the two runs
 //
 // Both return { go(turn), close() }. The keys j and k move by turn. Drawing into the same root again replaces it.
-const { renderEncounter, renderSideBySide } = (() => {
+const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
   const { make, svg } = dom;
   const LANES = { doctor: "Doctor", patient: "Patient", measurement: "Laboratory", clinic: "Clinic", planner: "Planner", confidence: "Doctor, asked how sure" };
   const FROM = { chart: "from the chart", chart_equivalent: "from another test in the chart", default_negative: "denied: not in the chart", default_normal: "normal by default: not in the chart", unavailable: "not available: not in the chart" };
@@ -178,14 +178,19 @@ const { renderEncounter, renderSideBySide } = (() => {
 
   const course = (data, name) => {
     const sources = new Map();
-    for (const { turn, differential: given } of data.turns || []) {
-      if (!given) continue;
+    // data.same: the name under which each name is drawn, so that a disease with several names has one line.
+    const one = (said) => own(data.same || {}, said, said);
+    for (const { turn, differential: stated } of data.turns || []) {
+      if (!stated) continue;
+      const rows = new Map();
+      for (const [said, value] of stated.rows) rows.set(one(said), rows.has(one(said)) ? rows.get(one(said)) + value : value);
+      const given = { ...stated, rows: [...rows] };
       if (!sources.has(given.source)) sources.set(given.source, { scores: given.scores, turns: new Map() });
       sources.get(given.source).turns.set(turn, given);
     }
     const last = Math.max(2, ...(data.turns || []).map((said) => said.turn));
     const order = Object.keys(SOURCES); // the doctor's own numbers before a planner's
-    return [...sources].sort((a, b) => order.indexOf(a[0]) - order.indexOf(b[0])).map(([source, { scores, turns }]) => curve(source, scores, turns, last, new Set(data.truths || []), name));
+    return [...sources].sort((a, b) => order.indexOf(a[0]) - order.indexOf(b[0])).map(([source, { scores, turns }]) => curve(source, scores, turns, last, new Set((data.truths || []).map(one)), name));
   };
 
   // A line through the turns that have a value, with gaps between.
@@ -232,7 +237,7 @@ const { renderEncounter, renderSideBySide } = (() => {
       caption.replaceChildren((name ? name + ": differential, " : "Differential, ") + own(SOURCES, source, plain(source)), make("small", {}, " " + from));
       const given = turn === null ? null : turns.get(turn);
       const rows = given ? [...given.rows] : [];
-      ranked.filter((name) => truths.has(name) && !rows.some((row) => row[0] === name)).forEach((name) => rows.push([name, null]));
+      ranked.filter((name) => !rows.some((row) => row[0] === name)).forEach((name) => rows.push([name, null]));
       if (given && given.other !== undefined) rows.push(["anything else", given.other]);
       list.replaceChildren(...rows.map(([name, value]) => make("div", {}, make("i", { class: "key k" + (ranked.includes(name) ? ranked.indexOf(name) : "-none") }), make("span", {}, name, truths.has(name) && make("b", { class: "enc-truth" }, " truth")), make("span", { class: "n" }, share(value, scores)))));
       rule.setAttribute("x1", x(at));
@@ -449,5 +454,12 @@ const { renderEncounter, renderSideBySide } = (() => {
 
   const difference = (facts) => make("label", { class: "enc-only" }, make("input", { type: "checkbox", change: (event) => facts.panel.classList.toggle("only", event.target.checked) }), " only where they differ");
 
-  return { renderEncounter, renderSideBySide };
+  // The differentials alone, with the values of the last turn.
+  const renderDifferentials = (root, data) => {
+    const drawn = course(data);
+    drawn.forEach((one) => one.show(Math.max(...data.turns.map((said) => said.turn))));
+    root.replaceChildren(...drawn.map((one) => one.box));
+  };
+
+  return { renderEncounter, renderSideBySide, renderDifferentials };
 })();

@@ -18,6 +18,7 @@ from agentclinic.results.run_folder import RECORDS
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.verdicts import strict
 from agentclinic.viewer.game import Game
+from agentclinic.viewer.moves import same
 
 PEOPLE = "other people"
 """All other players together: no player is shown what another one did."""
@@ -59,6 +60,7 @@ def ending(game: Game) -> dict[str, Any]:
     assert record is not None
     case, run = game.unit.case, game.run
     verdict = record.judgement
+    encounter = encounter_data(record, RunFolder(load_run(run.open())).context(record))
     return {
         **asdict(debriefing(record, case)),
         "reason": verdict.reason if verdict else None,
@@ -70,13 +72,22 @@ def ending(game: Game) -> dict[str, Any]:
         "tests_unpriced": (record.test_economics_totals or {}).get("tests_without_price"),
         "seconds": (record.timing or {}).get("on_task_seconds"),
         "calibration": _as_json(calibration(run.records.values())) if run.seat == "doctor" else None,
-        "encounter": encounter_data(record, RunFolder(load_run(run.open())).context(record)),
+        "encounter": {**encounter, "same": one_name_each(encounter)},
         "others": [_as_json(other) for other in others(Path(run.plan.settings.run.output_dir), case.id, run.folder)],
     }
 
 
 def _as_json(model: BaseModel | None) -> Any:
     return model.model_dump() if model else None
+
+
+def one_name_each(encounter: dict[str, Any]) -> dict[str, str]:
+    """For each name in the differentials, the one that stands for its disease: the last that was used for it."""
+    names: dict[str, str] = {}
+    for turn in reversed(encounter.get("turns", ())):
+        for name, *_ in turn.get("differential", {}).get("rows", ()):
+            names.setdefault(name, next((one for one in names.values() if same(one, name)), name))
+    return names
 
 
 def calibration(records: Iterable[Record]) -> Calibration | None:

@@ -20,12 +20,14 @@ from typing import Any, Literal
 import anyio
 
 from agentclinic import privacy
+from agentclinic.cases.model import Case
 from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
 from agentclinic.config import NEEDS, ROLES, Settings, defaults, is_person, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.files import NO_LINK, Lock, is_private, make_folder
 from agentclinic.jsonl import JsonLines, inert, read_json_lines
+from agentclinic.lint.annotations import SETTINGS
 from agentclinic.models.base import BadRequestError, Reply, Request
 from agentclinic.models.gate import gate_for
 from agentclinic.models.recording import Ongoing
@@ -60,6 +62,7 @@ class Game:
         self.run = run
         self.number = number
         self.unit = unit
+        self.case = run.doors[unit.case.id]["id"]
         self.version = 0
         """Changes whenever the state does; 0 while the recording is being replayed."""
         self.problem: str | None = None
@@ -174,7 +177,7 @@ class Game:
     def _fail(self, what: str, detail: str) -> None:
         """Say that the game has stopped, in general terms because an error may quote the chart or the truth."""
         self.problem = f"{what}. The game is kept: try again, or come back later."
-        self.run.say(inert(f"{self.name}, case {self.number}: {what} ({detail.rstrip()})"))
+        self.run.say(inert(f"{self.name}, case {self.case}: {what} ({detail.rstrip()})"))
 
     async def _encounter(self) -> None:
         plan = self.run.plan
@@ -241,6 +244,7 @@ class PlayerRun:
         self.plan = _for_player(room.plans[seat], player, seat)
         self.panel = room.panel
         self.say = room.say
+        self.doors = room.doors
         self.order = list(self.plan.units)
         if self.panel:
             random.Random(f"{self.plan.settings.run.seed}:{player.id}").shuffle(self.order)
@@ -285,7 +289,9 @@ class PlayerRun:
             if unit.key not in self.records:
                 os.close(os.open(self._recording(unit), os.O_CREAT | NO_LINK, 0o600))
         except (AgentClinicError, OSError) as error:
-            self.say(inert(f"{self.player.model}, case {number}: The game cannot start ({error})"))
+            self.say(
+                inert(f"{self.player.model}, case {self.doors[unit.case.id]['id']}: The game cannot start ({error})")
+            )
             raise AgentClinicError("The game cannot start; the server's terminal says why.") from None
 
     def game(self, number: int) -> Game:
@@ -452,6 +458,24 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
     return plans
 
 
+def doors(cases: Iterable[Case]) -> dict[str, dict[str, str]]:
+    """What a player may read about each case before playing it; nothing here depends on the diagnosis.
+
+    The author's id of a case may name the disease, so it is shown only if it is a number in a series.
+    """
+    given = {case.id: (case, str(case.annotations.get("case_id"))) for case in cases}
+    series = len(given) > 1 and len({re.sub(r"(\b[a-z])?\d+$", "", name) for _, name in given.values()}) == 1
+    return {
+        key: {
+            "id": inert(name) if series and name[-1:].isdigit() else key,
+            "setting": next((place for place in SETTINGS if place == case.annotations.get("setting")), ""),
+            "who": inert(case.door.demographics),
+            "why": inert(case.door.objective),
+        }
+        for key, (case, name) in given.items()
+    }
+
+
 @dataclass
 class Room:
     """Everyone who plays on one server, which has its folder of runs to itself; used by one event loop."""
@@ -463,6 +487,7 @@ class Room:
 
     def __post_init__(self) -> None:
         self._runs: dict[tuple[str, Seat], PlayerRun] = {}
+        self.doors = doors(unit.case for plan in self.plans.values() for unit in plan.units)
         folder = Path(next(iter(self.plans.values())).settings.run.output_dir)
         make_folder(folder)
         # A file of its own: `players.jsonl`, which is also locked, is replaced when someone edits it.

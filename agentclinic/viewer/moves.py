@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from agentclinic.results.utterance import (
     OWN_LABEL,
     REQUEST_IMAGES,
     REQUEST_TEST,
+    parse_action,
     read_utterance,
 )
 from agentclinic.vocabulary.compare import Relation, compare
@@ -29,6 +31,11 @@ SEATS: tuple[Seat, ...] = ("doctor", "patient")
 Clock = Callable[[], float]
 _LONGEST = 2000
 """Characters of what a person says in one turn: about a page."""
+_MEANT = {
+    "diagnosis": (r"\W*(?:diagnose\b|(?:(?:my|final|the) )*diagnosis(?: is\b|\s*[:=]))", "Commit to a diagnosis"),
+    "test": (r"\W*order\s|:test\b", "Order an examination or test"),
+}
+"""What people type as a question when they mean to act, such as `diagnose X`; and the field for it."""
 _TOKENS = {"question": "", "test": f"{REQUEST_TEST}: ", "diagnosis": f"{DIAGNOSIS_READY}: "}
 
 
@@ -55,11 +62,14 @@ class Move(BaseModel):
             return text
         whole = REQUEST_IMAGES if self.kind == "images" else _TOKENS[self.kind] + text
         read = read_utterance(whole)
+        if self.kind == "question":
+            action = parse_action(read.action.content) if read.action.kind == "none" else read.action
+            for kind, (typed, place) in _MEANT.items():
+                if action.kind == kind or re.match(typed, text, re.IGNORECASE):
+                    raise InputError(f'This is not a question for the patient: use "{place}". Nothing was sent.')
         if read.action.kind != self.kind or {OTHER_SPEAKER, OWN_LABEL} & {*read.slips}:
-            raise InputError(
-                "The clinic would misread this: leave out words such as REQUEST TEST, DIAGNOSIS READY or a line that "
-                "starts with a speaker's name, and use the fields for tests and for the diagnosis."
-            )
+            tokens = f"{DIAGNOSIS_READY}, {REQUEST_TEST}, {REQUEST_IMAGES}"
+            raise InputError(f"The clinic would misread this: leave out {tokens} and labels such as Doctor:.")
         return whole
 
     def stated(self) -> Differential | None:
@@ -67,7 +77,7 @@ class Move(BaseModel):
         given = [entry for entry in self.differential if entry.diagnosis.strip()]
         if self.kind == "diagnosis" and self.confidence is not None:
             said = " ".join(self.text.split())
-            others = [entry for entry in given if not _same(said, entry.diagnosis.strip())]
+            others = [entry for entry in given if not same(said, entry.diagnosis.strip())]
             total = sum(entry.probability for entry in others)
             share = min(1.0, (1 - self.confidence) / total) if total else 1.0
             given = [
@@ -80,7 +90,7 @@ class Move(BaseModel):
         )
 
 
-def _same(diagnosis: str, other: str) -> bool:
+def same(diagnosis: str, other: str) -> bool:
     return diagnosis.casefold() == other.casefold() or compare(diagnosis, other).relation is Relation.SAME
 
 

@@ -121,6 +121,7 @@ def room_app(
                 "patient": plans["doctor"].settings.run.patient_llm,
                 "doctor": plans["patient"].settings.run.doctor_llm if "patient" in plans else None,
                 "seats": seats,
+                "doors": [room.doors[unit.case.id] for unit in some.units] if player and not panel else [],
             }
         )
 
@@ -164,7 +165,7 @@ def room_app(
         try:
             kind, _, content = image_url(game.images[place]).partition(";base64,")
         except InputError as error:
-            say(f"{game.name}, case {game.number}: {error}")
+            say(f"{game.name}, case {game.case}: {error}")
             content = ""
         if not content:
             raise InputError("The image cannot be shown; the server's terminal says why.")
@@ -216,6 +217,7 @@ async def _state(game: Game) -> Response:
         "player": game.run.player.id,
         "seat": game.run.seat,
         "number": game.number,
+        "case": game.case,
         "cases": len(game.run.order),
         "next": game.run.next_number(),
         "panel": game.run.panel,
@@ -243,7 +245,7 @@ async def _tests(_: Request) -> Response:
         {
             "prices": table()["pricing"]["perspective"],
             "tests": [
-                {"name": test.name, "usd": test.price.usd, "names": list(test.synonyms), "wait": test.wait_minutes}
+                {"name": test.name, "usd": test.price.usd, "names": list(test.synonyms)}
                 for test in sorted(priced_tests().values(), key=lambda test: test.name.lower())
             ],
         }

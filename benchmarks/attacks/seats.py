@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
-from play_support import SECRETS, Client, move, traced_cases, turn_of
+from play_support import SECRETS, Client, at_once, move, traced_cases, turn_of
 from runs_support import settings_for
 from viewer_support import serving
 
@@ -58,17 +57,6 @@ def _plans(runs: Path) -> Any:
     return seat_plans(settings_for(None, runs, dataset=str(runs.parent / "cases.jsonl")))
 
 
-def _at_once(calls: list[Callable[[], Any]]) -> list[Any]:
-    ready = threading.Barrier(len(calls))
-
-    def call(one: Callable[[], Any]) -> Any:
-        ready.wait()
-        return one()
-
-    with ThreadPoolExecutor(len(calls)) as threads:
-        return list(threads.map(call, calls))
-
-
 def _client(address: str, number: int) -> Client:
     """A new player, from an address of their own: joins are slowed down per address."""
     return Client(address, f"player {number}", f"127.0.{1 + number // 250}.{1 + number % 250}")
@@ -78,7 +66,7 @@ def _starts(draw: random.Random, number: int, address: str, *_: object) -> str |
     client, case = _client(address, number), draw.randint(1, CASES)
     calls: list[Callable[[], Any]] = [partial(client.begin, seat, case) for seat in SEATS * draw.randint(1, 4)]
     draw.shuffle(calls)
-    return _two_seats(_at_once(calls), [partial(client.ask, "GET", f"/api/games/{seat}/{case}") for seat in SEATS])
+    return _two_seats(at_once(*calls), [partial(client.ask, "GET", f"/api/games/{seat}/{case}") for seat in SEATS])
 
 
 def _two_seats(started: list[Answer], looks: list[Callable[[], Answer]]) -> str | None:
@@ -97,7 +85,7 @@ def _moves(draw: random.Random, number: int, address: str, *_: object) -> str | 
     client.begin("doctor", case)
     for turn in range(1, draw.randint(2, 4)):
         texts = draw.sample(["Do you smoke?", "Any asthma?", "Since when?", "Any fever?", "Where?"], draw.randint(2, 5))
-        made = _at_once([partial(client.move, turn, "question", text, case=case) for text in texts])
+        made = at_once(*(partial(client.move, turn, "question", text, case=case) for text in texts))
         accepted = [status for status, _ in made if status == 200]
         if len(accepted) != 1:
             return f"{len(accepted)} of {len(made)} simultaneous moves in one turn were made"
@@ -109,9 +97,9 @@ def _processes(draw: random.Random, number: int, _: str, workers: list[Worker], 
     seats = draw.sample(SEATS, 2) if draw.random() < 0.7 else [draw.choice(SEATS)] * 2
     order: dict[str, Any] = {"folder": str(folder / "many"), "number": draw.randint(1, CASES)}
     orders = [{**order, "do": "begin", "player": f"p{number}", "seat": seat} for seat in seats]
-    _at_once([partial(worker.tell, {**orders[0], "do": "prepare"}) for worker in workers])
-    answers = _at_once([partial(worker.tell, told) for worker, told in zip(workers, orders, strict=True)])
-    _at_once([partial(worker.tell, {"do": "stop"}) for worker in workers])
+    at_once(*(partial(worker.tell, {**orders[0], "do": "prepare"}) for worker in workers))
+    answers = at_once(*(partial(worker.tell, told) for worker, told in zip(workers, orders, strict=True)))
+    at_once(*(partial(worker.tell, {"do": "stop"}) for worker in workers))
     begun = sum(answer == "begun" for answer in answers)
     return None if begun == 1 else f"{begun} of two processes began the same case: {', '.join(answers)}"
 
@@ -129,7 +117,7 @@ def _servers(draw: random.Random, number: int, _: str, workers: list[Worker], fo
     fell = None
     if second.startswith("http"):
         twin = client.at(second)
-        started = _at_once([partial(client.begin, "doctor", case), partial(twin.begin, "patient", case)])
+        started = at_once(partial(client.begin, "doctor", case), partial(twin.begin, "patient", case))
         look = partial(client.ask, "GET", f"/api/games/doctor/{case}")
         fell = _two_seats(started, [look, partial(twin.ask, "GET", f"/api/games/patient/{case}")])
     for worker in workers:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from http.client import HTTPConnection
 from pathlib import Path
@@ -34,7 +37,10 @@ CHART = (*SECRETS, "pastword", "feverword", "asthmaword", "smokeword")
 
 
 def traced_cases(path: Path, count: int = 1) -> Path:
-    """A file of cases that differ in a number; each has one word of its own in every part of the chart."""
+    """A file of cases that differ in a number; each has one word of its own in every part of the chart.
+
+    The setting of every other one names the truth.
+    """
     key = {"accept": [ALIAS], "partial": [], "reject": [{"text": "Gout", "reason": "keyword"}]}
     rows = [
         osce(
@@ -42,7 +48,10 @@ def traced_cases(path: Path, count: int = 1) -> Path:
             exam=EXAM,
             tests=TESTS,
             truth=TRUTH,
+            objective=f"Assess and diagnose a {40 + number}-year-old woman with a sore toe.",
             Answer_Key=key,
+            case_id=f"traced-{number + 1:02}",
+            setting="primary care" if number % 2 else f"ward for {TRUTH}",
         )
         for number in range(count)
     ]
@@ -55,6 +64,18 @@ def move(game: Game, kind: str, text: str = "", sure: float | None = None, **odd
     beliefs = [{"diagnosis": name.replace("_", " "), "probability": share} for name, share in odds.items()]
     data: dict[str, Any] = {"turn": game.view["turn"], "kind": kind, "text": text, "differential": beliefs}
     return Move.model_validate({**data, "confidence": sure})
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """The results of calls that start together, each in a thread."""
+    ready = threading.Barrier(len(calls))
+
+    def call(one: Callable[[], Any]) -> Any:
+        ready.wait()
+        return one()
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(call, calls))
 
 
 async def turn_of(game: Game) -> None:

@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from play_support import SECRETS, move, traced_cases, turn_of
+from helpers import nejm, osce, write_rows
+from play_support import SECRETS, TRUTH, move, traced_cases, turn_of
 from runs_support import asked, only_run, records, run_here, settings_for
 from scripted_server import ScriptedServer
 
 from agentclinic import compare, privacy
+from agentclinic.cases.registry import load_cases
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.privacy import DataClass
 from agentclinic.viewer.ending import calibration, ending
-from agentclinic.viewer.game import Game, Room, seat_plans
-from agentclinic.viewer.moves import Seat, Times
+from agentclinic.viewer.game import Game, Room, doors, seat_plans
+from agentclinic.viewer.moves import Move, Seat, Times
 from agentclinic.viewer.players import Experience, Joining, Player, Players, cleaned
 
 pytestmark = pytest.mark.anyio
@@ -201,6 +203,65 @@ async def test_what_would_be_misread_is_refused_and_costs_no_turn(opened: Callab
             with pytest.raises(InputError):
                 await game.submit(move(game, kind, text))
         assert (game.phase, game.view["turn"]) == ("yours", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("diagnose gout", "Commit to a diagnosis"),
+        (":diagnose gout", "Commit to a diagnosis"),
+        ("diagnosis ready: gout", "Commit to a diagnosis"),
+        ("My final diagnosis is gout.", "Commit to a diagnosis"),
+        ("order a chest X-ray", "Order an examination or test"),
+        ("Request test: ECG", "Order an examination or test"),
+    ],
+)
+def test_an_action_typed_as_a_question_is_shown_its_field(text: str, hint: str) -> None:
+    with pytest.raises(InputError, match=hint):
+        Move(turn=1, kind="question", text=text).words()
+
+
+@pytest.mark.parametrize(
+    "text", ["Were you diagnosed with gout?", "What is the diagnosis?", "In what order did it start?"]
+)
+def test_a_question_about_a_diagnosis_is_a_question(text: str) -> None:
+    assert Move(turn=1, kind="question", text=text).words() == text
+
+
+def test_the_door_of_a_case_does_not_depend_on_its_diagnosis(tmp_path: Path) -> None:
+    def shown(*rows: dict[str, Any]) -> list[dict[str, str]]:
+        return list(doors(load_cases(str(write_rows(tmp_path / "cases.jsonl", *rows)))).values())
+
+    def named(*names: Any) -> list[str]:
+        people = [{"Demographics": f"{age}-year-old man", "History": "Pain."} for age in range(40, 40 + len(names))]
+        found = shown(*(osce(patient=who, case_id=name) for who, name in zip(people, names, strict=True)))
+        return [name for name, door in zip(names, found, strict=True) if door["id"] == name]
+
+    assert named("osce-a01", "osce-b12") == ["osce-a01", "osce-b12"]
+    assert named("gout-01", "angina-02") == []
+    assert named("gout-01") == named("gout", "gout") == named("", 7, None) == []
+    first, second = shown(osce(setting=f"{TRUTH} ward"), nejm(setting="hospital ward"))
+    assert (first["setting"], second["setting"]) == ("", "hospital ward")
+    assert (second["who"], second["why"]) == ("40-year-old man", "What is the most likely diagnosis?")
+    assert len(second["id"]) == 16
+
+
+async def test_in_the_closing_chart_a_disease_has_one_name(opened: Callable[..., Any]) -> None:
+    async with opened() as room:
+        game = room.run_of(ANNA, "doctor").begin(1)
+        await turn_of(game)
+        await game.submit(move(game, "question", "Do you smoke?", ACS=0.4, aortic_dissection=0.3, gout=0.1))
+        await turn_of(game)
+        await game.submit(move(game, "diagnosis", "Acute coronary syndrome", 0.6, Gout=0.1))
+        while game.phase != "over":
+            await game.changed(game.version, 30)
+        assert ending(game)["encounter"]["same"] == {
+            "Acute coronary syndrome": "Acute coronary syndrome",
+            "Gout": "Gout",
+            "ACS": "Acute coronary syndrome",
+            "aortic dissection": "aortic dissection",
+            "gout": "Gout",
+        }
 
 
 async def test_on_the_last_turn_only_a_diagnosis_is_taken(opened: Callable[..., Any]) -> None:
@@ -387,6 +448,7 @@ async def test_a_seat_that_cannot_be_taken_is_not_given(opened: Callable[..., An
         with pytest.raises(AgentClinicError, match="terminal says why") as refused:
             run.begin(1)
         assert str(tmp_path) not in str(refused.value)
+        assert said[0].startswith("human:anna, case traced-01: The game cannot start")
         assert "File exists" in said[0]
         (run.open() / "games").unlink()
         await turn_of(run.begin(1))

@@ -62,9 +62,11 @@ class Traffic:
 
 
 @contextmanager
-def room(folder: Path, *, panel: bool = False, more: dict[str, Any] | None = None, **run: Any) -> Iterator[Traffic]:
-    """A consulting room on three traced cases, served."""
-    file = traced_cases(folder / "cases.jsonl", 3)
+def room(
+    folder: Path, *, panel: bool = False, cases: int = 3, more: dict[str, Any] | None = None, **run: Any
+) -> Iterator[Traffic]:
+    """A consulting room on traced cases, served."""
+    file = traced_cases(folder / "cases.jsonl", cases)
     seats: tuple[Seat, ...] = ("doctor",) if panel else ("doctor", "patient")
     settings = settings_for(None, folder / "runs", dataset=str(file), **run)
     settings = Settings.model_validate({**settings.model_dump(), **(more or {})})
@@ -93,8 +95,10 @@ def join(page: Page, name: str) -> None:
 
 
 def begin(page: Page, number: int, seat: str = "doctor") -> None:
-    section = page.locator("section", has=page.get_by_role("heading", name=f"Be the {seat}"))
-    section.get_by_label("Case, 1 to 3").fill(str(number))
+    page.get_by_role("radio", name=f"the {seat}").check()
+    page.get_by_label("Find a case").fill(f"traced-{number:02}")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tile")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#question")).to_be_focused()
 
@@ -108,7 +112,7 @@ def ask(page: Page, text: str) -> None:
 
 def commit(page: Page, diagnosis: str, sure: int) -> None:
     page.get_by_label("Commit to a diagnosis").fill(diagnosis)
-    page.get_by_label("How sure, in %").fill(str(sure))
+    page.get_by_label("How sure (%)").fill(str(sure))
     page.keyboard.press("Enter")
     expect(page.locator("#ending")).to_be_visible()
 
@@ -127,12 +131,22 @@ def test_a_whole_game_by_keyboard_in_which_nothing_leaks(browser: Browser, tmp_p
         page.keyboard.type("35")
         page.locator("h1").click()
         page.keyboard.press("t")
-        page.keyboard.type("complete blood")
-        options = page.locator("datalist option")
-        expect(options.first).to_have_attribute("label", re.compile(r"^Complete blood count: \$\d"))
-        page.get_by_label("Order an examination or test").fill("Complete blood count, hemoglobin of Mars")
+        order = page.get_by_role("combobox", name="Order an examination or test")
+        page.keyboard.type("hemoglobin of Mars, ct abdo")
+        option = page.get_by_role("option", name=re.compile(r"^CT abdomen and pelvis \$\d"))
+        expect(order).to_have_attribute("aria-expanded", "true")
+        page.keyboard.press("ArrowDown")
+        expect(option).to_have_attribute("aria-selected", "true")
+        expect(order).to_have_attribute("aria-activedescendant", str(option.get_attribute("id")))
+        page.keyboard.press("Enter")  # takes the test and sends nothing
+        expect(order).to_have_value("hemoglobin of Mars, CT abdomen and pelvis")
         expect(page.get_by_text("and 1 test without a price")).to_be_visible()
-        page.get_by_label("Order an examination or test").fill("hemoglobin")
+        order.fill("ear, nose")
+        page.get_by_role("option", name="Ear, nose and throat").click()
+        expect(order).to_have_value("Ear, nose and throat examination")
+        order.fill("hemoglobin")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("listbox")).to_be_hidden()
         page.keyboard.press("Enter")
         expect(page.get_by_role("log")).to_contain_text("bloodword")
         assert page.get_by_text("Something else: 65%").is_visible()
@@ -141,6 +155,7 @@ def test_a_whole_game_by_keyboard_in_which_nothing_leaks(browser: Browser, tmp_p
         expect(page.get_by_label("Possible diagnosis").first).to_have_value("Gout")
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
         assert traffic.found(*CHART) == {"smokeword", "bloodword"}
+        page.get_by_label("Possible diagnosis").first.fill("gout")
         commit(page, TRUTH, 70)
         expect(page.locator(".verdict")).to_have_text("Right")
         for told in ("70% sure", "Asthma since asthmaword", "Abdominal Examination", "Over 1 game, you were 70% sure"):
@@ -150,8 +165,9 @@ def test_a_whole_game_by_keyboard_in_which_nothing_leaks(browser: Browser, tmp_p
         page.reload()
         expect(page.locator(".verdict")).to_have_text("Right")
         assert page.evaluate("localStorage.length") == 0
+        assert page.locator(".course path.line").count() == 2, "one for each disease"
         page.get_by_role("link", name="Back to the room").first.click()
-        expect(page.get_by_role("button", name="2 right").first).to_be_visible()
+        expect(page.get_by_role("button", name="traced-02 right 41-year-old woman with a sore toe")).to_be_visible()
         assert (seen.problems, seen.requests) == ([], [])
         (cookie,) = page.context.cookies()
         assert (cookie["httpOnly"], cookie["sameSite"], len(cookie["value"])) == (True, "Strict", 43)
@@ -180,12 +196,14 @@ def test_two_people_at_once_see_only_their_own(browser: Browser, tmp_path: Path)
         expect(anna.locator(".verdict")).to_have_text("Wrong")
         traffic.forget()
         ben.goto(f"{traffic.address}game?seat=doctor&case=2")  # nothing is begun by an address alone
-        expect(ben.get_by_role("button", name="1 begun").first).to_be_visible()
+        expect(ben.get_by_role("button", name="traced-01 unfinished").first).to_be_visible()
         begin(ben, 1)
         expect(ben.get_by_role("log")).to_contain_text("asthmaword")
         assert traffic.found("anna", "smokeword", TRUTH, "asthmaword") == {"asthmaword"}
-        ben.get_by_role("link", name="Back to the room").click()
-        ben.get_by_role("button", name="Leave").click()
+        ben.get_by_role("button", name="Save and leave").click()
+        ben.get_by_role("button", name="Sign out").click()
+        expect(ben.get_by_text("To come back as Ben, you need the code")).to_be_visible()
+        ben.get_by_role("button", name="Sign out").click()
         ben.get_by_label("Your name").fill("anna")
         ben.get_by_role("button", name="Enter").click()
         expect(ben.get_by_role("alert")).to_contain_text("The name Anna is taken")
@@ -194,6 +212,29 @@ def test_two_people_at_once_see_only_their_own(browser: Browser, tmp_path: Path)
     played = sorted((tmp_path / "runs").glob("*_player-*"))
     assert len(played) == 2
     assert [record["doctor_llm"] for folder in played for record in records(folder)] == ["human:anna"]
+
+
+@pytest.mark.slow
+def test_tiles_say_who_comes_and_where_and_many_can_be_searched(browser: Browser, tmp_path: Path) -> None:
+    with room(tmp_path, cases=60) as traffic, visiting(browser, traffic.address, bypass_csp=True) as seen:
+        page = seen.page
+        join(page, "Anna")
+        tiles = page.locator(".tile")
+        expect(tiles).to_have_count(24)
+        expect(tiles.nth(0)).to_have_text("traced-0140-year-old woman with a sore toe")
+        expect(tiles.nth(1)).to_have_text("traced-0241-year-old woman with a sore toeprimary care")
+        assert serious(page) == []
+        assert traffic.found(*CHART) == set(), "a setting that names the truth is not shown"
+        page.get_by_role("button", name="Show more (36 left)").click()
+        expect(tiles).to_have_count(60)
+        expect(tiles.nth(24)).to_be_focused()
+        page.get_by_label("Find a case").fill("care 99-year")
+        expect(page.get_by_text("1 of 60 cases")).to_be_visible()
+        expect(tiles).to_have_count(1)
+        page.get_by_role("radio", name="the patient").check()
+        page.reload()
+        expect(page.get_by_role("heading", name="Be the patient")).to_be_visible()
+        assert seen.problems == []
 
 
 @pytest.mark.slow
@@ -293,9 +334,11 @@ def test_a_server_that_is_killed_and_restarted_loses_nothing(browser: Browser, t
             until(lambda: answers(port), "the server", server)
             page.get_by_role("button", name="Ask", exact=True).click()
             expect(page.get_by_role("log")).to_contain_text("asthmaword")
-            page.reload()
+            page.get_by_role("button", name="Save and leave").click()
+            page.get_by_role("button", name="traced-03 unfinished").click()
             expect(page.get_by_role("log")).to_contain_text("smokeword")
             expect(page.get_by_label("Commit to a diagnosis")).to_have_value("Gou")
+            expect(page.get_by_text("Turn 3 of 20. It is your turn.")).to_be_visible()
             commit(page, TRUTH, 60)
             expect(page.locator(".verdict")).to_have_text("Right")
     finally:

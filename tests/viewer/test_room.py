@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from http.client import HTTPConnection
@@ -14,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from play_support import Client, traced_cases
+from play_support import Client, at_once, traced_cases
 from runs_support import records, settings_for
 from viewer_support import serving
 
@@ -29,18 +27,6 @@ def room(folder: Path, **options: Any) -> Iterator[str]:
     settings = settings_for(None, folder / "runs", dataset=str(traced_cases(folder / "cases.jsonl", 4)))
     with serving(room_app(seat_plans(settings), say=lambda _: None, **options)) as address:
         yield address
-
-
-def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """The results of calls that start together, each in a thread."""
-    ready = threading.Barrier(len(calls))
-
-    def call(one: Callable[[], Any]) -> Any:
-        ready.wait()
-        return one()
-
-    with ThreadPoolExecutor(len(calls)) as threads:
-        return list(threads.map(call, calls))
 
 
 def test_of_simultaneous_starts_in_both_seats_one_is_accepted(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@
   const show = (title, about, ...content) => {
     document.title = `${title} · AgentClinic`;
     byId("title").textContent = title;
-    byId("about").replaceChildren(...about);
+    byId("about").replaceChildren(...about.filter(Boolean));
     main.replaceChildren(...content);
   };
   const percent = (share) => `${Math.round(100 * share)}%`;
@@ -61,7 +61,10 @@
       try {
         const joined = await ask("/api/join", { name: name.value, code: code.value, experience });
         if (joined.code) codePage(joined.code); else await lobby();
-      } catch (error) { tell(problem, error); }
+      } catch (error) {
+        tell(problem, error);
+        returning.open = returning.open || /code/.test(error.message);
+      }
     };
     // Someone who comes back has already said what experience they have.
     returning.addEventListener("toggle", () => { training.required = !returning.open; });
@@ -69,7 +72,7 @@
       make("form", { class: "panel play-section", submit: send },
         make("p", { class: "lede" }, room.panel
           ? "You will meet simulated patients, one after another, in a random order. Your questions, orders, diagnoses and the time you take are recorded under the name you enter."
-          : "Your games are recorded under the name you enter, as a run that can be compared with models. Choose any name."),
+          : "Question a simulated patient, order tests and find the diagnosis; or be the patient of a simulated doctor. Choose any name: your games are saved under it, as a run that can be compared with models."),
         field("Your name", name, "Letters, digits and spaces; at most 40 characters."),
         room.panel && [field("Your training", training), field("Specialty, if any", specialty), field("Years in practice", years)],
         returning, problem,
@@ -87,9 +90,8 @@
 
   // --- which case ---------------------------------------------------------------------------------------------------
 
-  const words = { new: "new", open: "begun", right: "right", wrong: "wrong", known: "known" };
   const player = (model) => model === "builtin" ? "a small program (builtin)" : model;
-  const MANY = 300; // cases: more buttons than that are slower to look through than to type a number
+  const AT_FIRST = 24; // tiles of a group; more are shown on request
   const begin = async (seat, number, problem) => {
     try {
       const game = await ask("/api/games", { seat, number });
@@ -97,54 +99,115 @@
     } catch (error) { tell(problem, error); }
   };
 
-  const calibrationTable = (measured) => measured && [
+  const confidenceSection = (measured) => measured && make("section", {}, make("h2", {}, "Is your confidence justified?"),
     make("p", { class: "note" }, `Over ${plural(measured.n, "game")}, you were ${percent(measured.mean_stated)} sure on average and right in ${measured.right} (${percent(measured.right / measured.n)}). Brier score ${measured.brier.toFixed(2)}: 0 is perfect, 0.25 is what always saying 50% gives.`),
     table("How sure you were, and how often you were right", ["stated", "games", "right"],
-      measured.bands.map((band) => [`${percent(band.low)} to ${percent(band.high)}`, String(band.n), `${band.right} of ${band.n}`]))];
+      measured.bands.map((band) => [`${percent(band.low)} to ${percent(band.high)}`, String(band.n), `${band.right} of ${band.n}`])));
+
+  // Who comes and why, in a line: the task without its verb, after the patient if it does not name them.
+  const presented = (doors) => {
+    const told = new Set(doors.map((door) => door.why)).size > 1; // a task that is the same everywhere says nothing
+    return doors.map(({ who, why }) => {
+      const plain = why.replace(/^(?:assess|evaluate)(?: and (?:diagnose|manage|treat))? (?!and )(?:an? |the )?(?:patient (?:presenting )?with )?/i, "").replace(/\.$/, "");
+      const parts = !told && who ? [who] : plain.toLowerCase().includes(who.toLowerCase()) ? [plain] : [who, plain];
+      const line = parts.filter(Boolean).join(": ");
+      return line.charAt(0).toUpperCase() + line.slice(1);
+    });
+  };
+
+  // The cases as tiles in three groups, with a search.
+  const caseTiles = (room, seat, problem) => {
+    const { cases } = room.seats[seat];
+    const other = seat === "doctor" ? "patient" : "doctor";
+    const words = { open: "unfinished", right: seat === "doctor" ? "right" : "doctor was right", wrong: seat === "doctor" ? "wrong" : "doctor was wrong", known: `played as the ${other}` };
+    const lines = presented(room.doors);
+    const texts = room.doors.map((door, place) => [door.id, door.setting, lines[place], words[cases[place]]].join(" ").toLowerCase());
+    const search = make("input", { type: "search", autocomplete: "off", placeholder: "complaint, setting, id" });
+    const found = make("p", { class: "hint", role: "status" });
+    const groups = make("div", {});
+    const tile = (place) => make("li", {}, make("button", { type: "button", class: `tile ${cases[place]}`, disabled: cases[place] === "known", click: () => begin(seat, place + 1, problem) },
+      make("span", { class: "tile-head" }, make("span", {}, room.doors[place].id), words[cases[place]] && make("span", { class: "state" }, words[cases[place]])),
+      make("b", {}, lines[place]), room.doors[place].setting && make("small", {}, room.doors[place].setting)));
+    const group = (title, states, fits) => {
+      const places = fits.filter((place) => states.includes(cases[place]));
+      const list = make("ol", { class: "cases" });
+      const more = make("button", { type: "button", click: () => {
+        const from = list.children.length;
+        add(4 * AT_FIRST);
+        list.children[from].firstChild.focus();
+      } });
+      const add = (count) => {
+        list.append(...places.slice(list.children.length, list.children.length + count).map(tile));
+        const left = places.length - list.children.length;
+        more.textContent = `Show more (${left} left)`;
+        more.hidden = left === 0;
+      };
+      add(AT_FIRST);
+      return places.length > 0 && [make("h3", {}, `${title} `, make("small", {}, String(places.length))), list, more];
+    };
+    const draw = () => {
+      const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const fits = [...texts.keys()].filter((place) => wanted.every((word) => texts[place].includes(word)));
+      found.textContent = wanted.length ? `${fits.length} of ${plural(texts.length, "case")}` : "";
+      groups.replaceChildren(...[group("Unfinished", ["open"], fits), group("New", ["new"], fits), group("Played", ["right", "wrong", "known"], fits)].flat().filter(Boolean));
+    };
+    search.addEventListener("input", draw);
+    draw();
+    const toFirst = (event) => {
+      event.preventDefault();
+      const first = groups.querySelector("button:enabled");
+      if (first) first.focus();
+    };
+    return [make("form", { class: "row", submit: toFirst },
+      make("button", { class: "primary", type: "button", click: () => begin(seat, null, problem) }, "A random case"),
+      make("label", {}, make("span", {}, "Find a case"), search)), found, problem, groups];
+  };
 
   const seatSection = (room, seat) => {
     const { cases, next, calibration } = room.seats[seat];
     const problem = problemLine();
     const done = cases.filter((state) => state === "right" || state === "wrong").length;
-    const title = seat === "doctor" ? "Be the doctor" : "Be the patient";
-    const number = make("input", { type: "number", min: 1, max: cases.length, required: true });
     const about = seat === "doctor"
-      ? `The patient is played by ${player(room.patient)}. You have ${room.turns} turns; the last one is for your diagnosis.`
+      ? `The patient is played by ${player(room.patient)}. Ask questions, order tests and name the diagnosis: you have ${room.turns} turns, and the last one is for your diagnosis.`
       : `The doctor is ${player(room.doctor)}. You are given the patient's part of the chart and answer from it.`;
-    if (room.panel) {
-      return make("section", {}, make("h2", {}, title), make("p", { class: "lede" }, about),
-        make("p", {}, `${done} of ${plural(cases.length, "case")} done.`), problem,
-        next ? make("button", { class: "primary", type: "button", click: () => begin(seat, null, problem) }, cases[next - 1] === "open" ? "Continue your case" : "Next case")
-             : make("p", { class: "conclusion" }, "You have played every case. Thank you."),
-        done > 0 && calibrationTable(calibration));
-    }
-    const choose = (event) => { event.preventDefault(); begin(seat, Number(number.value), problem); };
-    return make("section", {}, make("h2", {}, title), make("p", { class: "lede" }, about), problem,
-      make("form", { class: "row", submit: choose },
-        make("button", { class: "primary", type: "button", click: () => begin(seat, null, problem) }, "A random case"),
-        make("label", { class: "narrow" }, make("span", {}, `Case, 1 to ${cases.length}`), number),
-        make("button", {}, "Play it")),
-      make("ol", { class: "cases", "aria-label": "All cases" }, cases.map((state, place) => (cases.length <= MANY || state !== "new") && make("li", {},
-        make("button", { type: "button", class: state, disabled: state === "known", click: () => begin(seat, place + 1, problem) }, `${place + 1} `, make("small", {}, words[state]))))),
-      calibrationTable(calibration));
+    const head = [make("h2", {}, seat === "doctor" ? "Be the doctor" : "Be the patient"), make("p", { class: "lede" }, about)];
+    if (!room.panel) return make("section", {}, head, caseTiles(room, seat, problem), confidenceSection(calibration));
+    return make("section", {}, head,
+      make("p", {}, `${done} of ${plural(cases.length, "case")} done.`), problem,
+      next ? make("button", { class: "primary", type: "button", click: () => begin(seat, null, problem) }, cases[next - 1] === "open" ? "Continue your case" : "Next case")
+           : make("p", { class: "conclusion" }, "You have played every case. Thank you."),
+      done > 0 && confidenceSection(calibration));
+  };
+
+  const signOut = async (name) => {
+    const leave = async () => { await ask("/api/leave", {}); location.assign("/"); };
+    show("Sign out", [], make("section", { class: "panel" },
+      make("p", {}, `Your games are kept. To come back as ${name}, you need the code that you were given when you joined.`),
+      make("p", { class: "row" }, make("button", { class: "primary", type: "button", click: lobby }, "Stay"), make("button", { type: "button", click: leave }, "Sign out"))));
+    main.querySelector("button").focus();
   };
 
   const lobby = async () => {
     const room = await ask("/api/room");
     if (!room.player) return joinPage(room);
-    const leave = async () => { await ask("/api/leave", {}); location.assign("/"); };
-    show("Consulting room", [make("span", {}, `You are ${room.player}`), make("span", {}, room.dataset), make("button", { type: "button", click: leave }, "Leave")],
-      make("div", { class: "lobby" }, Object.keys(room.seats).map((seat) => seatSection(room, seat))));
+    const seats = Object.keys(room.seats);
+    const place = make("div", {});
+    const sit = (seat) => place.replaceChildren(seatSection(room, seat));
+    const first = seats.includes(address.get("seat")) ? address.get("seat") : seats[0];
+    const choice = (seat) => make("label", {}, make("input", { type: "radio", name: "seat", value: seat, checked: seat === first, change: () => { sit(seat); history.replaceState(null, "", `/?seat=${seat}`); } }), ` the ${seat}`);
+    show("Consulting room", [make("span", {}, `You are ${room.player}`), make("span", {}, room.dataset), make("button", { type: "button", click: () => signOut(room.player) }, "Sign out")],
+      make("div", { class: "lobby" }, seats.length > 1 && make("fieldset", { class: "seats" }, make("legend", {}, "Play as"), seats.map(choice)), place));
+    sit(first);
   };
 
   // --- the game -----------------------------------------------------------------------------------------------------
 
   const speakers = { question: "patient", test: "laboratory", images: "clinic", none: "clinic" };
   const names = { patient: "Patient", laboratory: "Laboratory", clinic: "Clinic", doctor: "Doctor" };
-  const said = { question: (text) => text, test: (text) => `Orders ${text}`, images: () => "Asks for the images", none: (text) => text };
+  const said = { question: (text) => text, test: (text) => `Order: ${text}`, images: () => "Order: images", none: (text) => text };
   const readable = (text) => text.replace(/^RESULTS:\s*/, "").replace(/(?<=\.) (?=[A-Z][^.:;]{1,40}: )/g, "\n");
   const line = (who, text, mine) => make("li", { class: mine ? `mine ${who}` : who }, make("b", {}, mine ? "You" : names[who]), text);
-  const spoken = (text) => text.startsWith("REQUEST TEST: ") ? `Orders ${text.slice(14)}` : text.startsWith("DIAGNOSIS READY: ") ? `Diagnosis: ${text.slice(17)}` : text === "REQUEST IMAGES" ? "Asks for the images" : text;
+  const spoken = (text) => text.startsWith("REQUEST TEST: ") ? `Order: ${text.slice(14)}` : text.startsWith("DIAGNOSIS READY: ") ? `Diagnosis: ${text.slice(17)}` : text === "REQUEST IMAGES" ? "Order: images" : text;
 
   const gamePage = async (seat, number) => {
     const path = `/api/games/${seat}/${number}`;
@@ -166,11 +229,11 @@
       } catch (error) { tell(problem, error); }
     } }, "Try again");
     const question = make("textarea", { rows: 2, maxlength: 2000, required: true, id: "question" });
-    const test = make("input", { maxlength: 2000, required: true, list: "tests", id: "test", autocomplete: "off" });
+    const test = make("input", { maxlength: 2000, required: true, id: "test", autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
     const diagnosis = make("input", { maxlength: 200, required: true, id: "diagnosis", autocomplete: "off" });
     const sure = make("input", { type: "number", min: 0, max: 100, step: "any", required: true, id: "sure" });
-    const price = make("p", { class: "hint", role: "status" }, "Type to find a test; several are separated by commas.");
-    const known = make("datalist", { id: "tests" });
+    const price = make("p", { class: "hint", role: "status" });
+    const combo = make("div", { class: "combo" }, test);
     const beliefs = make("ol", { class: "beliefs" });
     const sum = make("p", { class: "hint", role: "status" });
     const moves = make("div", { class: "moves" });
@@ -183,7 +246,7 @@
     const keep = () => {
       kept.set({ question: question.value, test: test.value, diagnosis: diagnosis.value, sure: sure.value, beliefs: rows().filter(([name]) => name) });
       const total = stated().reduce((all, one) => all + one.probability, 0);
-      sum.textContent = total > 1.0005 ? `These add up to ${percent(total)}; they will be scaled down to 100%.` : `Something else: ${percent(1 - total)}`;
+      sum.textContent = !stated().length ? "What could it be? Name a diagnosis and say how likely it is." : total > 1.0005 ? `These add up to ${percent(total)}; they will be scaled down to 100%.` : `Something else: ${percent(1 - total)}`;
       const last = beliefs.lastElementChild;
       if (!last || last.querySelector("input").value.trim()) belief("", "");
     };
@@ -209,6 +272,7 @@
       if (kind === "diagnosis") body.confidence = Number(sure.value) / 100;
       enable(false);
       tell(problem, null);
+      turn.textContent = kind === "diagnosis" ? "Waiting for the verdict…" : "Waiting for an answer…";
       try {
         state = await ask(path, body);
         if (input) {
@@ -220,7 +284,7 @@
         if (state.phase === "yours") (state.view.last ? diagnosis : input || question).focus();
       } catch (error) {
         if (error.offline) error.message += " Your words are still here: send them again when it is back.";
-        try { state = await ask(path); draw(); } catch { enable(true); }
+        try { state = await ask(path); draw(); } catch { enable(true); turn.textContent = "Not sent."; }
         tell(problem, error);
       }
     };
@@ -235,7 +299,7 @@
       for (const turn of view ? view.dialogue : []) {
         if (doctor) lines.push(line("doctor", said[turn.kind](turn.said), true), line(speakers[turn.kind], readable(turn.reply)));
         else if (turn.kind === "question") lines.push(line("doctor", turn.said), line("patient", turn.reply, true));
-        else lines.push(line("doctor", `(orders ${turn.said})`));
+        else lines.push(line("doctor", `Order: ${turn.said}`));
       }
       if (view && !doctor) lines.push(line("doctor", view.question));
       if (state.said) lines.push(line(seat, spoken(state.said), true));
@@ -253,7 +317,7 @@
       enable(mine);
       tell(problem, state.problem ? new Error(state.problem) : null);
       again.hidden = state.phase !== "problem";
-      if (view && doctor) door.replaceChildren(view.demographics ? make("b", {}, `${view.demographics}. `) : "", view.objective);
+      if (view && doctor) door.replaceChildren(view.objective.toLowerCase().includes(view.demographics.toLowerCase()) ? "" : make("b", {}, `${view.demographics}. `), view.objective);
       if (view && !doctor) chart.replaceChildren(...script(view.facts));
     };
     const picture = (image, place) => {
@@ -278,7 +342,7 @@
           state = await ask(`${path}?seen=${state.version}`);
         } catch (error) {
           if (!error.offline) throw error;
-          tell(problem, new Error("The server does not answer. The game is saved; this page tries again by itself."));
+          tell(problem, new Error("The server does not answer. The game is saved, and this page keeps trying."));
           await pause(1000);
           continue;
         }
@@ -292,23 +356,22 @@
     if (doctor) {
       moves.append(
         form("question", question, make("label", { class: "early" }, make("span", {}, "Ask the patient"), question), make("p", { class: "early" }, make("button", { class: "primary" }, "Ask"), state.ask_images && make("button", { type: "button", click: () => send("images") }, "Ask for images"))),
-        form("test", test, make("label", { class: "early" }, make("span", {}, "Order an examination or test"), test), make("div", { class: "early" }, price), make("p", { class: "early" }, make("button", {}, "Order"))),
+        form("test", test, make("div", { class: "early" }, make("label", { for: "test" }, make("span", {}, "Order an examination or test")), combo, price), make("p", { class: "early" }, make("button", {}, "Order"))),
         form("diagnosis", diagnosis, make("div", { class: "row" },
           make("label", {}, make("span", {}, "Commit to a diagnosis"), diagnosis),
-          make("label", { class: "narrow" }, make("span", {}, "How sure, in %"), sure),
+          make("label", { class: "narrow" }, make("span", {}, "How sure (%)"), sure),
           make("button", {}, "Commit and finish"))),
-        make("p", { class: "hint" }, "Enter sends. Outside the fields, Q, T, D and P go to question, test, diagnosis and the list of possible diagnoses."));
+        make("p", { class: "hint keys" }, "Enter sends. Outside the fields, Q, T, D and P go to question, test, diagnosis and the list of possible diagnoses."));
     } else {
       moves.append(form("answer", question, make("label", {}, make("span", {}, "Answer the doctor"), question), make("p", {}, make("button", { class: "primary" }, "Answer"))));
     }
-    show(`Case ${number}`, [make("span", {}, doctor ? "You are the doctor" : "You are the patient"), make("a", { href: "/" }, "Back to the room; the game is kept")],
+    show(`Case ${state.case}`, [make("span", {}, doctor ? "You are the doctor" : "You are the patient"), state.panel && make("span", {}, `Case ${number} of ${state.cases}`), make("button", { type: "button", click: () => location.assign(`/?seat=${seat}`) }, "Save and leave")],
       make("div", { class: "game" },
         make("div", {}, doctor && door, make("div", { role: "log", "aria-label": "What was said" }, talk), turn, problem, again, moves),
         make("aside", { class: "side", "aria-label": doctor ? "Your notes" : "Your chart" }, make("div", { class: "panel" }, doctor
-          ? [make("h2", {}, "What it may be, in %"), beliefs, sum, make("p", { class: "hint" }, "Recorded with every move.")]
-          : [make("h2", {}, "What you know about yourself"), make("p", { class: "hint" }, "Answer from it, in your own words."), make("div", { class: "scrolling", role: "region", "aria-label": "Your part of the chart", tabindex: "0" }, chart)]))),
-      known);
-    if (doctor) offerTests(test, known, price).catch(() => {}); // without it, tests can be ordered all the same
+          ? [make("h2", {}, "Differential diagnosis (%)"), beliefs, sum, make("p", { class: "hint" }, "Recorded with every move.")]
+          : [make("h2", {}, "What you know about yourself"), make("p", { class: "hint" }, "Answer from it, in your own words."), make("div", { class: "scrolling", role: "region", "aria-label": "Your part of the chart", tabindex: "0" }, chart)]))));
+    if (doctor) offerTests(test, combo, price).catch(() => {}); // without it, tests can be ordered all the same
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, button")) return;
       const to = { q: question, t: test, d: diagnosis, p: beliefs.lastElementChild && beliefs.lastElementChild.querySelector("input") }[event.key.toLowerCase()];
@@ -318,29 +381,103 @@
     if (state.phase === "yours") (state.view.last ? diagnosis : question).focus();
   };
 
-  // Known tests and prices, the same for every case.
-  const offerTests = async (input, list, price) => {
+  // A combobox of known tests with their prices, the same for every case. It completes the last of several tests.
+  const offerTests = async (input, combo, price) => {
     const { tests, prices } = await ask("/api/tests");
     const plain = (text) => text.toLowerCase().trim().replace(/\s+/g, " ");
     const byName = new Map();
     for (const test of tests) for (const name of [...test.names, test.name]) byName.set(plain(name), test);
-    const offer = () => {
-      const parts = input.value.split(/[,;]/);
-      const typed = plain(parts.pop());
-      const head = parts.length ? `${parts.join(",").trim()}, ` : "";
-      const fits = typed ? tests.filter((test) => [test.name, ...test.names].some((name) => plain(name).includes(typed))) : tests;
-      list.replaceChildren(...fits.slice(0, 40).map((test) => make("option", { value: head + test.name, label: `${head}${test.name}: ${dollars(test.usd)}${test.names.length ? ` (${test.names.slice(0, 3).join(", ")})` : ""}` })));
-      const ordered = input.value.split(/[,;]| and /).map(plain).filter(Boolean);
-      const known = ordered.map((name) => byName.get(name));
-      const total = known.reduce((all, test) => all + (test ? test.usd : 0), 0);
-      const unknown = known.filter((test) => !test).length;
-      price.textContent = !ordered.length ? "Type to find a test; several are separated by commas."
-        : unknown === ordered.length && typed && fits.length ? `Known: ${fits.slice(0, 4).map((test) => `${test.name} ${dollars(test.usd)}`).join("; ")}${fits.length > 4 ? "; …" : ""}`
-        : unknown === ordered.length ? "Not in the price list; you can order it anyway."
-        : `${dollars(total)}${unknown ? `, and ${plural(unknown, "test")} without a price` : ""} (${prices})`;
+    const list = make("ul", { id: "tests", role: "listbox", "aria-label": "Examinations and tests", hidden: true });
+    combo.append(list);
+    for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-controls": "tests", "aria-expanded": "false" })) input.setAttribute(name, value);
+    let active = null;
+
+    // What is before the test that is being typed, and what there is of it. Some names have commas themselves.
+    const typing = () => {
+      const parts = input.value.split(/([,;])/);
+      for (let from = 0; from < parts.length; from += 2) {
+        const last = parts.slice(from).join("");
+        if (from === parts.length - 1 || tests.some((test) => plain(test.name).startsWith(plain(last)))) return [parts.slice(0, from).join("").trim(), plain(last)];
+      }
     };
-    input.addEventListener("input", offer);
-    offer();
+    const fitting = (typed) => {
+      const place = (test) => Math.min(...[test.name, ...test.names].map((name, place) => {
+        const at = ` ${plain(name)}`.indexOf(` ${typed}`);
+        return at < 0 ? (plain(name).includes(typed) ? 5 : 9) : (at > 0 ? 2 : 0) + (place > 0 ? 1 : 0);
+      }));
+      return tests.map((test) => [place(test), test]).filter(([at]) => at < 9).sort((a, b) => a[0] - b[0]).map(([, test]) => test);
+    };
+    const mark = (option) => {
+      if (active) active.setAttribute("aria-selected", "false");
+      active = option;
+      if (!active) return input.removeAttribute("aria-activedescendant");
+      active.setAttribute("aria-selected", "true");
+      active.scrollIntoView({ block: "nearest" });
+      input.setAttribute("aria-activedescendant", active.id);
+    };
+    const close = () => {
+      mark(null);
+      list.hidden = true;
+      input.setAttribute("aria-expanded", "false");
+    };
+    const take = (test) => {
+      const [head] = typing();
+      input.value = head ? `${head} ${test.name}` : test.name;
+      input.dispatchEvent(new Event("input"));
+      close();
+    };
+    const open = () => {
+      const [, typed] = typing();
+      const fits = fitting(typed);
+      mark(null);
+      list.replaceChildren(...fits.map((test, place) => make("li", { role: "option", id: `tests-${place}`, "aria-selected": "false", pointerdown: (event) => event.preventDefault(), click: () => take(test) },
+        make("span", {}, test.name), make("small", {}, test.usd ? dollars(test.usd) : "no charge"))));
+      list.hidden = !fits.length || (fits.length === 1 && plain(fits[0].name) === typed);
+      input.setAttribute("aria-expanded", String(!list.hidden));
+      list.scrollTop = 0;
+      list.scrollIntoView({ block: "nearest" });
+      return typed && !list.hidden ? `${plural(fits.length, "known test")}; arrow keys choose.` : "";
+    };
+
+    // The tests in an order: the longest names first, because some have commas or "and" in them.
+    const ordered = (text) => {
+      const parts = text.split(/(,|;| and )/);
+      for (let end = parts.length; end > 0; end -= 2) {
+        const name = plain(parts.slice(0, end).join(""));
+        const rest = parts.slice(end + 1).join("");
+        if (byName.has(name) || end === 1) return [...(name ? [byName.get(name)] : []), ...(rest ? ordered(rest) : [])];
+      }
+    };
+    const cost = () => {
+      const known = ordered(input.value);
+      const unknown = known.filter((test) => !test).length;
+      const total = known.reduce((all, test) => all + (test ? test.usd : 0), 0);
+      if (!known.length) return "Type to find a test. Separate several with commas.";
+      return unknown === known.length ? "Not in the price list; you can order it anyway." : `${total ? dollars(total) : "No charge"}${unknown ? `, and ${plural(unknown, "test")} without a price` : ""} (${prices})`;
+    };
+    input.addEventListener("input", () => {
+      const [, typed] = typing();
+      if (!typed) close();
+      price.textContent = (typed && open()) || cost();
+    });
+    input.addEventListener("keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (step) {
+        event.preventDefault();
+        if (list.hidden) open();
+        const options = [...list.children];
+        const at = active ? options.indexOf(active) + step : step > 0 ? 0 : options.length - 1;
+        mark(options[at] || null);
+      } else if (event.key === "Escape" && !list.hidden) {
+        event.preventDefault();
+        close();
+      } else if ((event.key === "Enter" || event.key === "Tab") && active && !event.isComposing) {
+        if (event.key === "Enter") event.preventDefault(); // it takes the test; the next one sends the order
+        active.click();
+      }
+    });
+    input.addEventListener("blur", () => { close(); price.textContent = cost(); });
+    price.textContent = cost();
   };
 
   // --- the end ------------------------------------------------------------------------------------------------------
@@ -350,26 +487,32 @@
     const doctor = state.seat === "doctor";
     const problem = problemLine();
     const replay = make("div", {});
+    const differentials = make("div", {});
+    const room = `/?seat=${state.seat}`;
     const list = (title, entries) => entries.length > 0 && make("section", {}, make("h2", {}, title), make("ul", { class: entries.length > 9 ? "many" : null }, entries.map((entry) => make("li", {}, entry))));
     const fact = (name, value) => value !== null && value !== undefined && value !== "" && [make("dt", {}, name), make("dd", {}, value)];
     const minutes = end.seconds === null ? null : end.seconds < 60 ? plural(Math.round(end.seconds), "second") : plural(Math.round(end.seconds / 60), "minute");
     const next = make("button", { class: "primary", type: "button", click: () => begin(state.seat, null, problem) }, state.panel ? "Next case" : "Another random case");
-    const heading = make("p", { class: `verdict ${end.verdict === "no verdict" ? "" : end.verdict}`, tabindex: "-1", role: "status" }, end.verdict === "right" ? "Right" : end.verdict === "wrong" ? "Wrong" : "No verdict");
+    const [, refuted] = /: (.*?)\.*$/.exec(end.against || "") || [];
+    const against = end.reason && refuted && end.reason.includes(refuted) ? null : end.against; // the judge says it already
+    const heading = make("p", { class: `verdict ${end.verdict === "no verdict" ? "" : end.verdict}`, tabindex: "-1", role: "status" }, end.verdict === "no verdict" ? "No verdict" : doctor ? (end.verdict === "right" ? "Right" : "Wrong") : `The doctor was ${end.verdict}`);
     const findings = [...end.found.map(([way, text]) => [text, way]), ...end.missed.map((text) => [text, "missed"])];
-    show(`Case ${state.number}: ${end.verdict}`, [make("span", {}, doctor ? "You were the doctor" : "You were the patient"), make("a", { href: "/" }, "Back to the room")],
+    show(`Case ${state.case}`, [make("span", {}, doctor ? "You were the doctor" : "You were the patient"), make("a", { href: room }, "Back to the room")],
       make("div", { class: "ending", id: "ending" },
         make("section", { class: "panel" }, heading, make("dl", {},
-          fact(doctor ? "You said" : "The doctor said", end.said || "no diagnosis"), fact("The truth", end.truth), fact("Why", end.why), fact("The judge", [end.relation, end.reason].filter(Boolean).join(": ")), fact("", end.against), fact("", end.fault),
-          fact("You were", doctor && end.stated !== null ? `${percent(end.stated)} sure` : null), fact("Turns", String(end.turns)), fact("Tests", end.tests_usd === null ? null : `${dollars(end.tests_usd)}${end.tests_unpriced ? ` and ${end.tests_unpriced} without a price` : ""}, in ${plural(end.ordered.length, "order")}`), fact("Your time", minutes)),
-          problem, make("p", { class: "row" }, state.next !== null && next, make("a", { href: "/" }, "Back to the room"))),
+          fact(doctor ? "You said" : "The doctor said", end.said || "no diagnosis"), fact("The truth", end.truth), fact("Why", end.why), fact("The judge", [end.relation === "same" && end.reason ? null : end.relation, end.reason].filter(Boolean).join(": ")), fact("Against it", against), fact("What failed", end.fault),
+          fact("You were", doctor && end.stated !== null ? `${percent(end.stated)} sure` : null), fact("Turns", String(end.turns)), fact("Tests", !end.ordered.length ? "none" : end.tests_usd === null ? null : `${dollars(end.tests_usd)}${end.tests_unpriced ? ` and ${end.tests_unpriced} without a price` : ""}, in ${plural(end.ordered.length, "order")}`), fact("Your time", minutes)),
+          problem, make("p", { class: "row" }, state.next !== null && next, make("a", { href: room }, "Back to the room"))),
         findings.length > 0 && make("section", {}, make("h2", {}, `Key findings: ${end.found.length} of ${findings.length} found`), table("What pointed to the diagnosis", ["finding", "how it was found"], findings)),
-        list("In the chart, and not asked for", end.untold),
-        list("In the chart, and never ordered", end.unordered),
-        doctor && end.calibration && make("section", {}, make("h2", {}, "Your calibration"), calibrationTable(end.calibration)),
+        end.encounter.turns.filter((said) => said.differential).length > 1 && make("section", { class: "course" }, make("h2", {}, doctor ? "How your differential changed" : "How the doctor's differential changed"), differentials),
+        list("In the chart, but not asked about", end.untold),
+        list("In the chart, but not ordered", end.unordered),
+        doctor && confidenceSection(end.calibration),
         make("section", {}, make("h2", {}, "Other doctors on this case"), end.others.length
           ? table("Runs in the same folder", ["doctor", "right", "turns on average"], end.others.map((other) => [other.doctor, `${other.right} of ${other.n}`, other.turns.toFixed(1)]))
           : make("p", { class: "note" }, "No other run in this folder has this case.")),
         make("section", {}, make("h2", {}, "Turn by turn"), replay)));
+    renderDifferentials(differentials, end.encounter);
     renderEncounter(replay, end.encounter, {});
     heading.focus({ preventScroll: true });
     scrollTo({ top: 0, behavior: "instant" });
@@ -377,7 +520,7 @@
 
   const start = () => address.has("case") ? gamePage(address.get("seat") === "patient" ? "patient" : "doctor", Number(address.get("case"))) : lobby();
   const failed = async (error) => {
-    main.replaceChildren(make("p", { class: "warn", role: "alert" }, `${error.message} This page tries again by itself.`));
+    main.replaceChildren(make("p", { class: "warn", role: "alert" }, `${error.message} ${error.offline ? "If it was stopped, start it again with the same command. " : ""}This page keeps trying.`));
     await pause(2000);
     start().catch(failed);
   };
