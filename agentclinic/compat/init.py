@@ -1,4 +1,4 @@
-"""`agentclinic init DIR`: a working folder with editable settings and prompts, and the original's entry points."""
+"""`agentclinic init DIR`: a folder to start in; with `--original`, all of the original's files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentclinic.generate.settings import GenFile
 
 TEMPLATES = Path(str(files("agentclinic") / "compat" / "templates"))
 LAUNCHER = TEMPLATES / "agentclinic.py"
-EXAMPLES = ("my_doctor.py", "test_my_doctor.py", "sweep.json")
+EXAMPLES = ("my_doctor.py", "test_my_doctor.py", "my_cases.jsonl", "sweep.json")
 """In the repository's `examples`; in a wheel, among the templates (pyproject.toml)."""
 _KEYS = """
     inf_type dataset num_scenarios total_inferences workers doctor_llm patient_llm measurement_llm
@@ -26,12 +26,19 @@ _KEYS = """
 """The settings a newcomer sees first; docs/settings.md has all of them."""
 
 
-def write_folder(folder: Path) -> None:
-    """Write what is missing; existing files are the user's and are kept."""
+_NEXT = {
+    False: ("run", "run --doctor my_doctor.py:MyDoctor --dataset my_cases", "view"),
+    True: ("run", "run --doctor examples/my_doctor.py:MyDoctor"),
+}
+"""The commands to go on with, by whether the folder is the original's."""
+
+
+def write_folder(folder: Path, *, original: bool = False) -> None:
+    """Write what is missing of five files to start with, or of the original's; existing files are kept."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder")
     written, kept = [], []
-    for name, text in _contents().items():
+    for name, text in (_original() if original else _first()).items():
         path = folder / name
         if path.exists():
             kept.append(path)
@@ -46,13 +53,24 @@ def write_folder(folder: Path) -> None:
         print(f"wrote {path}")
     for path in kept:
         print(f"kept  {path}")
-    print(f"\nNext:\n  cd {shlex.quote(str(folder))}\n  agentclinic run")
-    print("  agentclinic run --doctor examples/my_doctor.py:MyDoctor")
+    print("\n  ".join(["\nNext:", f"cd {shlex.quote(str(folder))}", *(f"agentclinic {do}" for do in _NEXT[original])]))
+    if not original:
+        print("README.md there says what each file is.")
 
 
-def _contents() -> dict[str, str]:
-    packed = TEMPLATES / "examples"
-    examples = packed if packed.is_dir() else TEMPLATES.parents[2] / "examples"
+def _first() -> dict[str, str]:
+    """What a newcomer needs."""
+    config = clinic_config() | {"datasets": {"my_cases": "my_cases.jsonl"}}
+    return {
+        "README.md": (TEMPLATES / "README.md").read_text("utf-8"),
+        "agentclinic.config.json": _json(config),
+        "llm.config.json": _json(llm_config()),
+        "my_doctor.py": _example("my_doctor.py"),
+        "my_cases.jsonl": _example("my_cases.jsonl"),
+    }
+
+
+def _original() -> dict[str, str]:
     return {
         "agentclinic.config.json": _json(clinic_config()),
         "llm.config.json": _json(llm_config()),
@@ -64,7 +82,7 @@ def _contents() -> dict[str, str]:
         "agent/agent_config.yaml": AGENTS.read_text("utf-8"),
         **{f"agent/tools/{path.name}": path.read_text("utf-8") for path in sorted((TEMPLATES / "tools").glob("*.py"))},
         "agent/diagnosis_sessions/README.md": _SESSIONS_NOTE,
-        **{f"examples/{name}": (examples / name).read_text("utf-8") for name in EXAMPLES},
+        **{f"examples/{name}": _example(name) for name in EXAMPLES},
         **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
         "prompts/no_discriminators.json": _json({"differential_settings": {"discriminators": "off"}}),
         "generate_cases/gen.config.json": _json(gen_config()),
@@ -74,8 +92,14 @@ def _contents() -> dict[str, str]:
     }
 
 
+def _example(name: str) -> str:
+    packed = TEMPLATES / "examples"
+    folder = packed if packed.is_dir() else TEMPLATES.parents[2] / "examples"
+    return (folder / name).read_text("utf-8")
+
+
 def clinic_config() -> dict[str, object]:
-    """The `agentclinic.config.json` of a new folder; the repository's root has the same."""
+    """The original's `agentclinic.config.json` with our defaults; the repository's root has the same."""
     defaults = RunSettings().model_dump(mode="json")
     return {
         "run": {key: defaults[key] for key in _KEYS} | {"dataset": "OpenOSCE"},
