@@ -18,14 +18,10 @@ _MOST = 300
 def init_command(
     folder: Annotated[Path, typer.Argument(help="Folder to create; existing files in it are kept.")],
     original: Annotated[
-        bool,
-        typer.Option("--original", help="All files of the original: also prompts, agents, tools and its scripts."),
+        bool, typer.Option("--original", help="Write the original's files: also prompts, agents, tools, scripts.")
     ] = False,
 ) -> None:
-    """Create a folder with settings, a doctor and cases to edit.
-
-    Its README.md says what each of the five files is and which commands come next.
-    """
+    """Create a folder with settings, a doctor and cases to edit."""
     from agentclinic.compat.init import write_folder
 
     write_folder(folder, original=original)

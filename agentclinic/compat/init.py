@@ -26,13 +26,6 @@ _KEYS = """
 """The settings a newcomer sees first; docs/settings.md has all of them."""
 
 
-_NEXT = {
-    False: ("run", "run --doctor my_doctor.py:MyDoctor --dataset my_cases", "view"),
-    True: ("run", "run --doctor examples/my_doctor.py:MyDoctor"),
-}
-"""The commands to go on with, by whether the folder is the original's."""
-
-
 def write_folder(folder: Path, *, original: bool = False) -> None:
     """Write what is missing of five files to start with, or of the original's; existing files are kept."""
     if folder.exists() and not folder.is_dir():
@@ -53,20 +46,21 @@ def write_folder(folder: Path, *, original: bool = False) -> None:
         print(f"wrote {path}")
     for path in kept:
         print(f"kept  {path}")
-    print("\n  ".join(["\nNext:", f"cd {shlex.quote(str(folder))}", *(f"agentclinic {do}" for do in _NEXT[original])]))
+    doctor = "examples/my_doctor.py:MyDoctor" if original else "my_doctor.py:MyDoctor --dataset my_cases.jsonl"
+    print(f"\nNext:\n  cd {shlex.quote(str(folder))}\n  agentclinic run\n  agentclinic run --doctor {doctor}")
     if not original:
+        print("  agentclinic view")
+    if folder / "README.md" in written:
         print("README.md there says what each file is.")
 
 
 def _first() -> dict[str, str]:
-    """What a newcomer needs."""
-    config = clinic_config() | {"datasets": {"my_cases": "my_cases.jsonl"}}
     return {
-        "README.md": (TEMPLATES / "README.md").read_text("utf-8"),
-        "agentclinic.config.json": _json(config),
+        "README.md": _template("first.md"),
+        "agentclinic.config.json": _json({"run": clinic_config()["run"]}),
         "llm.config.json": _json(llm_config()),
-        "my_doctor.py": _example("my_doctor.py"),
-        "my_cases.jsonl": _example("my_cases.jsonl"),
+        "my_doctor.py": _template("examples/my_doctor.py"),
+        "my_cases.jsonl": _template("examples/my_cases.jsonl"),
     }
 
 
@@ -75,27 +69,24 @@ def _original() -> dict[str, str]:
         "agentclinic.config.json": _json(clinic_config()),
         "llm.config.json": _json(llm_config()),
         "agentclinic.py": LAUNCHER.read_text(encoding="utf-8"),
-        **{
-            f"benchmarks/AgentClinic/{name}": (TEMPLATES / name).read_text("utf-8")
-            for name in ("agentclinic_api_only.py", "uncertainty_aware_doctor.py")
-        },
+        "benchmarks/AgentClinic/agentclinic_api_only.py": _template("agentclinic_api_only.py"),
+        "benchmarks/AgentClinic/uncertainty_aware_doctor.py": _template("uncertainty_aware_doctor.py"),
         "agent/agent_config.yaml": AGENTS.read_text("utf-8"),
         **{f"agent/tools/{path.name}": path.read_text("utf-8") for path in sorted((TEMPLATES / "tools").glob("*.py"))},
-        "agent/diagnosis_sessions/README.md": _SESSIONS_NOTE,
-        **{f"examples/{name}": _example(name) for name in EXAMPLES},
+        "agent/diagnosis_sessions/README.md": _template("sessions.md"),
+        **{f"examples/{name}": _template(f"examples/{name}") for name in EXAMPLES},
         **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
         "prompts/no_discriminators.json": _json({"differential_settings": {"discriminators": "off"}}),
         "generate_cases/gen.config.json": _json(gen_config()),
         **{f"generate_cases/{script}": _gen_script(script, source) for script, source in _GEN_SCRIPTS.items()},
-        "processed_data/README.md": _DATA_NOTE,
+        "processed_data/README.md": _template("data.md"),
         ".gitignore": _NOT_KEPT,
     }
 
 
-def _example(name: str) -> str:
-    packed = TEMPLATES / "examples"
-    folder = packed if packed.is_dir() else TEMPLATES.parents[2] / "examples"
-    return (folder / name).read_text("utf-8")
+def _template(name: str) -> str:
+    place = TEMPLATES if (TEMPLATES / name).exists() else TEMPLATES.parents[2]
+    return (place / name).read_text("utf-8")
 
 
 def clinic_config() -> dict[str, object]:
@@ -127,8 +118,7 @@ def gen_config() -> dict[str, object]:
 
 
 def _gen_script(script: str, source: str) -> str:
-    text = (TEMPLATES / "gen_source.py").read_text(encoding="utf-8")
-    return text.replace("{script}", script).replace("{source}", source)
+    return _template("gen_source.py").replace("{script}", script).replace("{source}", source)
 
 
 def _json(data: object) -> str:
@@ -136,12 +126,3 @@ def _json(data: object) -> str:
 
 
 _NOT_KEPT = "runs/\n.env\nprocessed_data/*\n!processed_data/README.md\nagent/diagnosis_sessions/*.json\n"
-_SESSIONS_NOTE = """\
-One file for each consultation of an uncertainty-aware doctor outside a run. A run keeps its sessions in its own
-folder. `agentclinic sessions agent/diagnosis_sessions` shows them.
-"""
-_DATA_NOTE = """\
-Put case files here, one JSON object per line, under the names in `agentclinic.config.json`
-(or change the paths there). `agentclinic data fetch MedQA` gets a public data set, `agentclinic data new OSCE` shows
-what a case looks like, and `agentclinic data check FILE` checks a file.
-"""

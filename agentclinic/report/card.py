@@ -145,11 +145,9 @@ def _repeat(run: _Run) -> list[str]:
         installed = f"With AgentClinic {markdown_cell(version)} installed:"
         lines += ["", installed if version else f"The version is {UNKNOWN}:", ""]
         lines += ["```", "agentclinic run --config agentclinic.config.json --llm-config llm.config.json", "```"]
-    spent = run.report.score.outcome
-    if spent.tokens or spent.cost:
-        prices = "at the prices above, or the provider's list prices for models without one"
-        cost = "unknown: a price is missing" if spent.cost is None else f"{money(spent.cost)} {prices}"
-        lines += ["", f"Cost of the models: {cost}."]
+    cost = run.report.score.outcome.cost
+    if cost:
+        lines += ["", f"Cost of the models: {money(cost)} at the prices above, or else the provider's list prices."]
     folder = run.data.path.parent
     files = []
     for path in (run.data.path, folder / CONFIG, folder / CASES):
@@ -193,13 +191,8 @@ def _llm_file(run: _Run) -> dict[str, Any]:
 
 def _asked(run: _Run) -> set[str | None]:
     """The endpoints whose models were asked, by name; None is the default one."""
-    named = {role: run.settings.get(f"{role}_llm") for role in (*ROLES, "synthesis", "memory", "embedding")}
-    return {run.settings.get(f"{role}_endpoint") for role, model in named.items() if model and _remote(str(model))}
-
-
-def _remote(model: str) -> bool:
-    """Whether a model is at an endpoint."""
-    return not (is_builtin_or_person(model) or model.startswith("replay:"))
+    roles = [role for role in (*ROLES, "synthesis", "memory", "embedding") if run.settings.get(f"{role}_llm")]
+    return {run.settings.get(f"{role}_endpoint") for role in roles if _endpoint(run, role) != "none"}
 
 
 def _models(run: _Run) -> list[str]:
@@ -232,7 +225,7 @@ def _models(run: _Run) -> list[str]:
 
 def _endpoint(run: _Run, role: str) -> str:
     model = run.setting(f"{role}_llm")
-    if not _remote(model):
+    if is_builtin_or_person(model) or model.startswith("replay:"):
         return "none"
     if not run.settings:
         return UNKNOWN

@@ -116,6 +116,7 @@ def test_existing_files_are_kept_and_missing_ones_are_written(folder: Path, caps
     assert f"kept  {folder / 'agentclinic.config.json'}" in shown
     assert f"wrote {folder / 'llm.config.json'}" in shown
     assert f"cd '{folder}'" in shown
+    assert "README.md there" not in shown
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_run_is_repeated_at_its_address_on_its_data_set_at_its_price(tmp_path:
     cases = {"mine": str(own_cases(tmp_path, 1)), "other": str(tmp_path / "not_played.jsonl")}
     prices = {"*": {"input": 10, "output": 10}}
     used = {"base_url": server.base_url.replace("://", "://user:sk-secret@"), "prices": prices}
-    changed = {"dataset": "mine", "measurement_llm": "builtin", "doctor_endpoint": "used"}
+    changed: dict[str, Any] = {"dataset": "mine", "measurement_llm": "builtin", "doctor_endpoint": "used"}
     settings = settings_for(server, tmp_path / "runs", **changed).model_dump()
     settings |= {"datasets": cases, "endpoints": {"used": used, "idle": {"base_url": "http://idle.example/v1"}}}
     settings["openai"]["prices"] = prices
@@ -67,7 +67,7 @@ def test_a_run_is_repeated_at_its_address_on_its_data_set_at_its_price(tmp_path:
     for path, block in zip(files, text.split("```json\n")[1:], strict=True):
         path.write_text(block.split("```")[0], encoding="utf-8")
     config, llm = (json.loads(path.read_text(encoding="utf-8")) for path in files)
-    assert load_settings(*files).run.doctor_endpoint == "used", "they can be used as they are shown"
+    assert load_settings(files[0], files[1]).run.doctor_endpoint == "used", "they can be used as they are shown"
     assert config["datasets"] == {"mine": "own_cases.jsonl"}
     assert config["endpoints"]["used"]["base_url"] == llm["openai"]["base_url"] == server.base_url
     assert config["endpoints"].keys() == {"used"}
