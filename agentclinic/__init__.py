@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agentclinic.version import __version__
 
 if TYPE_CHECKING:
-    from agentclinic.api import Run, compare, evaluate, load_cases, load_run
+    from agentclinic.api import Comparison, Run, compare, evaluate, load_cases, load_run
     from agentclinic.cases.model import Case
     from agentclinic.clinic.doctor import Utterance
     from agentclinic.doctors.custom import Doctor
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentclinic.results.utterance import Action
 
 _PUBLIC = {
-    **dict.fromkeys(("Run", "compare", "evaluate", "load_cases", "load_run"), "agentclinic.api"),
+    **dict.fromkeys(("Comparison", "Run", "compare", "evaluate", "load_cases", "load_run"), "agentclinic.api"),
     "Action": "agentclinic.results.utterance",
     "Case": "agentclinic.cases.model",
     "Doctor": "agentclinic.doctors.custom",
@@ -51,6 +51,7 @@ _ORIGINAL = {
 __all__ = [
     "Action",
     "Case",
+    "Comparison",
     "Doctor",
     "Record",
     "Run",

@@ -17,16 +17,19 @@ from agentclinic.cases import registry
 from agentclinic.cases.model import Case
 from agentclinic.config import Given, load_settings
 from agentclinic.errors import AgentClinicError, InputError, how_to_install
+from agentclinic.jsonl import inert
+from agentclinic.report.comparison import compared
+from agentclinic.report.tables import Html, Section, tag
 from agentclinic.results import run_data
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
+from agentclinic.scoring.compare import ComparisonReport
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from agentclinic.runs.execute import Finished
     from agentclinic.runs.plan import Plan
-    from agentclinic.scoring.compare import ComparisonReport
     from agentclinic.scoring.outcome import Summary
     from agentclinic.scoring.score import Score
 
@@ -157,12 +160,55 @@ class Run:
         return pd.DataFrame.from_records([row for record in self.iter_records() for row in rows(record)])
 
     def __repr__(self) -> str:
-        return f"Run({str(self.folder)!r})"
+        return inert("\n".join(self._overview().text()))
+
+    def _repr_html_(self) -> str:
+        return _in_notebook(self._overview())
+
+    def _overview(self) -> Section:
+        from agentclinic.report.numbers import overview
+        from agentclinic.scoring.judges.against_labels import judged_by
+        from agentclinic.scoring.outcome import RunningSummary
+
+        running, judges = RunningSummary(), set()
+        try:
+            for record in self.iter_records():
+                running.add(record)
+                judges.add(record.moderator_llm)
+        except (AgentClinicError, OSError) as error:  # it may be gone, and a repr must not fail
+            return Section(f"Run {self.folder}: {error}", ())
+        outcome, planned = running.summary(), self._data.planned or 0
+        unfinished = f"Not finished: {outcome.presented:,} of {planned:,} encounters were played."
+        notes = [*([unfinished] if outcome.presented < planned else []), judged_by(self._data, judges)]
+        return overview(f"Run {self.folder}", outcome, notes)
+
+
+class Comparison(ComparisonReport):
+    """Runs compared with the first one. Get it from `compare`; `model_dump()` has everything."""
+
+    def __repr__(self) -> str:
+        return inert("\n".join(compared(self, self.comparisons).text()))
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return _in_notebook(compared(self, self.comparisons).section())
+
+
+_STYLE = """
+.agentclinic :is(caption, th, td) { caption-side: top; text-align: left; vertical-align: top }
+.agentclinic caption { display: table-caption !important; font-weight: bold }
+"""
+"""Colors are the notebook's own, light or dark."""
+
+
+def _in_notebook(section: Section) -> str:
+    return tag("div", tag("style", Html(_STYLE)), section.html(), class_="agentclinic")
 
 
 def evaluate(
     doctor: str | object = "plain",
-    dataset: str | Path | Sequence[Case] = "OpenOSCE_Demo",
+    dataset: str | Path | Case | Sequence[Case] = "OpenOSCE_Demo",
     *,
     config: str | Path | None = None,
     llm_config: str | Path | None = None,
@@ -171,15 +217,30 @@ def evaluate(
     progress: bool = True,
     **options: Unpack[RunOptions],
 ) -> Run:
-    """Evaluate a doctor on a data set and return the run, as `agentclinic run` does.
+    """Evaluate a doctor on a data set, as `agentclinic run` does.
 
-    `doctor` is a name (plain, uncertainty, a reference doctor, FILE.py:Class), a class, or an instance. `dataset` is a
-    name, the path of a case file, or cases from `load_cases`. `config` and `llm_config` are files like
-    `agentclinic.config.json` and `llm.config.json`; options win over them. `trust_addresses` are addresses that only
-    a file names and to which your key may go; they are remembered (docs/others-runs.md).
+    doctor           a name, FILE.py:Class, a class, or an instance
+    dataset          a name, the path of a case file, or cases
+    config           a file like agentclinic.config.json
+    llm_config       a file like llm.config.json
+    allow_hosts      hosts that credentialed cases may be sent to
+    trust_addresses  addresses that only a file names, for your key
+    progress         False shows no progress
 
-    Works in a script, in a notebook and inside a running event loop. A run that stops early (Ctrl-C, a key that is
-    not accepted) raises `AgentClinicError`; what was recorded is kept, and the message says how to resume.
+    Options override the files. The most used (docs/settings.md has all):
+    num_scenarios, sample   play the first cases, or some at random
+    repeats, seed           how often each case is played; random seed
+    workers                 encounters at the same time
+    total_inferences        turns the doctor has
+    doctor_llm              the doctor's model; "builtin" needs none
+    patient_llm, measurement_llm, moderator_llm
+                            models of patient, laboratory and judge
+    doctor_bias             a bias the doctor is told to have
+    elicit_confidence       ask the doctor how sure it is
+    output_dir, name        where the run's folder goes, and its name
+
+    If the run stops early (Ctrl-C, a rejected key), AgentClinicError
+    says how to resume. Works in scripts, notebooks and event loops.
     """
     from agentclinic.runs.plan import make_plan
 
@@ -188,9 +249,9 @@ def evaluate(
     if isinstance(dataset, str | Path):
         overrides["dataset"] = str(dataset)
     else:
-        cases = list(dataset)
-        if not cases:
-            raise InputError("dataset: no cases were given")
+        cases = [dataset] if isinstance(dataset, Case) else list(dataset)
+        if not cases or not all(isinstance(case, Case) for case in cases):
+            raise InputError("dataset: give a name, the path of a case file, or cases from load_cases")
         overrides["dataset"] = cases[0].dataset
     if isinstance(doctor, str):
         overrides["doctor"] = doctor
@@ -235,19 +296,20 @@ def load_run(run: str | Path, judge: str | None = None) -> Run:
     return Run(run_data.load_run(Path(run), judge))
 
 
-def compare(*runs: Run | str | Path, seed: int = 0) -> ComparisonReport:
+def compare(*runs: Run | str | Path, seed: int = 0) -> Comparison:
     """Compare runs with the first one, case by case, with intervals and p-values, as `agentclinic compare` does."""
     from agentclinic.scoring.compare import compare_arms, load_arm
 
     if len(runs) < 2:
-        raise InputError("compare needs at least two runs; the first is the baseline")
+        raise InputError("compare needs at least two runs, as in compare(first, second); the first is the baseline")
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
-    names = [run.name for run in loaded]
+    judges = [f", judged by {run._data.judge}" if run._data.judge else "" for run in loaded]
+    names = [run.name + judge for run, judge in zip(loaded, judges, strict=True)]
     arms = [
-        load_arm(run._data, name if names.count(name) == 1 else str(run.folder))
-        for run, name in zip(loaded, names, strict=True)
+        load_arm(run._data, name if names.count(name) == 1 else f"{run.folder}{judge}")
+        for run, name, judge in zip(loaded, names, judges, strict=True)
     ]
-    return compare_arms(arms, seed=seed)
+    return Comparison(**dict(compare_arms(arms, seed=seed)))
 
 
 _PLAIN = (

@@ -1,4 +1,4 @@
-"""A custom doctor: `agentclinic run --doctor examples/my_doctor.py:MyDoctor`.
+"""A custom doctor: `agentclinic run --doctor my_doctor.py:MyDoctor`, with the path to this file.
 
 It asks fixed questions, orders two tests, and has a model name the diagnosis and say how sure it is.
 """

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pydoc
+import re
+import shutil
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser_support import needs_browser, running_browser, serious, visiting
+from helpers import write_rows
+from playwright.sync_api import expect
 from runs_support import lines, point_at
 from scripted_server import ScriptedServer
 
@@ -23,6 +30,7 @@ def test_the_public_names_are_these() -> None:
     assert sorted(agentclinic.__all__) == [
         "Action",
         "Case",
+        "Comparison",
         "Doctor",
         "Record",
         "Run",
@@ -78,7 +86,6 @@ def test_a_run_gives_records_cases_summary_score_and_report(run: Run) -> None:
     assert page == run.folder / "report.html"
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert json.loads(run.report(run.folder / "report.json").read_text(encoding="utf-8"))["runs"]
-    assert repr(run) == f"Run({str(run.folder)!r})"
 
 
 def test_a_table_has_one_row_for_each_encounter_or_for_each_turn(run: Run) -> None:
@@ -143,8 +150,11 @@ def test_cases_can_be_chosen_in_python(tmp_path: Path) -> None:
     chosen = [cases[7], cases[2]]
     run = evaluate("door_only", chosen, output_dir=str(tmp_path), progress=False)
     assert [record.scenario_id for record in run.records] == [7, 2]
-    with pytest.raises(InputError, match="no cases"):
-        evaluate("door_only", [], output_dir=str(tmp_path))
+    assert evaluate("door_only", cases[3], output_dir=str(tmp_path), progress=False).records[0].scenario_id == 3
+    unfit: tuple[Any, ...] = ([], [{"OSCE_Examination": {}}])
+    for wrong in unfit:
+        with pytest.raises(InputError, match="cases from load_cases"):
+            evaluate("door_only", wrong, output_dir=str(tmp_path))
 
 
 @pytest.mark.anyio
@@ -163,6 +173,74 @@ def test_runs_are_compared_by_object_or_by_path(run: Run, tmp_path: Path) -> Non
         compare(run)
 
 
+def test_runs_and_comparisons_print_as_short_tables(run: Run, tmp_path: Path) -> None:
+    title, accuracy, ended, *_, judge = repr(run).splitlines()
+    right = run.summary.correct
+    assert title == f"Run {run.folder}"
+    assert accuracy.split()[0] == "accuracy"
+    assert accuracy.endswith(f"; {right} of 3)")
+    assert ended.split("  ")[-1] == f"right {right}, wrong {3 - right}"
+    assert judge.startswith("  Judged by builtin, which called")
+
+    other = evaluate("door_only", num_scenarios=3, output_dir=str(tmp_path), progress=False)
+    report = compare(run, other)
+    head, first, second, *_ = str(report).splitlines()
+    assert repr(report) == str(report)
+    assert head.split()[0] == "run"
+    assert (first[:8], second[:12]) == ("A  plain", "B  door_only")
+
+    kept = (other.folder / "scenarios.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (other.folder / "scenarios.jsonl").write_text(kept[0], encoding="utf-8")
+    assert "Not finished: 1 of 3 encounters were played." in str(other)
+    shutil.rmtree(other.folder)
+    assert str(other).startswith(f"Run {other.folder}: "), "a repr does not fail"
+    assert "<table>" in other._repr_html_()
+
+
+def test_lists_of_records_and_cases_stay_readable(run: Run) -> None:
+    first = run.records[0]
+    assert repr(first).startswith("Record(scenario_id=0, repeat=0, status='diagnosed', correct=")
+    assert len(repr(first)) < 300
+    assert len(repr(run.cases[0])) < 500
+
+
+@needs_browser
+def test_in_a_notebook_they_are_tables_in_any_theme_and_nothing_in_them_acts(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    runs = [
+        evaluate(doctor, num_scenarios=3, output_dir=str(tmp_path / "<b>"), progress=False)
+        for doctor in ("plain", "door_only")
+    ]
+    journal = runs[1].folder / "scenarios.jsonl"
+    changed = [{k: v for k, v in one.items() if k != "checksum"} | {"moderator_llm": evil} for one in lines(journal)]
+    write_rows(journal, *changed)
+    shown = [runs[1]._repr_html_(), compare(*runs)._repr_html_()]
+    page = tmp_path / "notebook.html"
+    page.write_text(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Notebook</title>"
+        "<style>:root { color-scheme: light dark }</style><main><h1>Notebook</h1>" + "".join(shown) + "</main>",
+        encoding="utf-8",
+    )
+    with running_browser() as browser:
+        for theme in ("light", "dark"):
+            with visiting(browser, page.as_uri(), color_scheme=theme) as watch:
+                assert watch.page.locator("table").count() == 2
+                expect(watch.page.locator("caption").first).to_be_visible()
+                expect(watch.page.get_by_text(evil[:30]).first).to_be_visible()
+                assert watch.page.locator("script, img").count() == 0
+                assert (watch.problems, watch.requests, serious(watch.page)) == ([], [], [])
+
+
+def test_help_fits_a_screen_and_names_options_that_exist() -> None:
+    shown = pydoc.plain(pydoc.render_doc(evaluate)).splitlines()
+    assert sum(len(textwrap.wrap(line, 80)) or 1 for line in shown) <= 40
+    assert max(len(line) for line in shown[3:]) <= 80
+    named = "\n".join(shown).split("docs/settings.md has all):")[1].split("If the run")[0]
+    options = [one for start in re.findall(r"^    (\w+(?:, \w+)*)", named, re.MULTILINE) for one in start.split(", ")]
+    assert len(options) >= 12
+    assert set(options) <= set(RunOptions.__annotations__)
+
+
 def test_a_run_is_loaded_with_the_verdicts_of_a_judge(run: Run) -> None:
     folder = run.folder / "judgements"
     folder.mkdir(exist_ok=True)
@@ -170,7 +248,14 @@ def test_a_run_is_loaded_with_the_verdicts_of_a_judge(run: Run) -> None:
         {"scenario_id": r.scenario_id, "case_hash": r.case_hash, "repeat": 0, "correct": False} for r in run.records
     ]
     (folder / "strict.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    assert load_run(run.folder, judge="strict").summary.correct == 0
+    strict = load_run(run.folder, judge="strict")
+    assert strict.summary.correct == 0
+    assert "Judged by strict" in str(strict)
+    both = compare(run, strict)
+    assert [one.accuracy.value for one in both.accuracies if one.rule == "strict"] == [run.summary.correct / 3, 0]
+    assert [line[0] for line in str(both).splitlines()[1:3]] == ["A", "B"]
+    with pytest.raises(InputError, match="is given twice"):
+        compare(run, run)
     with pytest.raises(InputError, match="no such judgements"):
         load_run(run.folder, judge="kind")
 

@@ -109,16 +109,16 @@ class Case:
     scenario_id: int
     """Row in its file, counted from 0."""
     door: Door
-    patient: JSON
+    patient: JSON = field(repr=False)
     """The patient's script as charted."""
-    exam: JSON
+    exam: JSON = field(repr=False)
     """Examination findings and test results as charted."""
     diagnosis: str
     """The truth. Only the judge sees it."""
-    facts: tuple[Fact, ...]
+    facts: tuple[Fact, ...] = field(repr=False)
     image: str | None = None
-    answer_key: AnswerKey = AnswerKey()
-    annotations: Mapping[str, JSON] = field(default_factory=dict)
+    answer_key: AnswerKey = field(default=AnswerKey(), repr=False)
+    annotations: Mapping[str, JSON] = field(default_factory=dict, repr=False)
     """Everything else in the row, for scoring and reports; never shown to an agent."""
     data_class: DataClass = DataClass.PUBLIC
     """Decides where the case may be sent (`agentclinic.models.gate`)."""

@@ -21,7 +21,7 @@ class Clinic(Group):
         Entry("", "sweep", "sweep", "Run and compare all combinations of some settings."),
         Entry("", "probe", "probe", "Find out what an endpoint and its model can do."),
         Entry("", "demo-server", "demo", "Serve a model to try things with: no key, no network."),
-        Entry("", "init", "folder", "Create a folder with settings, prompts and entry points."),
+        Entry("", "init", "folder", "Create a folder with settings, a doctor and cases to edit."),
         Entry("", "check-folder", "folder", "Show how each of the original's files in a folder is used."),
         Entry("", "runs", "runs", "List runs with their results, cost and state."),
         Entry("", "score", "score", "Score a run: outcome, calibration, information, tests."),

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import clipped, print_json
+from agentclinic.cli.format import print_json
 from agentclinic.errors import InputError
-from agentclinic.report.tables import plural, text_table
+from agentclinic.report.tables import plural
 from agentclinic.scoring.format import as_number, as_points, number, percent
 
 if TYPE_CHECKING:
     from agentclinic.scoring.compare import Comparison, ComparisonReport, Flip, RuleComparison, SecondaryMetric
-
-_LABEL = 48
-"""Characters of a label in a table: with the other columns, a line then fits a terminal of 120."""
 
 
 @opt.with_output
@@ -59,9 +56,7 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
     from agentclinic.scoring.labels import shortened
 
     told, short = compared(report, against_first), short_names(report)
-    columns = told.columns | {"run": [clipped(label, _LABEL) for label in told.columns["run"]]}
-    table = text_table(list(columns), zip(*columns.values(), strict=True), numbers=range(told.words, len(columns)))
-    lines = [*table, "", *told.sentences, *told.remarks, *(f"Warning: {warning}" for warning in told.warnings)]
+    lines = told.text()
     if not full:
         return [*lines, "--full adds p-values, the cases that flipped and other measures; --json prints everything."]
     for comparison in report.comparisons:

@@ -17,11 +17,14 @@ _MOST = 300
 
 def init_command(
     folder: Annotated[Path, typer.Argument(help="Folder to create; existing files in it are kept.")],
+    original: Annotated[
+        bool, typer.Option("--original", help="Write the original's files: also prompts, agents, tools, scripts.")
+    ] = False,
 ) -> None:
-    """Create a folder with settings, prompts and entry points."""
+    """Create a folder with settings, a doctor and cases to edit."""
     from agentclinic.compat.init import write_folder
 
-    write_folder(folder)
+    write_folder(folder, original=original)
 
 
 @opt.with_output

@@ -1,4 +1,4 @@
-"""`agentclinic init DIR`: a working folder with editable settings and prompts, and the original's entry points."""
+"""`agentclinic init DIR`: a folder to start in; with `--original`, all of the original's files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentclinic.generate.settings import GenFile
 
 TEMPLATES = Path(str(files("agentclinic") / "compat" / "templates"))
 LAUNCHER = TEMPLATES / "agentclinic.py"
-EXAMPLES = ("my_doctor.py", "test_my_doctor.py", "sweep.json")
+EXAMPLES = ("my_doctor.py", "test_my_doctor.py", "my_cases.jsonl", "sweep.json")
 """In the repository's `examples`; in a wheel, among the templates (pyproject.toml)."""
 _KEYS = """
     inf_type dataset num_scenarios total_inferences workers doctor_llm patient_llm measurement_llm
@@ -26,12 +26,12 @@ _KEYS = """
 """The settings a newcomer sees first; docs/settings.md has all of them."""
 
 
-def write_folder(folder: Path) -> None:
-    """Write what is missing; existing files are the user's and are kept."""
+def write_folder(folder: Path, *, original: bool = False) -> None:
+    """Write what is missing of five files to start with, or of the original's; existing files are kept."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder")
     written, kept = [], []
-    for name, text in _contents().items():
+    for name, text in (_original() if original else _first()).items():
         path = folder / name
         if path.exists():
             kept.append(path)
@@ -46,36 +46,51 @@ def write_folder(folder: Path) -> None:
         print(f"wrote {path}")
     for path in kept:
         print(f"kept  {path}")
-    print(f"\nNext:\n  cd {shlex.quote(str(folder))}\n  agentclinic run")
-    print("  agentclinic run --doctor examples/my_doctor.py:MyDoctor")
+    doctor = "examples/my_doctor.py:MyDoctor" if original else "my_doctor.py:MyDoctor --dataset my_cases.jsonl"
+    print(f"\nNext:\n  cd {shlex.quote(str(folder))}\n  agentclinic run\n  agentclinic run --doctor {doctor}")
+    if not original:
+        print("  agentclinic view")
+    if folder / "README.md" in written:
+        print("README.md there says what each file is.")
 
 
-def _contents() -> dict[str, str]:
-    packed = TEMPLATES / "examples"
-    examples = packed if packed.is_dir() else TEMPLATES.parents[2] / "examples"
+def _first() -> dict[str, str]:
+    return {
+        "README.md": _template("first.md"),
+        "agentclinic.config.json": _json({"run": clinic_config()["run"]}),
+        "llm.config.json": _json(llm_config()),
+        "my_doctor.py": _template("examples/my_doctor.py"),
+        "my_cases.jsonl": _template("examples/my_cases.jsonl"),
+    }
+
+
+def _original() -> dict[str, str]:
     return {
         "agentclinic.config.json": _json(clinic_config()),
         "llm.config.json": _json(llm_config()),
         "agentclinic.py": LAUNCHER.read_text(encoding="utf-8"),
-        **{
-            f"benchmarks/AgentClinic/{name}": (TEMPLATES / name).read_text("utf-8")
-            for name in ("agentclinic_api_only.py", "uncertainty_aware_doctor.py")
-        },
+        "benchmarks/AgentClinic/agentclinic_api_only.py": _template("agentclinic_api_only.py"),
+        "benchmarks/AgentClinic/uncertainty_aware_doctor.py": _template("uncertainty_aware_doctor.py"),
         "agent/agent_config.yaml": AGENTS.read_text("utf-8"),
         **{f"agent/tools/{path.name}": path.read_text("utf-8") for path in sorted((TEMPLATES / "tools").glob("*.py"))},
-        "agent/diagnosis_sessions/README.md": _SESSIONS_NOTE,
-        **{f"examples/{name}": (examples / name).read_text("utf-8") for name in EXAMPLES},
+        "agent/diagnosis_sessions/README.md": _template("sessions.md"),
+        **{f"examples/{name}": _template(f"examples/{name}") for name in EXAMPLES},
         **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
         "prompts/no_discriminators.json": _json({"differential_settings": {"discriminators": "off"}}),
         "generate_cases/gen.config.json": _json(gen_config()),
         **{f"generate_cases/{script}": _gen_script(script, source) for script, source in _GEN_SCRIPTS.items()},
-        "processed_data/README.md": _DATA_NOTE,
+        "processed_data/README.md": _template("data.md"),
         ".gitignore": _NOT_KEPT,
     }
 
 
+def _template(name: str) -> str:
+    place = TEMPLATES if (TEMPLATES / name).exists() else TEMPLATES.parents[2]
+    return (place / name).read_text("utf-8")
+
+
 def clinic_config() -> dict[str, object]:
-    """The `agentclinic.config.json` of a new folder; the repository's root has the same."""
+    """The original's `agentclinic.config.json` with our defaults; the repository's root has the same."""
     defaults = RunSettings().model_dump(mode="json")
     return {
         "run": {key: defaults[key] for key in _KEYS} | {"dataset": "OpenOSCE"},
@@ -103,8 +118,7 @@ def gen_config() -> dict[str, object]:
 
 
 def _gen_script(script: str, source: str) -> str:
-    text = (TEMPLATES / "gen_source.py").read_text(encoding="utf-8")
-    return text.replace("{script}", script).replace("{source}", source)
+    return _template("gen_source.py").replace("{script}", script).replace("{source}", source)
 
 
 def _json(data: object) -> str:
@@ -112,12 +126,3 @@ def _json(data: object) -> str:
 
 
 _NOT_KEPT = "runs/\n.env\nprocessed_data/*\n!processed_data/README.md\nagent/diagnosis_sessions/*.json\n"
-_SESSIONS_NOTE = """\
-One file for each consultation of an uncertainty-aware doctor outside a run. A run keeps its sessions in its own
-folder. `agentclinic sessions agent/diagnosis_sessions` shows them.
-"""
-_DATA_NOTE = """\
-Put case files here, one JSON object per line, under the names in `agentclinic.config.json`
-(or change the paths there). `agentclinic data fetch MedQA` gets a public data set, `agentclinic data new OSCE` shows
-what a case looks like, and `agentclinic data check FILE` checks a file.
-"""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.config import ROLES, RunSettings, is_builtin_or_person, is_person, without_credentials
+from agentclinic.models.endpoint import OPENAI_URL
 from agentclinic.privacy import names_secret
 from agentclinic.report.collect import collect
 from agentclinic.report.numbers import sections
@@ -20,6 +21,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import CONFIG
+from agentclinic.runs.budget import money
 from agentclinic.version import __version__
 
 UNKNOWN = "not recorded"
@@ -135,14 +137,17 @@ def _repeat(run: _Run) -> list[str]:
         ]
     else:
         lines.append(f"There is no {CONFIG}: the settings are {UNKNOWN}.")
-    llm = run.section("llm")
+    llm = _llm_file(run)
     if llm:
-        lines += ["", "Request parameters and limits, as `llm.config.json`:", "", *_code({"llm": _cleared(llm)})]
+        lines += ["", "Default endpoint, request parameters and limits, as `llm.config.json`:", "", *_code(llm)]
     if run.settings:
         version = run.ours.get("version")
         installed = f"With AgentClinic {markdown_cell(version)} installed:"
         lines += ["", installed if version else f"The version is {UNKNOWN}:", ""]
         lines += ["```", "agentclinic run --config agentclinic.config.json --llm-config llm.config.json", "```"]
+    cost = run.report.score.outcome.cost
+    if cost:
+        lines += ["", f"Cost of the models: {money(cost)} at the prices above, or else the provider's list prices."]
     folder = run.data.path.parent
     files = []
     for path in (run.data.path, folder / CONFIG, folder / CASES):
@@ -172,12 +177,22 @@ def _config_file(run: _Run) -> dict[str, Any]:
     own = {"output_dir", "record", "prompts_dir", "agent_config", "workers"}
     changed = {k: v for k, v in run.settings.items() if k not in own and v != defaults.get(k)}
     config: dict[str, Any] = {"run": _cleared(changed)}
-    if run.section("datasets"):
-        paths = _cleared(run.section("datasets"))
-        config["datasets"] = {name: Path(str(path)).name for name, path in paths.items()}
-    if run.section("endpoints"):
-        config["endpoints"] = _cleared(run.section("endpoints"))
-    return config
+    if run.dataset in run.section("datasets"):
+        config["datasets"] = {run.dataset: Path(str(run.section("datasets")[run.dataset])).name}
+    endpoints = {name: entry for name, entry in run.section("endpoints").items() if name in _asked(run)}
+    return config | ({"endpoints": _cleared(endpoints)} if endpoints else {})
+
+
+def _llm_file(run: _Run) -> dict[str, Any]:
+    openai = {"base_url": OPENAI_URL} | {key: value for key, value in run.section("openai").items() if value}
+    parts = {"openai": openai if None in _asked(run) else None, "llm": run.section("llm")}
+    return {name: _cleared(part) for name, part in parts.items() if part}
+
+
+def _asked(run: _Run) -> set[str | None]:
+    """The endpoints whose models were asked, by name; None is the default one."""
+    roles = [role for role in (*ROLES, "synthesis", "memory", "embedding") if run.settings.get(f"{role}_llm")]
+    return {run.settings.get(f"{role}_endpoint") for role in roles if _endpoint(run, role) != "none"}
 
 
 def _models(run: _Run) -> list[str]:

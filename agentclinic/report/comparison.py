@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agentclinic.report.tables import Section, line, text_table
 from agentclinic.runs.budget import money
 from agentclinic.scoring.compare import (
     LEVEL,
@@ -21,6 +22,9 @@ from agentclinic.scoring.format import as_percent, as_points, interval, number, 
 from agentclinic.scoring.labels import letters
 from agentclinic.scoring.stats import Estimate
 
+_LABEL = 48
+"""Characters of a label in a table: with the other columns, a line then fits a terminal of 120."""
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -35,6 +39,16 @@ class Compared:
     remarks: list[str]
     """Who judged, and the differences corrected by labels."""
     warnings: list[str]
+
+    def section(self) -> Section:
+        notes = [*self.sentences, *self.remarks, *(f"Warning: {warning}" for warning in self.warnings)]
+        return Section("Runs compared with A", [*zip(*self.columns.values(), strict=True)], notes, [*self.columns])
+
+    def text(self) -> list[str]:
+        """For the terminal, with labels cut."""
+        shown = self.section()
+        rows = [[line(str(cell), _LABEL) for cell in row] for row in shown.rows]
+        return [*text_table(shown.head, rows, range(self.words, len(shown.head))), "", *shown.notes]
 
 
 def compared(report: ComparisonReport, against_first: Sequence[Comparison]) -> Compared:

@@ -7,7 +7,7 @@ from agentclinic.report.tables import Cells, Recorded, Section, line, plural
 from agentclinic.results.record import bias_label
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
-from agentclinic.scoring.format import as_number, as_percent, as_points, percent
+from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
 from agentclinic.scoring.information import NOT_RECORDED
 from agentclinic.scoring.metrics import METRICS, Measured, Metric, SourceRanking, Value
 from agentclinic.scoring.orders import NO_TESTS
@@ -64,7 +64,7 @@ def failure_sections(outcome: Summary) -> list[Section]:
 def headline(result: Score) -> Section:
     """The main figures in one table."""
     outcome, info, price = result.outcome, result.information, result.orders.price_usd
-    rows = [*_accuracy(result), _ended(result)]
+    rows = outcome_rows(outcome)
     for source in result.calibration.sources:
         if source.n:
             sure = f"{as_percent(source.mean_forecast)} sure on average; " if source.mean_forecast else ""
@@ -74,15 +74,25 @@ def headline(result: Score) -> Section:
         rows.append(["key findings found", as_percent(info.key_facts.recall)])
     if result.repeats.repeated:
         rows.append(["repeats that differ", as_percent(result.repeats.flip_rate)])
-    if outcome.tokens:
-        rows.append(["tokens of the models", f"{outcome.tokens:,}"])
-    if outcome.cost or (outcome.tokens and outcome.cost is None):
-        rows.append(["cost of the models", "unknown" if outcome.cost is None else money(outcome.cost)])
+    rows += _spent(outcome)
     if price.value:
         rows.append(["simulated tests per encounter", f"${as_number(price, 0)}"])
     if result.gap_to_full_information:
         rows.append(["gap to full information", as_points(result.gap_to_full_information)])
     return Section("", rows, head=("", "value (95% interval)"))
+
+
+def overview(title: str, outcome: Summary, notes: list[str]) -> Section:
+    """What a summary says in a few rows; a score takes longer."""
+    rows = [*outcome_rows(outcome), ["turns per encounter", number(outcome.mean_turns, 1)], *_spent(outcome)]
+    return Section(title, rows, notes, head=("", "value (95% interval)"))
+
+
+def _spent(outcome: Summary) -> list[Cells]:
+    rows: list[Cells] = [["tokens of the models", f"{outcome.tokens:,}"]] if outcome.tokens else []
+    if outcome.cost or (outcome.tokens and outcome.cost is None):
+        rows.append(["cost of the models", "unknown" if outcome.cost is None else money(outcome.cost)])
+    return rows
 
 
 def shown(metric: Metric, value: Value | None) -> str:
@@ -105,17 +115,14 @@ def _measured(name: str, found: Measured) -> list[Cells]:
     return rows
 
 
-def _accuracy(result: Score) -> list[Cells]:
-    outcome = result.outcome
-    if not outcome.lenient_differs:
-        return [["accuracy", as_percent(outcome.accuracy_strict)]]
-    strict = ["accuracy, strict", as_percent(outcome.accuracy_strict)]
-    return [strict, ["accuracy, lenient", as_percent(outcome.accuracy_lenient)]]
-
-
-def _ended(result: Score) -> Cells:
-    ended = ", ".join(f"{outcome_name(name)} {count}" for name, count in result.outcome.outcomes.items())
-    return ["how encounters ended", ended]
+def outcome_rows(outcome: Summary) -> list[Cells]:
+    """Accuracy, and how the encounters ended."""
+    rows: list[Cells] = [["accuracy", as_percent(outcome.accuracy_strict)]]
+    if outcome.lenient_differs:
+        strict = ["accuracy, strict", as_percent(outcome.accuracy_strict)]
+        rows = [strict, ["accuracy, lenient", as_percent(outcome.accuracy_lenient)]]
+    ended = ", ".join(f"{outcome_name(name)} {count}" for name, count in outcome.outcomes.items())
+    return [*rows, ["how encounters ended", ended]]
 
 
 def _biases(result: Score) -> list[Cells]:
@@ -125,7 +132,7 @@ def _biases(result: Score) -> list[Cells]:
 
 def _outcome(result: Score) -> Section:
     outcome, gap = result.outcome, result.gap_to_full_information
-    rows = [*_accuracy(result), _ended(result)]
+    rows = outcome_rows(outcome)
     rows.append(["right of all presented, as the original counts", percent(outcome.accuracy)])
     if outcome.if_missing_wrong != outcome.if_missing_right:
         limits = f"{percent(outcome.if_missing_wrong)}; {percent(outcome.if_missing_right)}"

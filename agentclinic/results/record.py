@@ -148,6 +148,11 @@ class Record(BaseModel):
         asked = (self.unsupported_bias or {}).get(name)
         return bias_label(asked) if asked else getattr(self, name)
 
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        """A list of records stays readable; `model_dump()` has everything."""
+        shown = ("scenario_id", "repeat", "status", "correct", "diagnosis_text", "ground_truth")
+        return [(name, getattr(self, name)) for name in shown]
+
     @property
     def unit(self) -> str:
         """Identity of the unit within its run: case and repeat."""

@@ -31,7 +31,7 @@ def told(folder: Path) -> dict[str, FileUse]:
 
 
 def test_a_folder_made_by_init_runs_as_it_is_but_for_data_it_cannot_have(tmp_path: Path) -> None:
-    write_folder(tmp_path)
+    write_folder(tmp_path, original=True)
 
     others = {path: finding for path, finding in told(tmp_path).items() if finding.verdict is not Verdict.WORKS}
     assert list(others) == ["generate_cases/gen.config.json"]

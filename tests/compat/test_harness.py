@@ -107,7 +107,7 @@ WRONG = (3, 11)
 def test_the_originals_harness_drives_the_drop_in_doctor_over_20_scenarios(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    write_folder(tmp_path)
+    write_folder(tmp_path, original=True)
     rows = [
         osce(objective=f"Assess mark-{n}z.", truth="Frobisher fever" if n in WRONG else f"Disease of mark-{n}z")
         for n in range(COUNT)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import pytest
 from scripted_server import LONG
 
 import agentclinic
+from agentclinic import load_run
 from agentclinic.cli import main
 from agentclinic.clinic.prompts import SHIPPED, load_prompts
 from agentclinic.compat.init import EXAMPLES, LAUNCHER, TEMPLATES, clinic_config, llm_config, write_folder
@@ -27,7 +30,7 @@ ROOT = Path(agentclinic.__file__).parent.parent
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_folder(tmp_path / "my clinic")
+    write_folder(tmp_path / "my clinic", original=True)
     return tmp_path / "my clinic"
 
 
@@ -39,7 +42,7 @@ def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_folder_has_settings_launcher_prompts_and_a_place_for_data(folder: Path) -> None:
+def test_with_original_the_folder_has_launcher_prompts_and_a_place_for_data(folder: Path) -> None:
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert found == {
         "agentclinic.config.json",
@@ -59,11 +62,39 @@ def test_the_folder_has_settings_launcher_prompts_and_a_place_for_data(folder: P
         "processed_data/README.md",
         "examples/my_doctor.py",
         "examples/test_my_doctor.py",
+        "examples/my_cases.jsonl",
         "examples/sweep.json",
         "prompts/no_discriminators.json",
         *(f"prompts/{path.name}" for path in SHIPPED.glob("*.json")),
     }
     assert ".env" in (folder / ".gitignore").read_text().splitlines()
+
+
+def test_the_five_files_for_a_newcomer_work_as_its_readme_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["init", str(tmp_path / "clinic")])
+    shown = capsys.readouterr().out
+    monkeypatch.chdir(tmp_path / "clinic")
+    readme = Path("README.md").read_text()
+    files = sorted(path.name for path in Path().iterdir())
+    assert files == ["README.md", "agentclinic.config.json", "llm.config.json", "my_cases.jsonl", "my_doctor.py"]
+    assert sorted(re.findall(r"^\| `(.+?)` \|", readme, re.MULTILINE)) == files
+
+    following = readme.split("```")[1].split("\n")[1:-1]
+    assert len(following) == 3
+    assert "\n  ".join([f"cd {tmp_path / 'clinic'}", *following]) in shown
+    first, own, view = (shlex.split(command)[1:] for command in following)
+    assert view == ["view"]
+    main([*first, "--limit", "2", "--quiet"])
+    main([*own, "--quiet"])
+    capsys.readouterr()
+    main(["data", "check", "my_cases.jsonl", "--quality", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["files"][0]["rows"], told["files"][0]["problems"]) == (3, [])
+    played = {path.name.split("_2")[0]: load_run(path).summary for path in Path("runs").iterdir()}
+    assert played["OpenOSCE"].presented == 2
+    assert played["my_cases"].outcomes == {"diagnosed_wrong": 3}, "it says so: without a model, Viral infection"
 
 
 def test_the_written_settings_are_the_defaults(folder: Path) -> None:
@@ -78,13 +109,14 @@ def test_existing_files_are_kept_and_missing_ones_are_written(folder: Path, caps
     capsys.readouterr()
     (folder / "agentclinic.config.json").write_text("mine")
     (folder / "llm.config.json").unlink()
-    write_folder(folder)
+    write_folder(folder, original=True)
     assert (folder / "agentclinic.config.json").read_text() == "mine"
     assert json.loads((folder / "llm.config.json").read_text()) == llm_config()
     shown = capsys.readouterr().out
     assert f"kept  {folder / 'agentclinic.config.json'}" in shown
     assert f"wrote {folder / 'llm.config.json'}" in shown
     assert f"cd '{folder}'" in shown
+    assert "README.md there" not in shown
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -165,7 +197,7 @@ def test_the_examples_work_as_they_are(
     runpy.run_path("examples/test_my_doctor.py", run_name="__main__")
     assert capsys.readouterr().out.count("passed: test_") == 4
     main(["sweep", "examples/sweep.json", "--dry-run"])
-    assert "doctor uncertainty: 10 encounters" in capsys.readouterr().out
+    assert "doctor door_only: 64 encounters" in capsys.readouterr().out
 
 
 def test_the_originals_module_of_agents_can_be_imported_from_its_place(folder: Path) -> None:

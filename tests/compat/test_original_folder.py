@@ -35,7 +35,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, server: ScriptedServe
     else:
         shutil.copytree(ORIGINAL, place, copy_function=shutil.copyfile)
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
-    write_folder(place)
+    write_folder(place, original=True)
     assert {path: path.read_bytes() for path in before} == before
     # What every user sets: where the models and the cases are, and how many to play.
     edit(place / "llm.config.json", openai={"api_key": "not-a-key", "base_url": server.base_url})

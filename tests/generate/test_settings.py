@@ -111,7 +111,7 @@ def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
 def test_the_originals_script_makes_cases_in_a_folder_made_by_init(elsewhere: bool, tmp_path: Path) -> None:
     folder = tmp_path / "my clinic"
-    write_folder(folder)
+    write_folder(folder, original=True)
     write_questions(folder / "medqa" / "q.jsonl", [question(n) for n in range(20)])
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     script = folder / "generate_cases" / "gen_medqa_tutorial.py"

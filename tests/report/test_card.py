@@ -13,11 +13,13 @@ from helpers import write_rows
 from runs_support import clinic, only_run, own_cases, records, settings_for
 from scripted_server import ScriptedServer
 
-from agentclinic.config import RunSettings, Settings
+from agentclinic import load_run
+from agentclinic.config import RunSettings, Settings, load_settings
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED
 from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
 from agentclinic.report.card import AUTHORS, NOT_KEPT, UNKNOWN, card
+from agentclinic.report.numbers import headline
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
@@ -47,6 +49,33 @@ def test_the_card_names_the_models_as_their_endpoints_do_and_the_days(tmp_path: 
     assert f"| moderator | scripted | {UNKNOWN} |" in text
     assert "| measurement | builtin | - | none |" in text
     assert "Dates of the calls (UTC): 2026-03-01 to 2026-03-02." in text
+
+
+def test_a_run_is_repeated_at_its_address_on_its_data_set_at_its_price(tmp_path: Path, server: ScriptedServer) -> None:
+    cases = {"mine": str(own_cases(tmp_path, 1)), "other": str(tmp_path / "not_played.jsonl")}
+    prices = {"*": {"input": 10, "output": 10}}
+    used = {"base_url": server.base_url.replace("://", "://user:sk-secret@"), "prices": prices}
+    changed: dict[str, Any] = {"dataset": "mine", "measurement_llm": "builtin", "doctor_endpoint": "used"}
+    settings = settings_for(server, tmp_path / "runs", **changed).model_dump()
+    settings |= {"datasets": cases, "endpoints": {"used": used, "idle": {"base_url": "http://idle.example/v1"}}}
+    settings["openai"]["prices"] = prices
+    folder = anyio.run(execute, make_plan(Settings.model_validate(settings)), Progress()).folder
+
+    text = card(folder)
+
+    files = [tmp_path / "agentclinic.config.json", tmp_path / "llm.config.json"]
+    for path, block in zip(files, text.split("```json\n")[1:], strict=True):
+        path.write_text(block.split("```")[0], encoding="utf-8")
+    config, llm = (json.loads(path.read_text(encoding="utf-8")) for path in files)
+    assert load_settings(files[0], files[1]).run.doctor_endpoint == "used", "they can be used as they are shown"
+    assert config["datasets"] == {"mine": "own_cases.jsonl"}
+    assert config["endpoints"]["used"]["base_url"] == llm["openai"]["base_url"] == server.base_url
+    assert config["endpoints"].keys() == {"used"}
+    assert prices["*"].items() <= llm["openai"]["prices"]["*"].items()
+    assert "sk-secret" not in text
+    cost = next(row for row in headline(load_run(folder).score()).rows if row[0] == "cost of the models")[1]
+    assert f"Cost of the models: {cost} at the prices above" in text
+    assert "Cost of the models" not in card(played(tmp_path / "builtin"))
 
 
 def original(tmp_path: Path, **config: Any) -> Path:

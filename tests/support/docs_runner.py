@@ -270,7 +270,7 @@ def _with_folder(clinic: Clinic, folder: Path) -> None:
 def _for_uncertainty(clinic: Clinic, folder: Path) -> None:
     from agentclinic.clinic.prompts import SHIPPED
 
-    clinic.call(["init", "."], folder, {})
+    clinic.call(["init", "--original", "."], folder, {})
     shutil.copytree(clinic.run / "diagnosis_sessions", folder / "agent" / "diagnosis_sessions", dirs_exist_ok=True)
     agents = folder / "agent" / "agent_config.yaml"
     written = agents.read_text(encoding="utf-8")
