@@ -105,7 +105,7 @@ class RunSettings(_Section):
     offset: int = Field(default=0, ge=0)
     """Skip this many scenarios first."""
     scenarios: str | None = None
-    """Evaluate only these rows, counted from 0, e.g. 3,7,10-20."""
+    """Evaluate only these cases: rows, counted from 0, or ids, e.g. 3,7,10-20 or osce-a01,osce-a04."""
     sample: int | None = Field(default=None, ge=1)
     """Evaluate a random sample of this size; the same `seed` draws the same sample."""
     lockbox: bool = False

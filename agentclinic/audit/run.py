@@ -48,6 +48,7 @@ class Listed(Departure):
     """A finding with its place in the run."""
 
     scenario_id: int
+    name: str
     repeat: int
     case_hash: str | None
     turn: int
@@ -295,7 +296,9 @@ def _report(
 
 def _locate(finding: Departure, item: Item) -> Listed:
     record = item.record
-    place = {"scenario_id": record.scenario_id, "repeat": record.repeat, "case_hash": record.case_hash}
+    place = {name: getattr(record, name) for name in ("scenario_id", "repeat", "case_hash")} | {
+        "name": record.unit_name
+    }
     return Listed(**finding.model_dump(), **place, turn=item.turn.turn, role=item.reply.role, asked=item.reply.asked)
 
 

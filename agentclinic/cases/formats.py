@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -51,13 +52,13 @@ class Format:
 
 
 def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None) -> Iterator[Row]:
-    """The rows of a JSONL file, blank lines left out. A bad row is passed to `on_error`, or raised without it."""
+    """The rows of a JSON Lines file, or of a JSON array. A bad row is passed to `on_error`, or raised without it."""
     if not path.exists():
         raise CaseError(
             f"{path}: no such file; put the data set there (`agentclinic data fetch NAME` gets a public one), or set "
             "its path under `datasets` in the config"
         )
-    for number, (line, text, _) in enumerate(read_lines(path, CaseError)):
+    for number, (line, text) in enumerate(_texts(path)):
         try:
             data = _object(text)
         except ValueError as problem:
@@ -69,17 +70,48 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
             yield Row(path, line, number, data)
 
 
+def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The text of each row, and the line it starts on."""
+    lines = ((number, text) for number, text, _ in read_lines(path, CaseError))
+    first = next(lines, (0, b""))
+    if first[1].lstrip().startswith(b"["):
+        yield from _elements(path)
+    elif first[1]:
+        yield from chain([first], lines)
+
+
+def _elements(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        count = len(loads(text))
+    except ValueError as error:
+        where = f" line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise CaseError(
+            f"{path}{where}: not valid JSON ({problem_in(error)}); starting with [, it must be one list of cases"
+        ) from None
+    decoder, end = json.JSONDecoder(), text.index("[") + 1
+    line = 1 + text.count("\n", 0, end)
+    for _ in range(count):
+        start = re.compile(r"[\s,]*").match(text, end).end()  # type: ignore[union-attr]
+        line += text.count("\n", end, start)
+        _, end = decoder.raw_decode(text, start)
+        yield line, text[start:end].encode()
+        line += text.count("\n", start, end)
+
+
 def _object(text: bytes) -> Mapping[str, JSON]:
     try:
         data = loads(text.decode())
     except UnicodeDecodeError:
         raise ValueError("not UTF-8 text; save the file as UTF-8") from None
     except ValueError as error:
-        raise ValueError(f"not valid JSON ({problem_in(error)}); write one object per line") from None
+        raise ValueError(
+            f"not valid JSON ({problem_in(error)}); write one object per line, or one list of objects"
+        ) from None
     if text.count(b'"data_class"') > 1 or b"\\u" in text:  # otherwise no object can have this key twice
         json.loads(text, object_pairs_hook=_refuse_two_classes)
     if not isinstance(data, dict):
-        raise ValueError(f"expected a JSON object, found {kind_of(data)}; write one object per line")
+        raise ValueError(f"expected a JSON object, found {kind_of(data)}; write one object per row")
     return data
 
 

@@ -104,5 +104,5 @@ def _measure(measured: SecondaryMetric) -> str:
 def _flips(flips: Sequence[Flip], most: int = 12) -> str:
     if not flips:
         return ""
-    shown = ", ".join(str(flip.scenario_id) for flip in flips[:most])
-    return f" (scenarios {shown}{', ...' if len(flips) > most else ''})"
+    shown = ", ".join(flip.name for flip in flips[:most])
+    return f" ({shown}{', ...' if len(flips) > most else ''})"

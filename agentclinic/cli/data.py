@@ -209,7 +209,7 @@ def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leak
         )
         print(f"  cases that name their own diagnosis: {counted({kind: kinds[kind] for kind in Leak})}")
         for error in report.errors:
-            print(f"  error: {error}")
+            print(f"  {error}")
         for first, copy in report.duplicates:
             print(f"  row {copy} is a copy of row {first}")
         for leak in report.leaks if show_leaks else ():

@@ -186,10 +186,8 @@ def next_lines(judge: AgainstLabels) -> list[str]:
             f"Labels alone cannot halve the interval: with every diagnosis labeled, about ± {half} would remain."
         )
     if judge.label_next:
-        shown = ", ".join(
-            f"{one.scenario_id}{f' (repeat {one.repeat})' if one.repeat else ''}" for one in judge.label_next
-        )
-        lines.append(f"Label next: scenarios {shown} (agentclinic judge label).")
+        shown = "; ".join(one.name for one in judge.label_next)
+        lines.append(f"Label next: {shown} (agentclinic judge label).")
     return lines
 
 
@@ -198,9 +196,8 @@ def _show_disputes(disputes: list[Dispute], majorities: set[str]) -> None:
 
     print(f"{len(disputes)} disputed" + (":" if disputes else ""))
     for dispute in disputes[:_DISPUTES_SHOWN]:
-        repeat = f", repeat {dispute.repeat}" if dispute.repeat else ""
         label = _LABELED.get(dispute.label, ", labelers disagree")
-        print(f"  scenario {dispute.scenario_id}{repeat}{label}: {dispute.diagnosis!r}, truth {dispute.truth!r}")
+        print(f"  {dispute.name}{label}: {dispute.diagnosis!r}, truth {dispute.truth!r}")
         for name, opinion in dispute.opinions.items():
             # A majority's reason lists its members' votes, most of which are shown here anyway.
             print(f"    {name}: {in_words(replace(opinion, reason=None) if name in majorities else opinion)}")

@@ -112,7 +112,10 @@ def regrade_command(
         print_json(
             {
                 **{name: getattr(regraded, name) for name in _SHOWN},
-                "changed": [{"scenario_id": s, "was": was, "is": now} for s, was, now in regraded.changed],
+                "changed": [
+                    {"scenario_id": record.scenario_id, "name": record.unit_name, "was": record.correct, "is": now}
+                    for record, now in regraded.changed
+                ],
             }
         )
     elif not regraded.pending:
@@ -235,7 +238,7 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         shares = {who: summarise(load_run(folder, judge).records()).accuracy_strict for who, judge in judges.items()}
         rows = [(who, as_percent(share)) for who, share in shares.items()]
         print("\n".join([*text_table(("judge", "right (95% interval)"), rows), ""]))
-    now_right = sum(now for _, _, now in regraded.changed)
+    now_right = sum(now for _, now in regraded.changed)
     turned = f"{now_right} now right, {len(regraded.changed) - now_right} now wrong"
     changed = (
         f"{plural(len(regraded.changed), 'verdict')} changed ({turned})" if regraded.changed else "no verdict changed"
@@ -243,9 +246,9 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
     diagnoses = plural(regraded.judged, "diagnosis", "diagnoses")
     judged = f"{diagnoses} judged by {settings.judge.model}, {regraded.failed} failed"
     print(f"{judged}: {changed}.")
-    for scenario, was, now in regraded.changed if full else ():
-        before = {True: "right", False: "wrong", None: "not judged"}[was]
-        print(f"  scenario {scenario}: was {before}, is now {'right' if now else 'wrong'}")
+    for record, now in regraded.changed if full else ():
+        before = {True: "right", False: "wrong", None: "not judged"}[record.correct]
+        print(f"  {record.unit_name}: was {before}, is now {'right' if now else 'wrong'}")
     if regraded.new_diagnoses is not None:
         print(f"{regraded.new_diagnoses} diagnoses differ from the recorded ones")
     if regraded.batches:

@@ -128,7 +128,6 @@ def _changes(title: str, changes: list[Changed]) -> list[str]:
     for each in changes:
         followed = f"; followed {', '.join(each.followed)}" if each.followed else ""
         lines.append(
-            f"- scenario {each.scenario_id} ({each.truth}): {each.before or 'no diagnosis'} -> "
-            f"{each.after or 'no diagnosis'}{followed}"
+            f"- {each.name} ({each.truth}): {each.before or 'no diagnosis'} -> {each.after or 'no diagnosis'}{followed}"
         )
     return lines

@@ -225,7 +225,7 @@ def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chose
             part = split.part_of(case.id) if split else "train"
             if part is None:
                 raise InputError(
-                    f"{place}: scenario {record.scenario_id} is in neither part of the split; use the split that the "
+                    f"{place}: {record.unit_name} is in neither part of the split; use the split that the "
                     "run was made with"
                 )
             if part == "test":

@@ -181,6 +181,7 @@ class Changed(BaseModel):
     """A case that memory changed from wrong to right, or from right to wrong."""
 
     scenario_id: int
+    name: str
     truth: str | None
     before: str | None
     after: str | None
@@ -259,6 +260,7 @@ def _changed(without: Sequence[Record], with_: Sequence[Record]) -> tuple[list[C
         followed = [each["id"] for one in given for each in one.get("offered", ()) if each.get("followed")]
         changed = Changed(
             scenario_id=record.scenario_id,
+            name=record.unit_name,
             truth=record.ground_truth,
             before=diagnosis_of(other),
             after=diagnosis_of(record),

@@ -122,6 +122,8 @@ You are the patient. Answer the doctor from your script, in your own words, or:
   :script          show your script again
 {_SHARED.format(turn="answer")}""",
 }
+_BARE = re.compile(r"(?:diagnose|test):? +.+|differential|help|history|images|notes|quit|undo", re.IGNORECASE)
+"""A line that looks like a command without its colon."""
 _SPEAKERS = {"question": "Patient", "test": "Laboratory", "images": "Clinic", "none": "Clinic"}
 _ASKED = {"test": "(orders {})", "images": "(asks for the images)", "none": "(was not understood)"}
 _LABEL = len("Laboratory: ")
@@ -266,8 +268,9 @@ class Human:
             self._screen.show("This is your last turn: only a diagnosis counts now.")
 
     async def _words(self, payload: DoctorPayload, moment: _Moment) -> str:
+        before = line = ""
         while True:
-            line = await self._line(f"doctor {payload.turn}/{payload.limit}> ")
+            before, line = line, await self._line(f"doctor {payload.turn}/{payload.limit}> ")
             command, _, rest = line.partition(" ")
             match command:
                 case ":test" if rest.strip():
@@ -279,6 +282,11 @@ class Human:
                     self._screen.show(f"{command} needs a name, e.g. {command} {example}")
                 case ":images":
                     return "REQUEST IMAGES"
+                case _ if _BARE.fullmatch(line) and line != before:
+                    meant = f":{command.lower().rstrip(':')} {rest.strip()}".rstrip()
+                    self._screen.show(
+                        f"Commands start with a colon: {meant}", "To say it to the patient, enter the same line again."
+                    )
                 case _:
                     if not self._command(line, moment):
                         return line

@@ -428,7 +428,7 @@ def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
     for case in cases if run.doctor_image_request else ():
         if case.image and case.image.lower().startswith(("http://", "https://")):
             raise ConfigError(
-                f"doctor_image_request: the image of row {case.scenario_id} is a web address, and the case is "
+                f"doctor_image_request: the image of {case.name} is a web address, and the case is "
                 "credentialed; name a local file there, or leave images off"
             )
     if run.doctor not in doctor_names():

@@ -142,4 +142,4 @@ def test_the_command_tells_what_changed_and_refuses_other_runs(tmp_path: Path) -
     assert "0 diagnoses differ from the recorded ones" in said
     data = json.loads(clinic("regrade", ours, "--resynthesize", "--json", cwd=tmp_path).stdout)
     assert (data["judged"], data["new_diagnoses"]) == (2, 0)
-    assert clinic("regrade", tmp_path, "--resynthesize", cwd=tmp_path, expect=2).stderr.startswith("error: ")
+    assert clinic("regrade", tmp_path, "--resynthesize", cwd=tmp_path, expect=2).stderr.startswith("Error: ")
