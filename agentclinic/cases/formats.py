@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -58,7 +58,7 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
             f"{path}: no such file; put the data set there (`agentclinic data fetch NAME` gets a public one), or set "
             "its path under `datasets` in the config"
         )
-    for number, (line, text) in enumerate(_texts(path)):
+    for number, (line, text) in enumerate(row_texts(path)):
         try:
             data = _object(text)
         except ValueError as problem:
@@ -70,31 +70,24 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
             yield Row(path, line, number, data)
 
 
-def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The text of each row, and the line it starts on."""
+def row_texts(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The text of each row of a JSON Lines file, or of a JSON array, and the line it starts on."""
     lines = ((number, text) for number, text, _ in read_lines(path, CaseError))
     first = next(lines, (0, b""))
-    if first[1].lstrip().startswith(b"["):
-        yield from _elements(path)
-    elif first[1]:
-        yield from chain([first], lines)
-
-
-def _elements(path: Path) -> Iterator[tuple[int, bytes]]:
+    if not first[1].lstrip().startswith(b"["):
+        yield from chain([first] if first[0] else [], lines)
+        return
     try:
         text = path.read_text(encoding="utf-8-sig")
-        count = len(loads(text))
+        rows = loads(text)
     except ValueError as error:
-        where = f" line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise CaseError(
-            f"{path}{where}: not valid JSON ({problem_in(error)}); starting with [, it must be one list of cases"
-        ) from None
-    decoder, end = json.JSONDecoder(), text.index("[") + 1
-    line = 1 + text.count("\n", 0, end)
-    for _ in range(count):
-        start = re.compile(r"[\s,]*").match(text, end).end()  # type: ignore[union-attr]
+        where = f"{path} line {getattr(error, 'lineno', first[0])}: not valid JSON ({problem_in(error)})"
+        raise CaseError(f"{where}; what starts with [ must be one list of objects") from None
+    line, end, text = 1, 0, text.replace("[", " ", 1)
+    for _ in rows:
+        start = next(place for place in count(end) if text[place] not in " \t\n,")
         line += text.count("\n", end, start)
-        _, end = decoder.raw_decode(text, start)
+        _, end = json.JSONDecoder().raw_decode(text, start)
         yield line, text[start:end].encode()
         line += text.count("\n", start, end)
 

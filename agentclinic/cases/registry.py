@@ -21,9 +21,7 @@ def parse_rows(text: str, count: int, names: Mapping[str, int] | None = None) ->
     """Parse rows such as "3,7,10-20" (counted from 0, inclusive), or `names` of cases; each once, in file order."""
     rows: set[int] = set()
     for part in text.split(","):
-        if names and part.strip() in names:
-            rows.add(names[part.strip()])
-            continue
+        part = str((names or {}).get(part.strip(), part))
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
         if not match:
             raise ConfigError(

@@ -246,8 +246,8 @@ def _compared(c: Comparison) -> Iterator[str]:
     if not c.replies:
         return
     yield (
-        f"{c.replies} replies with recorded facts: {c.chosen} facts chosen, {c.suggested} suggested by the matcher, "
-        f"{c.both} both"
+        f"{plural(c.replies, 'reply', 'replies')} with recorded facts: {plural(c.chosen, 'fact')} chosen, "
+        f"{c.suggested} suggested by the matcher, {c.both} both"
     )
     yield (
         f"disagreement with the matcher, not an error: {plural(c.left_out, 'reply', 'replies')} left out a suggested "

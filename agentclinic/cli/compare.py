@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import clipped, print_json
+from agentclinic.cli.format import clipped, print_json, print_lines
 from agentclinic.errors import InputError
 from agentclinic.report.tables import plural, text_table
 from agentclinic.scoring.format import as_number, as_points, number, percent
@@ -46,7 +46,7 @@ def compare_command(
     if json:
         print_json(report)
     else:
-        print("\n".join(comparison_lines(report, report.comparisons, full=full)))
+        print_lines(*comparison_lines(report, report.comparisons, full=full))
 
 
 def comparison_lines(report: ComparisonReport, against_first: Sequence[Comparison], *, full: bool) -> list[str]:

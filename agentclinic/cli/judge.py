@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import print_json
+from agentclinic.cli.format import print_json, print_lines
 from agentclinic.report.tables import plural
 from agentclinic.scoring.format import as_number, as_percent
 
@@ -141,16 +141,16 @@ def _show_pair(pair: Agreement) -> None:
 
 def _show_labels(labels: LabelReport) -> None:
     unused = f"; {labels.unused} more match no diagnosis of this run" if labels.unused else ""
-    print(f"Against {labels.used} labels in {labels.file}{unused}")
+    print(f"Against {plural(labels.used, 'label')} in {labels.file}{unused}")
     for judge in labels.judges:
-        print("\n".join(f"  {line}" for line in agreement_lines(judge)))
+        print_lines(*(f"  {line}" for line in agreement_lines(judge)))
         print(f"    uncorrected       {as_percent(judge.accuracy)}")
         print(f"    corrected, PPI++  {as_percent(judge.corrected)}")
         print(f"    Rogan and Gladen  {as_percent(judge.rogan_gladen)}")
         for note in label_notes(judge):
             print(f"    note: {note}")
     if labels.judges:
-        print("\n".join(next_lines(labels.judges[0])))
+        print_lines(*next_lines(labels.judges[0]))
     print()
 
 

@@ -126,8 +126,8 @@ def regrade_command(
         return
     if regraded.without_chart:
         sys.stderr.write(
-            f"{regraded.without_chart} diagnoses were judged by names alone, without the chart: "
-            "the run does not contain their cases\n"
+            f"judged by name alone, as the run does not contain the case: "
+            f"{plural(regraded.without_chart, 'diagnosis', 'diagnoses')}\n"
         )
     if not regraded.judged and not regraded.not_tried and not regraded.interrupted:
         why = f"the judge failed on all {regraded.failed}" if regraded.failed else "the run has no diagnosis to judge"
@@ -250,7 +250,7 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         before = {True: "right", False: "wrong", None: "not judged"}[record.correct]
         print(f"  {record.unit_name}: was {before}, is now {'right' if now else 'wrong'}")
     if regraded.new_diagnoses is not None:
-        print(f"{regraded.new_diagnoses} diagnoses differ from the recorded ones")
+        print(f"{plural(regraded.new_diagnoses, 'new diagnosis', 'new diagnoses')}, unlike the recorded ones")
     if regraded.batches:
         cost = "is not known" if regraded.spent.unpriced else f"is {money(regraded.spent.dollars)}"
         print(f"The cost of all verdicts in the file {cost}; requests in a batch cost half the price.")

@@ -55,11 +55,8 @@ def sessions_command(
 def _chosen(found: Sessions, which: str) -> Kept:
     """The session with this id, the only one whose id starts like this, or the only one of this case."""
     start = f"scenario_{which}_" if which.isdigit() else which
-    matching = [
-        kept
-        for kept in found.kept
-        if kept.session.session_id.startswith(start) or (kept.record and kept.record.case_name == which)
-    ]
+    named = [kept for kept in found.kept if kept.record and kept.record.case_name == which]
+    matching = named or [kept for kept in found.kept if kept.session.session_id.startswith(start)]
     exact = [kept for kept in found.kept if kept.session.session_id == which]
     if len(matching) == 1 or exact:
         return (exact or matching)[0]

@@ -23,7 +23,7 @@ from agentclinic.scoring.compare import compare_two, load_arm
 
 pytestmark = pytest.mark.anyio
 LABEL = "none (asked for: recencyy, not supported)"
-IGNORED = {"preset": "original", "doctor_bias": "recencyy"}
+IGNORED: dict[str, Any] = {"preset": "original", "doctor_bias": "recencyy"}
 
 
 async def test_a_run_that_ignored_a_bias_is_labelled_everywhere(
