@@ -22,7 +22,7 @@ def _package() -> ModuleType:
     except ModuleNotFoundError as error:
         if shadow is not None:
             sys.modules["agentclinic"] = shadow
-        sys.stderr.write(f"error: {error.name} is not installed; run `pip install DIR`, where DIR is the repository\n")
+        sys.stderr.write(f"Error: {error.name} is not installed; run `pip install DIR`, where DIR is the repository\n")
         raise SystemExit(2) from None
     finally:
         sys.path[:] = path

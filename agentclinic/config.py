@@ -105,7 +105,7 @@ class RunSettings(_Section):
     offset: int = Field(default=0, ge=0)
     """Skip this many scenarios first."""
     scenarios: str | None = None
-    """Evaluate only these rows, counted from 0, e.g. 3,7,10-20."""
+    """Evaluate only these cases: rows, counted from 0, or ids, e.g. 3,7,10-20 or osce-a01,osce-a04."""
     sample: int | None = Field(default=None, ge=1)
     """Evaluate a random sample of this size; the same `seed` draws the same sample."""
     lockbox: bool = False
@@ -154,11 +154,11 @@ class RunSettings(_Section):
     doctor_bias: str | None = None
     """Bias to add to the prompt of a language-model doctor: recency, frequency, false_consensus, confirmation,
     status_quo, gender, race, sexual_orientation, cultural, education, religion, socioeconomic, or another name in your
-    doctor.json; an unknown one is ignored with a warning."""
+    doctor.json; an unknown one is refused (`--preset original`: ignored)."""
     patient_bias: str | None = None
     """Bias to add to the prompt of a language-model patient: recency, frequency, false_consensus, self_diagnosis,
     gender, race, sexual_orientation, cultural, education, religion, socioeconomic, or another name in your
-    patient.json; an unknown one is ignored with a warning."""
+    patient.json; an unknown one is refused (`--preset original`: ignored)."""
     simulator: Literal["grounded", "voiced", "free"] | None = None
     """How language models play patient and laboratory (default: voiced)."""
     dialogue: Literal["chat", "transcript"] | None = None

@@ -9,7 +9,6 @@ import re
 import traceback
 from collections.abc import Iterable
 from enum import StrEnum
-from types import TracebackType
 from urllib.parse import unquote
 
 
@@ -69,16 +68,27 @@ def quotation(text: str) -> str:
     return LEFT_OUT if silent() else text
 
 
-def crash(error: BaseException, trace: TracebackType | None, most: int | None = None) -> str:
+def crash(error: BaseException, without: tuple[str, ...] = (), most: int = 0) -> str:
     """A traceback as Python prints it; only the places in the code once this process has held credentialed data.
 
-    `most` is the number of calls to show, the last ones.
+    Calls in files that start with `without` are left out, and exceptions that were handled there; `most` is the number
+    of calls to show, the last ones.
     """
-    limit = None if most is None else -most
+    told = traceback.TracebackException.from_exception(error)
+    chain = [told]
+    while chain:
+        one = chain.pop()
+        frames = [frame for frame in one.stack if not frame.filename.startswith(without)]
+        one.stack = traceback.StackSummary.from_list(frames[-most:])
+        for link in ("__cause__", "__context__"):
+            before = getattr(one, link)
+            if before and before.stack and all(frame.filename.startswith(without) for frame in before.stack):
+                setattr(one, link, None)
+            elif before:
+                chain.append(before)
     if not silent():
-        return "".join(traceback.TracebackException(type(error), error, trace, limit=limit).format())
-    frames = traceback.extract_tb(trace, limit)
-    places = (f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames)
+        return "".join(told.format())
+    places = (f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in told.stack)
     return "\n".join(("Traceback (most recent call last):", *places, f"{type(error).__name__}: {LEFT_OUT}", ""))
 
 

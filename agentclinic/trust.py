@@ -28,7 +28,7 @@ PROVIDERS = {
     "GOOGLE_API_KEY": "generativelanguage.googleapis.com",
     "OPENROUTER_API_KEY": "openrouter.ai",
 }
-"""The hosts that issue the keys with these names: each key may go to its own host, whoever wrote the address."""
+"""The hosts that issue the keys with these names: each key may go to its own host, even if a file names the address."""
 
 LARGEST = 2**20
 """Bytes of a program: many times what people write."""

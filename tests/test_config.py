@@ -179,7 +179,7 @@ def test_the_deprecated_key_causes_a_warning_that_users_see(tmp_path: Path) -> N
         text=True,
         check=True,
     )
-    assert shown.stderr.startswith("warning: run.measurement_cost_llm is ignored: ")
+    assert shown.stderr.startswith("Warning: run.measurement_cost_llm is ignored: ")
     assert shown.stderr.count("\n") == 1
 
 

@@ -70,7 +70,7 @@ FALSE = {
 
 def _answers(arguments: list[str], folder: Path, variables: Mapping[str, str]) -> Done:
     if arguments == ["score", "nowhere"]:
-        return Done(2, "", "error: nowhere: not a run")
+        return Done(2, "", "Error: nowhere: not a run")
     return Done(0, "agentclinic 1.0\nWritten to runs/X_20261116_050607 in 3.25 s\none\ntwo\n", "")
 
 

@@ -301,7 +301,7 @@ def test_a_program_that_was_named_is_remembered_until_it_changes(tmp_path: Path)
 
     done = clinic("resume", run, "--trust-program", program, cwd=tmp_path, expect=2)
 
-    assert "doctor_file was" in done.stderr, "not the recorded one, whoever confirms it"
+    assert "doctor_file was" in done.stderr, "not the recorded one, even if it is confirmed"
     assert not (tmp_path / "mark").exists()
 
 

@@ -40,6 +40,7 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.execute import note_attestations
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
+from agentclinic.scoring.format import plural
 from agentclinic.scoring.stats import Estimate, Proportion
 from agentclinic.scoring.verdicts import case_key
 
@@ -48,6 +49,7 @@ class Listed(Departure):
     """A finding with its place in the run."""
 
     scenario_id: int
+    name: str
     repeat: int
     case_hash: str | None
     turn: int
@@ -215,9 +217,9 @@ def read_replies(place: Path, cases: Path | None = None) -> tuple[AuditReport, l
     if not audited:
         raise InputError(f"{place}: there are no records to audit")
     notes = {
-        f"{without_transcript} records have no transcript and were not audited": without_transcript,
-        f"{in_part} records have no transcript, and only the first turns could be read from their histories": in_part,
-        f"{without_case} records are of cases that are not in {source}, and were not audited": without_case,
+        f"no transcript, not audited: {plural(without_transcript, 'record')}": without_transcript,
+        f"no transcript, only the first turns read from the histories: {plural(in_part, 'record')}": in_part,
+        f"case not in {source}, not audited: {plural(without_case, 'record')}": without_case,
     }
     played_by = {(i.reply.role, getattr(i.record, f"{i.reply.role}_llm") or "not recorded") for i in items}
     report = AuditReport(
@@ -295,7 +297,9 @@ def _report(
 
 def _locate(finding: Departure, item: Item) -> Listed:
     record = item.record
-    place = {"scenario_id": record.scenario_id, "repeat": record.repeat, "case_hash": record.case_hash}
+    place = {name: getattr(record, name) for name in ("scenario_id", "repeat", "case_hash")} | {
+        "name": record.unit_name
+    }
     return Listed(**finding.model_dump(), **place, turn=item.turn.turn, role=item.reply.role, asked=item.reply.asked)
 
 

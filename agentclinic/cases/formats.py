@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -51,13 +52,13 @@ class Format:
 
 
 def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None) -> Iterator[Row]:
-    """The rows of a JSONL file, blank lines left out. A bad row is passed to `on_error`, or raised without it."""
+    """The rows of a JSON Lines file, or of a JSON array. A bad row is passed to `on_error`, or raised without it."""
     if not path.exists():
         raise CaseError(
             f"{path}: no such file; put the data set there (`agentclinic data fetch NAME` gets a public one), or set "
             "its path under `datasets` in the config"
         )
-    for number, (line, text, _) in enumerate(read_lines(path, CaseError)):
+    for number, (line, text) in enumerate(row_texts(path)):
         try:
             data = _object(text)
         except ValueError as problem:
@@ -69,17 +70,41 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
             yield Row(path, line, number, data)
 
 
+def row_texts(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The text of each row of a JSON Lines file, or of a JSON array, and the line it starts on."""
+    lines = ((number, text) for number, text, _ in read_lines(path, CaseError))
+    first = next(lines, (0, b""))
+    if not first[1].lstrip().startswith(b"["):
+        yield from chain([first] if first[0] else [], lines)
+        return
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        rows = loads(text)
+    except ValueError as error:
+        where = f"{path} line {getattr(error, 'lineno', first[0])}: not valid JSON ({problem_in(error)})"
+        raise CaseError(f"{where}; what starts with [ must be one list of objects") from None
+    line, end, text = 1, 0, text.replace("[", " ", 1)
+    for _ in rows:
+        start = next(place for place in count(end) if text[place] not in " \t\n,")
+        line += text.count("\n", end, start)
+        _, end = json.JSONDecoder().raw_decode(text, start)
+        yield line, text[start:end].encode()
+        line += text.count("\n", start, end)
+
+
 def _object(text: bytes) -> Mapping[str, JSON]:
     try:
         data = loads(text.decode())
     except UnicodeDecodeError:
         raise ValueError("not UTF-8 text; save the file as UTF-8") from None
     except ValueError as error:
-        raise ValueError(f"not valid JSON ({problem_in(error)}); write one object per line") from None
+        raise ValueError(
+            f"not valid JSON ({problem_in(error)}); write one object per line, or one list of objects"
+        ) from None
     if text.count(b'"data_class"') > 1 or b"\\u" in text:  # otherwise no object can have this key twice
         json.loads(text, object_pairs_hook=_refuse_two_classes)
     if not isinstance(data, dict):
-        raise ValueError(f"expected a JSON object, found {kind_of(data)}; write one object per line")
+        raise ValueError(f"expected a JSON object, found {kind_of(data)}; write one object per row")
     return data
 
 

@@ -17,13 +17,16 @@ from agentclinic.jsonl import encodable
 from agentclinic.privacy import DataClass
 
 
-def parse_rows(text: str, count: int) -> list[int]:
-    """Parse rows such as "3,7,10-20" (counted from 0, inclusive); each row once, in file order."""
+def parse_rows(text: str, count: int, names: Mapping[str, int] | None = None) -> list[int]:
+    """Parse rows such as "3,7,10-20" (counted from 0, inclusive), or `names` of cases; each once, in file order."""
     rows: set[int] = set()
     for part in text.split(","):
+        part = str((names or {}).get(part.strip(), part))
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
         if not match:
-            raise ConfigError(f"scenarios: cannot read {part.strip()!r}; write rows and ranges, for example 3,7,10-20")
+            raise ConfigError(
+                f"scenarios: cannot read {part.strip()!r}; write rows and ranges, such as 3,7,10-20, or ids of cases"
+            )
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise ConfigError(f"scenarios: the range {part.strip()} runs backwards; write {last}-{first}")
@@ -43,13 +46,15 @@ def select(
     seed: int = 0,
     lockbox: bool = False,
 ) -> list[Case]:
-    """Choose cases by row number, or apply `offset`, then `sample`, then `num_scenarios`; file order is kept.
+    """Choose cases by row or id, or apply `offset`, then `sample`, then `num_scenarios`; file order is kept.
 
     Lockbox cases are left out unless `lockbox` is true.
     """
+    names = {case.name: row for row, case in enumerate(cases)}
+    rows = [] if scenarios is None else parse_rows(scenarios, len(cases), names)
     if not lockbox:
         locked = {case.scenario_id for case in cases if case.annotations.get("lockbox") is True}
-        wanted = locked & set(parse_rows(scenarios, len(cases))) if scenarios is not None else set()
+        wanted = locked.intersection(rows)
         if wanted:
             raise ConfigError(f"scenarios: row {min(wanted)} is in the lockbox; --lockbox opens it, once per release")
         if scenarios is None:
@@ -57,7 +62,7 @@ def select(
     if scenarios is not None:
         if offset or sample is not None:
             raise ConfigError("scenarios already names the rows; leave out offset and sample")
-        chosen = [cases[row] for row in parse_rows(scenarios, len(cases))]
+        chosen = [cases[row] for row in rows]
     else:
         if offset >= len(cases):
             raise ConfigError(f"offset {offset} skips all {len(cases)} scenarios; use a smaller one")

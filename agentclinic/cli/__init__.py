@@ -35,7 +35,7 @@ def _run(argv: Sequence[str] | None) -> None:
                 raise
         sys.stdout.flush()
     except AgentClinicError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"Error: {error}\n")
         raise SystemExit(error.exit_code) from None
     except OSError as error:
         if error.filename is None:
@@ -43,14 +43,14 @@ def _run(argv: Sequence[str] | None) -> None:
                 raise  # not about standard output
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again when it exits
         sys.stderr.write(
-            f"error: {str(error.filename or 'standard output')[:200]}: cannot be used ({error.strerror})\n"
+            f"Error: {str(error.filename or 'standard output')[:200]}: cannot be used ({error.strerror})\n"
         )
         raise SystemExit(InputError.exit_code) from None
     except UnicodeEncodeError as error:
         if error.encoding != sys.getfilesystemencoding():
             raise
         sys.stderr.write(
-            f"error: a file name cannot be written in this system's encoding, {error.encoding}; set LC_ALL=C.UTF-8\n"
+            f"Error: a file name cannot be written in this system's encoding, {error.encoding}; set LC_ALL=C.UTF-8\n"
         )
         raise SystemExit(InputError.exit_code) from None
     except KeyboardInterrupt:
@@ -59,7 +59,7 @@ def _run(argv: Sequence[str] | None) -> None:
     except Exception as error:
         if not privacy.silent():
             raise
-        sys.stderr.write(privacy.crash(error, error.__traceback__))  # a bug in AgentClinic
+        sys.stderr.write(privacy.crash(error))  # a bug in AgentClinic
         raise SystemExit(1) from None
 
 
@@ -123,4 +123,4 @@ def normalized(arguments: Sequence[str]) -> list[str]:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    sys.stderr.write(f"warning: {message}\n")
+    sys.stderr.write(f"Warning: {message}\n")

@@ -192,10 +192,9 @@ def _as_text(report: AuditReport, *, list_findings: bool) -> str:
 def _list_findings(report: AuditReport) -> list[str]:
     lines = []
     for finding in report.findings:
-        repeat = f", repeat {finding.repeat}" if finding.repeat else ""
         lines += [
             "",
-            f"scenario {finding.scenario_id}{repeat}, turn {finding.turn}, {finding.role}: {finding.kind.value}",
+            f"{finding.name}, turn {finding.turn}, {finding.role}: {finding.kind.value}",
             f"  asked  {clipped(finding.asked)}",
             f"  said   {clipped(finding.words)}",
             f"  {finding.why}" + (f" [{finding.path}]" if finding.path else ""),
@@ -208,10 +207,9 @@ def _as_markdown(report: AuditReport, *, list_findings: bool) -> str:
     rows = [(r.role, r.by, r.kind.value, _found(r), "; ".join(_details(r))) for r in report.rates]
     lines += markdown_table(("role", "found by", "kind", "replies with a finding", "how far to trust it"), rows)
     if report.findings and list_findings:
-        columns = ("scenario", "turn", "role", "kind", "by", "words", "path", "why")
+        columns = ("case", "turn", "role", "kind", "by", "words", "path", "why")
         found = [
-            (f.scenario_id, f.turn, f.role, f.kind.value, f.by, clipped(f.words), f.path or "", f.why)
-            for f in report.findings
+            (f.name, f.turn, f.role, f.kind.value, f.by, clipped(f.words), f.path or "", f.why) for f in report.findings
         ]
         lines += ["", *markdown_table(columns, found)]
     compared = [f"{c.role}: {line}" for c in report.comparisons for line in _compared(c)]
@@ -248,8 +246,8 @@ def _compared(c: Comparison) -> Iterator[str]:
     if not c.replies:
         return
     yield (
-        f"{c.replies} replies with recorded facts: {c.chosen} facts chosen, {c.suggested} suggested by the matcher, "
-        f"{c.both} both"
+        f"{plural(c.replies, 'reply', 'replies')} with recorded facts: {plural(c.chosen, 'fact')} chosen, "
+        f"{c.suggested} suggested by the matcher, {c.both} both"
     )
     yield (
         f"disagreement with the matcher, not an error: {plural(c.left_out, 'reply', 'replies')} left out a suggested "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import print_json
+from agentclinic.cli.format import print_json, print_lines
 from agentclinic.errors import InputError
 from agentclinic.report.tables import plural
 from agentclinic.scoring.format import as_number, as_points, number, percent
@@ -43,7 +43,7 @@ def compare_command(
     if json:
         print_json(report)
     else:
-        print("\n".join(comparison_lines(report, report.comparisons, full=full)))
+        print_lines(*comparison_lines(report, report.comparisons, full=full))
 
 
 def comparison_lines(report: ComparisonReport, against_first: Sequence[Comparison], *, full: bool) -> list[str]:
@@ -99,5 +99,5 @@ def _measure(measured: SecondaryMetric) -> str:
 def _flips(flips: Sequence[Flip], most: int = 12) -> str:
     if not flips:
         return ""
-    shown = ", ".join(str(flip.scenario_id) for flip in flips[:most])
-    return f" (scenarios {shown}{', ...' if len(flips) > most else ''})"
+    shown = ", ".join(flip.name for flip in flips[:most])
+    return f" ({shown}{', ...' if len(flips) > most else ''})"

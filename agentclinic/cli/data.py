@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import counted, deliver, print_json
+from agentclinic.cli.format import counted, deliver, print_json, print_lines
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
-from agentclinic.report.tables import plural
+from agentclinic.report.tables import plural, text_table
 
 if TYPE_CHECKING:
     from agentclinic.lint.check import FileReport, Overlap
@@ -37,27 +36,20 @@ class DatasetRow(NamedTuple):
 @opt.with_output
 def list_command(config: opt.Config = None, json: opt.Json = False) -> None:
     """List the known data sets and whether their files exist."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     from agentclinic.cases.fetch import PUBLIC
 
     rows = list_datasets(opt.dataset_paths(config))
     if json:
         print_json([row._asdict() for row in rows])
         return
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("data set", "rows", "images", "file", "about"):
-        table.add_column(column, justify="right" if column == "rows" else "left", overflow="fold")
+    table = [("data set", "rows", "images", "file", "about")]
     for row in rows:
         count = "no file" if row.rows is None else str(row.rows)
-        table.add_row(row.name, count, "yes" if row.images else "", row.path, row.about)
-    console = Console(file=getattr(sys.stdout, "styled", None), emoji=False)
-    console.print(table)
+        table.append((row.name, count, "yes" if row.images else "", row.path, row.about))
+    print_lines(*text_table(table[0], table[1:], numbers=(1,)))
     if any(row.rows is None for row in rows):
-        console.print(
-            f"`agentclinic data fetch NAME` gets {', '.join(PUBLIC)}. Put any other missing file at its path, or set "
+        print_lines(
+            f"\n`agentclinic data fetch NAME` gets {', '.join(PUBLIC)}. Put any other missing file at its path, or set "
             "its path under `datasets` in agentclinic.config.json."
         )
 
@@ -209,7 +201,7 @@ def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leak
         )
         print(f"  cases that name their own diagnosis: {counted({kind: kinds[kind] for kind in Leak})}")
         for error in report.errors:
-            print(f"  error: {error}")
+            print(f"  {error}")
         for first, copy in report.duplicates:
             print(f"  row {copy} is a copy of row {first}")
         for leak in report.leaks if show_leaks else ():
@@ -217,7 +209,7 @@ def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leak
     sizes = {report.path: len(report.cases) for report in reports}
     for overlap in shared:
         print(
-            f"{len(overlap.pairs)} cases are in both {overlap.first} (of {sizes[overlap.first]}) "
+            f"in both files: {plural(len(overlap.pairs), 'case')}, {overlap.first} (of {sizes[overlap.first]}) "
             f"and {overlap.second} (of {sizes[overlap.second]})"
         )
     if not show_leaks and any(report.leaks for report in reports):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar, cas
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
 from agentclinic.jsonl import ACTIVE, by_number
+from agentclinic.scoring.format import plural_title
 
 if TYPE_CHECKING:  # slow to import, and `--help` does not need them
     from agentclinic.runs.estimate import Estimate, Row
@@ -78,12 +79,19 @@ def guarded() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
+def print_lines(*lines: str) -> None:
+    """Print lines; on a terminal, long ones are wrapped between words."""
+    from agentclinic.runs.human import Screen
+
+    Screen(widest=None).show(*lines)
+
+
 def show_estimate(estimate: Estimate, *, as_json: bool) -> None:
     """Print what a command would use, and what that is based on."""
     if as_json:
         print_json(estimate.as_dict())
         return
-    print(f"{estimate.count:,} {estimate.what}; nothing was sent or written")
+    print(f"{plural_title(estimate.count, estimate.what)}; nothing was sent or written")
     if not estimate.count or not estimate.most:
         print("No model at an endpoint would be asked: it costs nothing.")
         return

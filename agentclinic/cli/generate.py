@@ -16,7 +16,7 @@ from agentclinic.cli.format import counted, end_incomplete, finish, print_json, 
 from agentclinic.config import RunSettings
 from agentclinic.files import expanded
 from agentclinic.generate.settings import CommonSettings, MedqaSettings, MimicSettings, default_config, load
-from agentclinic.scoring.format import as_percent, as_points
+from agentclinic.scoring.format import as_percent, as_points, plural
 
 if TYPE_CHECKING:
     from agentclinic.generate.make import Made, Work
@@ -117,7 +117,7 @@ def _show(work: Work, made: Made, *, as_json: bool) -> None:
         failures = counted(manifest["failures"])
         why = "; ".join(part for part in (made.reason, f"the writer failed: {failures}" if failures else "") if part)
         end_incomplete(
-            f"{made.missing} cases were not made{f' ({why})' if why else ''}; the others are kept.\n"
+            f"{plural(made.missing, 'case')} not made{f' ({why})' if why else ''}; the others are kept.\n"
             "Run the same command again to continue.",
             interrupted=made.interrupted,
         )

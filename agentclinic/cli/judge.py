@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import print_json
+from agentclinic.cli.format import print_json, print_lines
 from agentclinic.report.tables import plural
 from agentclinic.scoring.format import as_number, as_percent
 
@@ -141,16 +141,16 @@ def _show_pair(pair: Agreement) -> None:
 
 def _show_labels(labels: LabelReport) -> None:
     unused = f"; {labels.unused} more match no diagnosis of this run" if labels.unused else ""
-    print(f"Against {labels.used} labels in {labels.file}{unused}")
+    print(f"Against {plural(labels.used, 'label')} in {labels.file}{unused}")
     for judge in labels.judges:
-        print("\n".join(f"  {line}" for line in agreement_lines(judge)))
+        print_lines(*(f"  {line}" for line in agreement_lines(judge)))
         print(f"    uncorrected       {as_percent(judge.accuracy)}")
         print(f"    corrected, PPI++  {as_percent(judge.corrected)}")
         print(f"    Rogan and Gladen  {as_percent(judge.rogan_gladen)}")
         for note in label_notes(judge):
             print(f"    note: {note}")
     if labels.judges:
-        print("\n".join(next_lines(labels.judges[0])))
+        print_lines(*next_lines(labels.judges[0]))
     print()
 
 
@@ -186,10 +186,8 @@ def next_lines(judge: AgainstLabels) -> list[str]:
             f"Labels alone cannot halve the interval: with every diagnosis labeled, about ± {half} would remain."
         )
     if judge.label_next:
-        shown = ", ".join(
-            f"{one.scenario_id}{f' (repeat {one.repeat})' if one.repeat else ''}" for one in judge.label_next
-        )
-        lines.append(f"Label next: scenarios {shown} (agentclinic judge label).")
+        shown = "; ".join(one.name for one in judge.label_next)
+        lines.append(f"Label next: {shown} (agentclinic judge label).")
     return lines
 
 
@@ -198,9 +196,8 @@ def _show_disputes(disputes: list[Dispute], majorities: set[str]) -> None:
 
     print(f"{len(disputes)} disputed" + (":" if disputes else ""))
     for dispute in disputes[:_DISPUTES_SHOWN]:
-        repeat = f", repeat {dispute.repeat}" if dispute.repeat else ""
         label = _LABELED.get(dispute.label, ", labelers disagree")
-        print(f"  scenario {dispute.scenario_id}{repeat}{label}: {dispute.diagnosis!r}, truth {dispute.truth!r}")
+        print(f"  {dispute.name}{label}: {dispute.diagnosis!r}, truth {dispute.truth!r}")
         for name, opinion in dispute.opinions.items():
             # A majority's reason lists its members' votes, most of which are shown here anyway.
             print(f"    {name}: {in_words(replace(opinion, reason=None) if name in majorities else opinion)}")

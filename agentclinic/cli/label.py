@@ -187,6 +187,7 @@ class _Session:
 
     def _show_chart(self, unit: Unit) -> None:
         from agentclinic.results.run_cases import read_cases
+        from agentclinic.runs.human import chart_lines
 
         if self._cases is None:
             self._cases = {case.id: case for case in read_cases(self._folder)}
@@ -194,12 +195,7 @@ class _Session:
         if case is None:
             self.screen.show("The run does not contain this case.")
             return
-        heading = ""
-        for fact in case.facts:
-            if (head := " / ".join(fact.heads)) != heading and head:
-                self.screen.show(f"  {head}")
-            heading = head
-            self.screen.show(f"    - {fact.text}")
+        self.screen.show(*chart_lines(case.facts))
         key = case.answer_key
         for name, listed in (("Accepted", key.accept), ("Accepted in part", key.partial)):
             if listed:

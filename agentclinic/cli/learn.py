@@ -79,11 +79,13 @@ def learn_command(
 
 def _show(learned: Learnt) -> None:
     source = plural(learned.encounters, "encounter")
-    print(f"{plural(learned.experiences, 'experience')} from {source}, in {learned.path}")
+    kept = f"{plural(learned.experiences, 'experience')} from {source}, in {learned.path}"
+    print(kept if learned.experiences else f"Nothing was learned from {source}.")
     if learned.removed:
         print(f"not kept: {counted(learned.removed)}")
     if learned.right:
         print(f"left out: {plural(learned.right, 'right encounter')} (--all learns from right ones too)")
     if learned.in_test_part:
         print(f"left out: {plural(learned.in_test_part, 'encounter')} of the test part")
-    print(f"Use them with: agentclinic run --memory {shlex.quote(str(learned.path))}")
+    if learned.experiences:
+        print(f"Use them with: agentclinic run --memory {shlex.quote(str(learned.path))}")

@@ -115,13 +115,13 @@ def check_command(
     if json:
         print_json(found)
         return
-    print(f"{found['experiences']} experiences in {found['lessons']} lessons, {found['repetitions']} repetitions")
-    print(f"{found['with_step']} have a step that the builtin doctor can follow")
+    print("{} in {}, {}".format(*(plural(found[f"{one}s"], one) for one in ("experience", "lesson", "repetition"))))
+    print(f"with a step that the builtin doctor can follow: {found['with_step']}")
     print(f"data class {found['data_class']}; split {', '.join(found['splits'])}")
     if dataset:
         print(
-            f"{found['cases_kept_apart']} of the {found['cases']} cases in {dataset} are the source of an experience, "
-            "its twin or a near copy; those experiences are not shown on them"
+            f"cases in {dataset} that are the source of an experience, its twin or a near copy, and are not shown it: "
+            f"{found['cases_kept_apart']} of {found['cases']}"
         )
     print("The file can be used.")
 

@@ -56,6 +56,6 @@ def _debriefing_lines(record: Record, case: Case, doctor: str) -> Iterator[str]:
         yield from ("", f"Key findings: {len(end.found)} of {len(end.found) + len(end.missed)} found")
         yield from (f"  - {way}: {words}" for way, words in (*end.found, *(("MISSED", words) for words in end.missed)))
     if end.untold:
-        yield from ("", "The patient was not asked, and so did not say:", *(f"  - {fact}" for fact in end.untold))
+        yield from ("", "Not asked:", *(f"  - {fact}" for fact in end.untold))
     if end.unordered:
-        yield from ("", f"In the chart and never ordered: {', '.join(end.unordered)}")
+        yield from ("", f"Not ordered: {', '.join(end.unordered)}")

@@ -14,7 +14,7 @@ from agentclinic.cli.format import counted, end_incomplete, finish, print_json, 
 from agentclinic.config import MOST_WORKERS, RunSettings, Settings, described
 from agentclinic.errors import InputError
 from agentclinic.jsonl import loads
-from agentclinic.scoring.format import number
+from agentclinic.scoring.format import number, plural
 
 if TYPE_CHECKING:
     from agentclinic.models.base import Image, Request
@@ -165,7 +165,7 @@ def _show_sample(sampled: _Sampled) -> None:
     failed = counted(result.together.failed)
     tokens = tokens_used(result.input_tokens, result.output_tokens, "no token counts")
     cost = "cost unknown" if sampled.cost_usd is None else money(sampled.cost_usd)
-    print(f"{result.requests:,} requests, {tokens}, {cost}" + (f"; failed: {failed}" if failed else ""))
+    print(f"{plural(result.requests, 'request')}, {tokens}, {cost}" + (f"; failed: {failed}" if failed else ""))
     print(f"\nRecommended for patient and laboratory: --simulator {result.recommended}; {result.because}")
 
 

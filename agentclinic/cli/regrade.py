@@ -112,7 +112,10 @@ def regrade_command(
         print_json(
             {
                 **{name: getattr(regraded, name) for name in _SHOWN},
-                "changed": [{"scenario_id": s, "was": was, "is": now} for s, was, now in regraded.changed],
+                "changed": [
+                    {"scenario_id": record.scenario_id, "name": record.unit_name, "was": record.correct, "is": now}
+                    for record, now in regraded.changed
+                ],
             }
         )
     elif not regraded.pending:
@@ -123,8 +126,8 @@ def regrade_command(
         return
     if regraded.without_chart:
         sys.stderr.write(
-            f"{regraded.without_chart} diagnoses were judged by names alone, without the chart: "
-            "the run does not contain their cases\n"
+            f"judged by name alone, as the run does not contain the case: "
+            f"{plural(regraded.without_chart, 'diagnosis', 'diagnoses')}\n"
         )
     if not regraded.judged and not regraded.not_tried and not regraded.interrupted:
         why = f"the judge failed on all {regraded.failed}" if regraded.failed else "the run has no diagnosis to judge"
@@ -235,7 +238,7 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         shares = {who: summarise(load_run(folder, judge).records()).accuracy_strict for who, judge in judges.items()}
         rows = [(who, as_percent(share)) for who, share in shares.items()]
         print("\n".join([*text_table(("judge", "right (95% interval)"), rows), ""]))
-    now_right = sum(now for _, _, now in regraded.changed)
+    now_right = sum(now for _, now in regraded.changed)
     turned = f"{now_right} now right, {len(regraded.changed) - now_right} now wrong"
     changed = (
         f"{plural(len(regraded.changed), 'verdict')} changed ({turned})" if regraded.changed else "no verdict changed"
@@ -243,11 +246,11 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
     diagnoses = plural(regraded.judged, "diagnosis", "diagnoses")
     judged = f"{diagnoses} judged by {settings.judge.model}, {regraded.failed} failed"
     print(f"{judged}: {changed}.")
-    for scenario, was, now in regraded.changed if full else ():
-        before = {True: "right", False: "wrong", None: "not judged"}[was]
-        print(f"  scenario {scenario}: was {before}, is now {'right' if now else 'wrong'}")
+    for record, now in regraded.changed if full else ():
+        before = {True: "right", False: "wrong", None: "not judged"}[record.correct]
+        print(f"  {record.unit_name}: was {before}, is now {'right' if now else 'wrong'}")
     if regraded.new_diagnoses is not None:
-        print(f"{regraded.new_diagnoses} diagnoses differ from the recorded ones")
+        print(f"{plural(regraded.new_diagnoses, 'new diagnosis', 'new diagnoses')}, unlike the recorded ones")
     if regraded.batches:
         cost = "is not known" if regraded.spent.unpriced else f"is {money(regraded.spent.dollars)}"
         print(f"The cost of all verdicts in the file {cost}; requests in a batch cost half the price.")

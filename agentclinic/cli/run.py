@@ -17,12 +17,10 @@ from agentclinic.cli.format import end_incomplete, end_without_result, finish, p
 from agentclinic.config import ROLES, RunSettings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
-from agentclinic.report.tables import plural
+from agentclinic.report.tables import plural, text_table
 from agentclinic.scoring.format import as_percent, percent
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from agentclinic.runs.execute import Finished
     from agentclinic.runs.plan import Plan
     from agentclinic.runs.progress import Progress
@@ -147,8 +145,6 @@ def _progress(plan: Plan, *, quiet: bool) -> Progress:
 
 
 def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None:
-    from rich.console import Console
-
     from agentclinic.results.record import MISSING
     from agentclinic.scoring.outcome import nothing_judged
 
@@ -156,7 +152,7 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
         result = {"run": finished.folder, "missing": finished.missing, "stopped": finished.reason}
         print_json({**result, **finished.summary.model_dump(mode="json")})
     else:
-        _show_result(plan, finished, Console(file=getattr(sys.stdout, "styled", None), emoji=False))
+        _show_result(plan, finished)
     if finished.missing:
         why = f" ({finished.reason})" if finished.reason else ""
         end_incomplete(
@@ -195,71 +191,60 @@ def _memory(plan: Plan, summary: Summary) -> str:
     return f"{offered}; {used.get('offered', 0)} offered, {used.get('followed', 0)} followed{failed}"
 
 
-def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
+def _show_result(plan: Plan, finished: Finished) -> None:
     """The final table: what was evaluated, what came out, what to do next."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
+    from agentclinic.cli.format import print_lines
     from agentclinic.results.record import bias_label
     from agentclinic.scoring.judges.against_labels import builtin_judge_warning
     from agentclinic.scoring.outcome import slip_lines
 
     run, summary = plan.settings.run, finished.summary
-    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
     played = f"{len(plan.cases)} of {plan.dataset}" + (f", {run.repeats} times each" if run.repeats > 1 else "")
-    table.add_row("scenarios", escape(played))
-    table.add_row("roles", escape(", ".join(f"{role} {getattr(run, f'{role}_llm')}" for role in ROLES)))
+    roles = ", ".join(f"{role} {getattr(run, f'{role}_llm')}" for role in ROLES)
+    table = [("scenarios", played), ("roles", roles)]
     if run.doctor != "plain":
-        table.add_row("doctor", escape(run.doctor))
+        table.append(("doctor", run.doctor))
     if planner := plan.settings.planner:
         policy = f"{planner.policy}, planning starts from {planner.baseline} information"
-        table.add_row("test policy", escape(policy))
+        table.append(("test policy", policy))
     if plan.memory:
-        table.add_row("memory", escape(_memory(plan, finished.summary)))
+        table.append(("memory", _memory(plan, finished.summary)))
     biases = {name: value for name in ("doctor_bias", "patient_bias") if (value := getattr(run, name))}
     for name, bias in (biases | {name: bias_label(asked) for name, asked in plan.unsupported_bias.items()}).items():
-        table.add_row(name, escape(bias))
-    table.add_row("accuracy (strict)", as_percent(summary.accuracy_strict, label="95% interval"))
+        table.append((name, bias))
+    table.append(("accuracy (strict)", as_percent(summary.accuracy_strict, label="95% interval")))
     if summary.lenient_differs:
-        table.add_row("accuracy (lenient)", as_percent(summary.accuracy_lenient, label="95% interval"))
+        table.append(("accuracy (lenient)", as_percent(summary.accuracy_lenient, label="95% interval")))
     low, high = summary.if_missing_wrong, summary.if_missing_right
     if low != high:
-        table.add_row("bounds with missing", f"{percent(low)} (all wrong) to {percent(high)} (all right)")
+        table.append(("bounds with missing", f"{percent(low)} (all wrong) to {percent(high)} (all right)"))
     for name, count in summary.outcomes.items():
-        table.add_row(_OUTCOMES.get(name, name), str(count))
+        table.append((_OUTCOMES.get(name, name), str(count)))
     for fault, count in summary.faults.items():
         example = summary.fault_examples.get(fault)
-        table.add_row(f"  {fault}", escape(inert(f"{count}, e.g. {example}" if example else str(count))))
+        table.append((f"  {fault}", f"{count}, e.g. {' '.join(inert(example).split())}" if example else str(count)))
     if summary.mean_turns is not None:
-        table.add_row("turns per encounter", f"{summary.mean_turns:.1f}")
-    for slips in slip_lines(summary):
-        table.add_row(*slips.split(": ", 1))
+        table.append(("turns per encounter", f"{summary.mean_turns:.1f}"))
+    table.extend((name, counts) for name, _, counts in (slips.partition(": ") for slips in slip_lines(summary)))
     tokens = _tokens(summary)
     if tokens:
-        table.add_row("tokens", tokens)
+        table.append(("tokens", tokens))
         costs = {role: usd for role, usd in summary.cost_usd.items() if usd != 0}
         if costs:
             shown = [f"{role} {'unknown' if usd is None else f'${usd:.4f}'}" for role, usd in costs.items()]
-            table.add_row("cost", ", ".join(shown))
-    table.add_row("time", f"{finished.seconds:.1f} s")
-    console.print(table)
-    # Not in the table, which would fold it: a path is there to be copied.
-    console.print(f"Written to {finished.folder}", markup=False, highlight=False, soft_wrap=True)
+            table.append(("cost", ", ".join(shown)))
+    table.append(("time", f"{finished.seconds:.1f} s"))
+    print_lines("", *text_table(table[0], table[1:]), "", f"Written to {finished.folder}")
     warning = builtin_judge_warning(run.doctor_llm, plan.settings.judge.model)
     if warning:
-        console.print(warning, markup=False, highlight=False, soft_wrap=True)
+        print(warning)
     if run.doctor_llm == "builtin" and run.doctor == "plain":
-        console.print(
+        print(
             "The builtin doctor is a small Bayesian program, not a language model. To test your own model:\n"
             "  export OPENAI_API_KEY=...   (or set base_url in llm.config.json for a local server)\n"
-            "  agentclinic run --doctor-llm MODEL",
-            highlight=False,
-            soft_wrap=True,
+            "  agentclinic run --doctor-llm MODEL"
         )
-    console.print("A research benchmark, not medical advice.", style="dim")
+    print("A research benchmark, not medical advice.")
 
 
 def _tokens(summary: Summary) -> str:

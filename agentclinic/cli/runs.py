@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import deliver, print_json, progress
+from agentclinic.cli.format import deliver, print_json, print_lines, progress
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
 from agentclinic.report.tables import text_table
@@ -56,7 +56,7 @@ def runs_command(
         print(f"no run in {folder}{' matches' if any(wanted.values()) else ''}")
         return
     head = ("run", "cases", "right (95%)", "cost", "state", "doctor (model)")
-    print("\n".join(text_table(head, map(_row, found))))
+    print_lines(*text_table(head, map(_row, found)))
     for run in found:
         if run.problem or run.note:
             print(f"{run.name}: {run.problem or run.note}")

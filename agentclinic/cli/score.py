@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import print_json
+from agentclinic.cli.format import print_json, print_lines
 from agentclinic.cli.judge import label_notes, next_lines
 from agentclinic.report.tables import plural, text_table
 from agentclinic.scoring.format import as_percent, interval, percent
@@ -45,7 +45,7 @@ def score_command(
     if json:
         print_json(result)
         return
-    print(as_text(result) if full else short_text(result))
+    print_lines(as_text(result) if full else short_text(result))
 
 
 def as_text(result: Score) -> str:

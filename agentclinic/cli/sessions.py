@@ -27,7 +27,8 @@ def sessions_command(
         typer.Argument(help="Folder of a run with --doctor uncertainty, or a folder of session files.", metavar="RUN"),
     ],
     session: Annotated[
-        str | None, typer.Argument(help="Show only this session: its name, the start of it, or the scenario's number.")
+        str | None,
+        typer.Argument(help="Show only this session: its name, the start of it, or the id or row of its case."),
     ] = None,
     summary: Annotated[
         bool, typer.Option("--summary", help="Summarize all sessions and print the metrics of `score`.")
@@ -52,9 +53,10 @@ def sessions_command(
 
 
 def _chosen(found: Sessions, which: str) -> Kept:
-    """The session with this id, the only one whose id starts like this, or the only one of this scenario."""
+    """The session with this id, the only one whose id starts like this, or the only one of this case."""
     start = f"scenario_{which}_" if which.isdigit() else which
-    matching = [kept for kept in found.kept if kept.session.session_id.startswith(start)]
+    named = [kept for kept in found.kept if kept.record and kept.record.case_name == which]
+    matching = named or [kept for kept in found.kept if kept.session.session_id.startswith(start)]
     exact = [kept for kept in found.kept if kept.session.session_id == which]
     if len(matching) == 1 or exact:
         return (exact or matching)[0]
@@ -128,8 +130,7 @@ def _show_one(kept: Kept, *, as_json: bool) -> None:
         return
     print(session.session_id)
     if record is not None:
-        repeat = f", repeat {record.repeat}" if record.repeat else ""
-        print(f"scenario {record.scenario_id} of {record.dataset}{repeat}; truth: {record.ground_truth}")
+        print(f"{record.unit_name}; truth: {record.ground_truth}")
     for step in session.steps:
         by = "  (written by the clinic)" if getattr(step, "recorded_by", None) == "clinic" else ""
         print(f"\nstep {step.step_number}{by}")

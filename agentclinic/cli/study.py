@@ -13,7 +13,7 @@ from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
 from agentclinic.config import STUDY_DECIDES, RunSettings
 from agentclinic.files import write_whole
-from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
+from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent, plural
 
 if TYPE_CHECKING:
     from agentclinic.learn.study import Changed, StudyReport
@@ -79,7 +79,8 @@ def study_text(report: StudyReport) -> str:
         f"{_answer(report)} A research benchmark, not medical advice.",
         "",
         f"{report.train} training and {report.test} test cases (seed {report.seed}, repeats {report.repeats}); "
-        f"{report.experiences} experiences from {report.encounters} encounters, written by {report.learner}"
+        f"{plural(report.experiences, 'experience')} from {plural(report.encounters, 'encounter')}, written by "
+        + report.learner
         + (f"; not kept: {counted(report.removed)}" if report.removed else "")
         + ".",
         "",
@@ -128,7 +129,6 @@ def _changes(title: str, changes: list[Changed]) -> list[str]:
     for each in changes:
         followed = f"; followed {', '.join(each.followed)}" if each.followed else ""
         lines.append(
-            f"- scenario {each.scenario_id} ({each.truth}): {each.before or 'no diagnosis'} -> "
-            f"{each.after or 'no diagnosis'}{followed}"
+            f"- {each.name} ({each.truth}): {each.before or 'no diagnosis'} -> {each.after or 'no diagnosis'}{followed}"
         )
     return lines

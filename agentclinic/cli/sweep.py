@@ -69,7 +69,7 @@ def sweep_command(
     last = played[-1]
     if last.missing:
         end_incomplete(
-            f"stopped ({last.reason}): {last.missing} scenarios of this arm are missing; "
+            f"stopped ({last.reason}): scenarios of this arm not played: {last.missing}; "
             "run the same command again to continue",
             interrupted=last.interrupted,
         )

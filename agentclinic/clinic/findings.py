@@ -18,7 +18,7 @@ Evidence = dict[str, bool]
 
 _DEFAULTS = frozenset({Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE})
 _DEFAULT_WORDS = re.compile(r"\bnormal readings\b", re.IGNORECASE)
-_SAID_UNAVAILABLE = re.compile(r"not available|normal readings|not in (?:the|my) chart|not done", re.IGNORECASE)
+_SAID_UNAVAILABLE = re.compile(r"(?i)not? (?:result )?available|normal readings|not in (?:the|my) chart|not done")
 
 
 def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:

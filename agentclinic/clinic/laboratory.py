@@ -7,6 +7,7 @@ model gets the chart and writes what it likes, as in the original.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
+from agentclinic.cases.matcher.order_words import reading
 from agentclinic.cases.model import Case, Fact, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.patient import Simulator
@@ -181,7 +183,10 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
     if not ordered.facts:
         if payload.missing_test == "normal":
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
-        return f"{ordered.name[:1].upper()}{ordered.name[1:]} not available.", Provenance.UNAVAILABLE
+        if reading(ordered.name).by_kind:
+            return f"{ordered.name[:1].upper()}{ordered.name[1:]} not available.", Provenance.UNAVAILABLE
+        written = re.search(re.escape(ordered.name), payload.request, re.IGNORECASE)  # not a test that we know
+        return f"No result available for '{written[0] if written else ordered.name}'.", Provenance.UNAVAILABLE
     lines = _charted(ordered.facts)
     if ordered.equivalent:
         return f"{ordered.name} was not done; {ordered.equivalent}: {lines}.", Provenance.CHART_EQUIVALENT

@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Formatter
 
 from agentclinic.cases.model import Fact
-from agentclinic.config import ROLES, read_json, suggestion
+from agentclinic.config import ROLES, nearest, read_json, suggestion
 from agentclinic.errors import ConfigError
 from agentclinic.files import expanded
 
@@ -166,22 +166,26 @@ class Prompt:
         return replace(self, texts={**_read(self.path.stem, SHIPPED / self.path.name).texts, **self.texts})
 
     def bias(self, name: str | None) -> str:
-        """The text of a bias; for an unknown bias, an error that lists the known ones."""
+        """The text of a bias; for an unknown bias, an error that names the nearest one and lists all."""
         if name is None:
             return ""
         if name not in self.biases:
-            raise ConfigError(f"{self.path.name} has no bias {name!r}{suggestion(name, self.biases)}")
+            near = nearest(name, self.biases)
+            raise ConfigError(
+                f"{self.path.stem}_bias: {self.path.name} has no bias {name!r}; "
+                f"{f'did you mean {near!r}? It has' if near else 'it has'} {', '.join(sorted(self.biases)) or 'none'}"
+            )
         return self.biases[name]
 
 
 def supported(bias: str | None, prompt: Prompt) -> str | None:
     """The bias, or none with a warning if the file does not have it: as in the original, it is then ignored."""
-    if bias is None or bias in prompt.biases:
-        return bias
-    near = suggestion(bias, prompt.biases) or "; it has none"
-    file = prompt.path
-    warnings.warn(f"{file.stem}_bias {bias!r} is ignored: {file.name} has no such bias{near}", stacklevel=3)
-    return None
+    try:
+        prompt.bias(bias)
+    except ConfigError as unknown:
+        warnings.warn(f"{unknown}; the bias is ignored", stacklevel=3)
+        return None
+    return bias
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
+from agentclinic.scoring.format import plural
 
 _SPEAKERS = {role: speaker for speaker, role in SPEAKERS.items()}
 
@@ -263,13 +264,13 @@ def _sessions(folder: Path) -> _Answer:
             problems.append(str(error))
     if problems:
         raise InputError(f"{len(problems)} of {read + len(problems)} sessions: {'; '.join(problems)}")
-    return _Answer(note=f"{read} sessions; see `agentclinic sessions`")
+    return _Answer(note=f"{plural(read, 'session')}; see `agentclinic sessions`")
 
 
 def _run(place: Path) -> _Answer:
     count = sum(1 for _ in load_run(place).records())
-    return _Answer(note=f"{count} scenarios; see `agentclinic score` and `report`")
+    return _Answer(note=f"{plural(count, 'scenario')}; see `agentclinic score` and `report`")
 
 
 def _cases(path: Path) -> _Answer:
-    return _Answer(note=f"{len(load_cases(str(path)))} cases; see `agentclinic data check`")
+    return _Answer(note=f"{plural(len(load_cases(str(path))), 'case')}; see `agentclinic data check`")

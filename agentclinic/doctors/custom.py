@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import copy
 import hashlib
 import inspect
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
+from concurrent import futures
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
+import agentclinic
 from agentclinic import privacy, sync_bridge
 from agentclinic.cases.model import Case
 from agentclinic.clinic.doctor import Assignment, Dialogue, History, Incoming, Observation, Utterance, spoken, utterance
@@ -34,8 +36,8 @@ _DIALOGUE = frozenset({"doctor", "patient", "measurement", "clinic"})
 """Roles that a doctor's side work may not have: it must not speak for others, or for the doctor a second time."""
 
 
-_CALLERS = (str(Path(__file__).parents[1]), str(Path(concurrent.futures.__file__).parent), "<frozen importlib")
-"""Files whose code calls a user's program."""
+_OURS = (*(f"{Path(file).parent}{os.sep}" for file in (agentclinic.__file__, futures.__file__)), "<frozen importlib")
+"""Files whose code calls a user's program: these calls tell nothing about it."""
 _FRAMES = 20
 """How many calls a traceback shows, the last ones: endless recursion has a thousand."""
 
@@ -204,16 +206,13 @@ def _described(error: BaseException) -> str:
 
 def _crash(name: str, error: BaseException) -> CustomDoctorError:
     """The error for an exception in a user's program, with its place, message and traceback."""
-    trace = error.__traceback__
-    while trace and trace.tb_frame.f_code.co_filename.startswith(_CALLERS):
-        trace = trace.tb_next  # our own calls tell nothing about the program
-    frames = traceback.extract_tb(trace)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_OURS)]
     # The last place in the program itself, not in a library that it called.
     own = [frame for frame in frames if frame.filename == frames[0].filename]
     place = f"{Path(own[-1].filename).name} line {own[-1].lineno}: " if own else ""
     crash = CustomDoctorError(f"{name}: {place}{_described(error)}")
-    if frames:
-        crash.traceback = encodable(privacy.crash(error, trace, _FRAMES))
+    if frames or isinstance(error, SyntaxError):
+        crash.traceback = encodable(privacy.crash(error, _OURS, _FRAMES))
     return crash
 
 
@@ -324,8 +323,8 @@ def _load(path: Path, name: str, code: bytes) -> Any:
         exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
         del sys.modules[module_name]
-        where = _crash(str(path), error).traceback
-        raise ConfigError(f"doctor: {path} cannot be imported ({_described(error)})\n{where or ''}".rstrip()) from None
+        where = _crash(str(path), error).traceback or _described(error)
+        raise ConfigError(f"doctor: {path} cannot be imported\n{where}".rstrip()) from None
     finally:
         sys.path.remove(str(path.resolve().parent))
     found = getattr(module, name, None)

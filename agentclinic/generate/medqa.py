@@ -92,7 +92,7 @@ def select_questions(path: Path, limit: int | None = None) -> Selection:
         keys=tuple(cases),
         read=lambda done: (case for key, case in cases.items() if key not in done),
         report={"chosen": len(cases), "excluded": reasons},
-        lines=[f"{len(cases)} questions chosen. Not chosen:", *(f"{n:7}  {why}" for why, n in reasons.items())],
+        lines=[f"questions chosen: {len(cases)}. Not chosen:", *(f"{n:7}  {why}" for why, n in reasons.items())],
     )
 
 

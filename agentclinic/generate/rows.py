@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from agentclinic.cases import formats
 from agentclinic.errors import ConfigError, InputError, how_to_install
-from agentclinic.jsonl import kind_of, loads, read_json_lines
 
 _DESCRIPTIONS = frozenset({"dataset_info.json", "dataset_dict.json", "dataset_infos.json", "state.json"})
 """Files that Hugging Face's `datasets` writes next to the rows."""
@@ -40,24 +40,9 @@ def _files(folder: Path, pattern: str) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def _json_lines(file: Path) -> Rows:
-    for number, row in read_json_lines(file):
-        yield f"{file} line {number}", row
-
-
 def _json(file: Path) -> Rows:
-    """A JSON array of rows, or JSON Lines in a `.json` file, which `datasets` and pandas also write."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-        rows = loads(text) if text.lstrip().startswith("[") else None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: not valid JSON ({error})") from None
-    if rows is None:
-        yield from _json_lines(file)
-    for number, row in enumerate(rows or ()):
-        if not isinstance(row, dict):
-            raise InputError(f"{file} row {number}: expected a JSON object, found {kind_of(row)}")
-        yield f"{file} row {number}", row
+    for row in formats.read_rows(file):
+        yield f"{file} line {row.line}", dict(row.data)
 
 
 def _parquet(file: Path) -> Rows:
@@ -109,7 +94,7 @@ def installed(name: str, what: str) -> ModuleType:
 
 
 _READERS: Mapping[str, Callable[[Path], Rows]] = {
-    ".jsonl": _json_lines,
+    ".jsonl": _json,
     ".json": _json,
     ".parquet": _parquet,
     ".arrow": _arrow,

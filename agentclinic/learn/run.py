@@ -38,6 +38,7 @@ from agentclinic.runs.play import Metered
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
 from agentclinic.runs.shards import Work
+from agentclinic.scoring.format import plural
 from agentclinic.scoring.outcome import outcome
 
 LEARNER = "doctor"
@@ -225,7 +226,7 @@ def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chose
             part = split.part_of(case.id) if split else "train"
             if part is None:
                 raise InputError(
-                    f"{place}: scenario {record.scenario_id} is in neither part of the split; use the split that the "
+                    f"{place}: {record.unit_name} is in neither part of the split; use the split that the "
                     "run was made with"
                 )
             if part == "test":
@@ -244,11 +245,11 @@ def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chose
 def _nothing(chosen: _Chosen) -> str:
     if chosen.in_test_part:
         return (
-            f"nothing to learn from: {chosen.in_test_part} encounters are in the test part, from which nothing may be "
-            f"learned, and {chosen.right} others were right"
+            f"nothing to learn from: {plural(chosen.in_test_part, 'encounter')} in the test part, from which nothing "
+            f"may be learned, and {chosen.right} right"
         )
     if chosen.right:
-        return f"nothing to learn from: all {chosen.right} encounters were right; --all learns from those too"
+        return f"nothing to learn from: {plural(chosen.right, 'encounter')}, all right; --all learns from those too"
     return "nothing to learn from: no encounter has a transcript and an outcome"
 
 

@@ -34,6 +34,7 @@ from agentclinic.scoring.compare import (
     load_arm,
 )
 from agentclinic.scoring.compare import Arm as Outcomes
+from agentclinic.scoring.format import plural
 from agentclinic.scoring.outcome import summarise
 from agentclinic.scoring.stats import Estimate
 from agentclinic.scoring.verdicts import case_key, strict
@@ -119,10 +120,12 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
     )
     if learned.not_tried or learned.failed:
         left = learned.not_tried + learned.failed
-        raise Stopped(f"{left} encounters were not learned from: {learned.reason}", interrupted=learned.interrupted)
+        raise Stopped(
+            f"{plural(left, 'encounter')} not learned from: {learned.reason}", interrupted=learned.interrupted
+        )
     if not learned.experiences:
         raise InputError(
-            f"{learned.encounters} encounters gave no experience, so there is nothing to test; "
+            f"{plural(learned.encounters, 'encounter')} gave no experience, so there is nothing to test; "
             "learn from every encounter with --all, or use another learner"
         )
     await _play([study.arm(WITH), study.arm(SHUFFLED)], spent + spent_on(read_lessons(study.store)), progress, say)
@@ -150,7 +153,7 @@ async def _play(
     """Play arms as a sweep does; returns what has been spent so far, on them and `elsewhere`."""
 
     def announce(arm: Arm, plan: Plan) -> None:
-        say(f"{arm.values['memory']}: {len(plan.units)} encounters")
+        say(f"{arm.values['memory']}: {plural(len(plan.units), 'encounter')}")
 
     plans = plan_arms(arms)
     await make_all_ready(arms, plans, progress())
@@ -158,7 +161,7 @@ async def _play(
     last, arm = played[-1], arms[len(played) - 1]
     if last.missing:
         raise Stopped(
-            f"{last.missing} encounters of the arm {arm.values['memory']!r} are missing: {last.reason}",
+            f"{plural(last.missing, 'encounter')} of the arm {arm.values['memory']!r} not played: {last.reason}",
             interrupted=last.interrupted,
         )
     return sum((finished.spent for finished in played), elsewhere)
@@ -181,6 +184,7 @@ class Changed(BaseModel):
     """A case that memory changed from wrong to right, or from right to wrong."""
 
     scenario_id: int
+    name: str
     truth: str | None
     before: str | None
     after: str | None
@@ -259,6 +263,7 @@ def _changed(without: Sequence[Record], with_: Sequence[Record]) -> tuple[list[C
         followed = [each["id"] for one in given for each in one.get("offered", ()) if each.get("followed")]
         changed = Changed(
             scenario_id=record.scenario_id,
+            name=record.unit_name,
             truth=record.ground_truth,
             before=diagnosis_of(other),
             after=diagnosis_of(record),

@@ -84,7 +84,7 @@ LONGEST_PART = 600
 
 
 def _as_data(text: str, given: ValidationInfo) -> str:
-    """Quoted, whoever wrote it; the length is checked only with `limits`."""
+    """Quoted, our own too; the length is checked only with `limits`."""
     if given.context and given.context["limits"] and len(text) > LONGEST_PART:
         raise ValueError(f"{len(text):,} characters, but at most {LONGEST_PART} are allowed: shorten it")
     return quoted(text)

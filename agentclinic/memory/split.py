@@ -40,7 +40,7 @@ class Split:
             found = self.part_of(case.id)
             if found is None:
                 raise ConfigError(
-                    f"split: scenario {case.scenario_id} of {case.dataset} is in neither part; the split was made from "
+                    f"split: {case.name} is in neither part; the split was made from "
                     "other cases, or the case has been changed since"
                 )
             if found == part:

@@ -238,7 +238,7 @@ class Batches:
                 if once or error.kind not in _PASSING:
                     raise
                 if not warned:
-                    say(f"warning: {error}; checking the batch again every {POLL:g} s")
+                    say(f"Warning: {error}; checking the batch again every {POLL:g} s")
                 warned = True
             else:
                 warned = False
@@ -291,7 +291,7 @@ class Batches:
             except NoRouteError:
                 pass  # an earlier call has deleted it
             except ModelError as error:
-                say(f"warning: {file} could not be deleted at {self._client.host.name} ({error}); delete it there")
+                say(f"Warning: {file} could not be deleted at {self._client.host.name} ({error}); delete it there")
         self.path.unlink(missing_ok=True)
         self.note = None
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import escape
 
 from agentclinic.jsonl import inert
+from agentclinic.scoring.format import plural as plural
 
 CLIPPED = 240
 """Characters of a diagnosis or message that a table shows; the transcript has all of them."""
@@ -35,11 +36,6 @@ def dollars(value: float | None) -> str:
     if value is None:
         return DASH
     return f"${value:,.0f}" if value >= 10 or value == round(value) else f"${value:,.2f}"
-
-
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """`1 case`, `2 cases`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 class Html(str):

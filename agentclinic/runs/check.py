@@ -84,7 +84,7 @@ def report(failed: Sequence[Failure], say: Callable[[str], None]) -> None:
             "Fix this and run the same command again; --no-check skips the check"
         )
     for failure in failed:
-        say(f"warning: {failure}; going on")
+        say(f"Warning: {failure}; going on")
 
 
 async def gone(used: Sequence[Used], llm: LLMSettings, gate: Gate) -> str | None:

@@ -250,7 +250,7 @@ def _show_crash(record: Record, shown: set[tuple[str, ...]], say: Callable[[str]
             character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
             for character in trace.rstrip()
         )
-        say(f"scenario {record.scenario_id}: the doctor's program failed\n{safe}")
+        say(f"{record.unit_name}: the doctor's program failed\n{safe}")
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TextIO, TypeVar
 
 from agentclinic import sync_bridge
+from agentclinic.cases.model import Fact
 from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
 from agentclinic.config import is_person
 from agentclinic.doctors.plain import ConfidencePayload, StatedDifferential, StatedHypothesis
@@ -122,6 +123,8 @@ You are the patient. Answer the doctor from your script, in your own words, or:
   :script          show your script again
 {_SHARED.format(turn="answer")}""",
 }
+_BARE = re.compile(r"(?:diagnose|test):? +.+|differential|help|history|images|notes|quit|undo", re.IGNORECASE)
+"""A line that looks like a command without its colon."""
 _SPEAKERS = {"question": "Patient", "test": "Laboratory", "images": "Clinic", "none": "Clinic"}
 _ASKED = {"test": "(orders {})", "images": "(asks for the images)", "none": "(was not understood)"}
 _LABEL = len("Laboratory: ")
@@ -141,13 +144,14 @@ class Leave(Exception):  # noqa: N818 - not an error: the person's choice
 class Screen:
     """Shows text to a person: on a terminal, wrapped at its width."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, widest: int | None = _WIDEST) -> None:
         self.out = out or sys.stdout
+        self._widest = widest
 
     def show(self, *lines: str) -> None:
-        """Show lines; the rest of a long line starts below its own beginning."""
+        """Show lines; the rest of a long line starts below its own beginning, or below its second column."""
         for line in "\n".join(lines).split("\n"):
-            indent = re.match(r"\s*(?:- |:\w+ +(?=\S))?", line)
+            indent = re.match(r"\s*(?:- |\S++(?: \S++)*+ {2,}(?=\S))?", line)
             self._write(line, " " * indent.end() if indent else "")
         self.out.flush()
 
@@ -161,7 +165,8 @@ class Screen:
         """Write a line without control characters; what the terminal cannot encode is escaped."""
         line, encoding = inert(line), self.out.encoding or "utf-8"
         if self.out.isatty():
-            width = min(shutil.get_terminal_size().columns, _WIDEST) - 1
+            columns = shutil.get_terminal_size().columns
+            width = min(columns, self._widest or columns) - 1
             wrapped = textwrap.wrap(
                 line,
                 max(width, 2 * _LABEL),
@@ -266,8 +271,9 @@ class Human:
             self._screen.show("This is your last turn: only a diagnosis counts now.")
 
     async def _words(self, payload: DoctorPayload, moment: _Moment) -> str:
+        before = line = ""
         while True:
-            line = await self._line(f"doctor {payload.turn}/{payload.limit}> ")
+            before, line = line, await self._line(f"doctor {payload.turn}/{payload.limit}> ")
             command, _, rest = line.partition(" ")
             match command:
                 case ":test" if rest.strip():
@@ -279,6 +285,11 @@ class Human:
                     self._screen.show(f"{command} needs a name, e.g. {command} {example}")
                 case ":images":
                     return "REQUEST IMAGES"
+                case _ if _BARE.fullmatch(line) and line != before:
+                    meant = f":{command.lower().rstrip(':')} {rest.strip()}".rstrip()
+                    self._screen.show(
+                        f"Commands start with a colon: {meant}", "To say it to the patient, enter the same line again."
+                    )
                 case _:
                     if not self._command(line, moment):
                         return line
@@ -307,7 +318,7 @@ class Human:
 
     async def _patient(self, payload: PatientPayload) -> Reply:
         spoken = any(exchange.kind == "question" for exchange in payload.asked)
-        script = tuple(_scripted(payload))
+        script = ("Your script:", *chart_lines(payload.facts))
         moment = _Moment("patient", len(payload.asked), payload.asked, spoken, script)
         self._arrive(moment)
         if not spoken:
@@ -399,10 +410,10 @@ class Human:
                 return line
 
 
-def _scripted(payload: PatientPayload) -> Iterator[str]:
-    yield "Your script:"
+def chart_lines(facts: Iterable[Fact]) -> Iterator[str]:
+    """Facts as a list, below their headings."""
     heading = ""
-    for fact in payload.facts:
+    for fact in facts:
         if (head := " / ".join(fact.heads)) != heading and head:
             yield f"  {head}"
         heading = head

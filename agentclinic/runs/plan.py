@@ -133,7 +133,7 @@ class Plan:
     data_class: DataClass
     """The strictest class of all rows in the data set's file, including those that are not played."""
     unsupported_bias: Mapping[str, str]
-    """Biases that were asked for and that the prompt files do not have, by setting; the run is played without them."""
+    """Biases that the original's preset was asked for and ignored, as the prompt files do not have them, by setting."""
 
     @property
     def people(self) -> bool:
@@ -271,13 +271,16 @@ def _memory(settings: Settings, split: Split | None) -> Memory | None:
 
 
 def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings, dict[str, str]]:
-    """The settings without biases that the prompt files lack, and those biases; as in the original, they are ignored.
+    """The settings without biases that the prompt files lack, and those biases.
 
-    A bias for a builtin role is refused: it has no effect, and the run would report a false null result.
+    The original ignores them, and so does its preset; otherwise they are refused. So is a bias for a builtin role: it
+    has no effect, and the run would report a false null result.
     """
     unsupported = {}
     for role in ("doctor", "patient"):
         name = getattr(settings.run, f"{role}_bias")
+        if settings.run.preset != "original":
+            prompts[role].bias(name)
         if supported(name, prompts[role]) != name:
             unsupported[f"{role}_bias"] = name
         elif name is not None and getattr(settings.run, f"{role}_llm") == "builtin":
@@ -425,7 +428,7 @@ def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
     for case in cases if run.doctor_image_request else ():
         if case.image and case.image.lower().startswith(("http://", "https://")):
             raise ConfigError(
-                f"doctor_image_request: the image of row {case.scenario_id} is a web address, and the case is "
+                f"doctor_image_request: the image of {case.name} is a web address, and the case is "
                 "credentialed; name a local file there, or leave images off"
             )
     if run.doctor not in doctor_names():

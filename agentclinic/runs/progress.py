@@ -9,6 +9,7 @@ from typing import TextIO
 
 from agentclinic.cases.model import Case
 from agentclinic.results.record import Record
+from agentclinic.scoring.format import plural_title
 from agentclinic.scoring.outcome import RunningSummary
 
 
@@ -65,7 +66,7 @@ class Lines(_Counting):
     def start(self, total: int, done: int, what: str = "scenarios") -> None:
         super().start(total, done, what)
         self._last = self._began
-        self.say(f"{total} {what}" + (f", {done} already done" if done else ""))
+        self.say(plural_title(total, what) + (f", {done} already done" if done else ""))
 
     def advance(self, line: str) -> None:
         """A line for each twentieth of the work, or after ten seconds of silence."""

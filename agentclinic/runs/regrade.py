@@ -45,8 +45,8 @@ class Regraded:
     path: Path
     judged: int
     failed: int
-    changed: tuple[tuple[int, bool | None, bool], ...]
-    """Scenario, recorded verdict and new verdict, for those that differ."""
+    changed: tuple[tuple[Record, bool], ...]
+    """Records whose new verdict differs from theirs, with the new one."""
     not_tried: int = 0
     reason: str | None = None
     """Why the rest was not tried, or the judge's first failure."""
@@ -114,7 +114,7 @@ async def regrade(
         path,
         len(verdicts),
         len(failures),
-        tuple((r.scenario_id, r.correct, e["correct"]) for r, e in judged if r.correct is not e["correct"]),
+        tuple((r, e["correct"]) for r, e in judged if r.correct is not e["correct"]),
         len(records) - len(verdicts) - len(failures),
         pool.reason or (batched and batched.reason) or (failures[0].message if failures else None),
         pool.interrupted or (batched is not None and batched.interrupted),

@@ -95,9 +95,9 @@ class Batched:
         if self._over:
             self.answers = await batches.answers()
             self.reason = batches.reason
-            odd = ", ".join(str(r.scenario_id) for r in self._left if self.answers.get(r.unit, "") is None)
+            odd = "; ".join(r.unit_name for r in self._left if self.answers.get(r.unit, "") is None)
             if odd:
-                progress.say(f"warning: the batch contradicts itself; no answer is used for scenario {odd}")
+                progress.say(f"Warning: the batch contradicts itself; no answer is used for {odd}")
         else:
             self.pending = len(batches.keys)
 

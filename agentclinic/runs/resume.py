@@ -51,7 +51,7 @@ async def resume(plan: Plan, folder: Path, progress: Progress, *, retry_failed: 
 
 
 def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tuple[Settings, dict[str, Any]]:
-    """The settings a run was made with, and the digest that guards it."""
+    """The settings a run was made with, and what else was written with them: `digest` guards resuming."""
     path = folder / folders.CONFIG
     if not path.is_file():
         raise InputError(f"{folder} is not the folder of a run: it has no {folders.CONFIG}")
@@ -70,8 +70,8 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
     changes = dict(overrides or {})
     if changes.get("engine") == "local":  # those of the cluster that the run was on
         changes |= {"address": None, "processes": None}
-    data["run"] = {**data["run"], **ignored, **changes}
-    return parse_settings(Settings, data, str(path)), ours["digest"]
+    data["run"] = {**data["run"], **changes}
+    return parse_settings(Settings, data, str(path)), ours
 
 
 def plan_again(
@@ -82,7 +82,8 @@ def plan_again(
     max_cost: float | None = None,
 ) -> Plan:
     """The plan of a run to be resumed; refused, naming the keys, when what decides results has changed."""
-    settings, before = settings_of(folder, overrides)
+    settings, ours = settings_of(folder, overrides)
+    before = ours["digest"]
     _refuse_other_program(settings, before, folder)
     if key is not None:
         settings = _with_secrets(settings, key)
@@ -94,7 +95,8 @@ def plan_again(
     plan = make_plan(settings, cases)
     journal = folder / folders.RECORDS
     played = class_of_run(folder, read_records(journal) if journal.is_file() else ())
-    plan = replace(plan, data_class=strictest((plan.data_class, played)))
+    ignored = ours.get("unsupported_bias") or {}
+    plan = replace(plan, data_class=strictest((plan.data_class, played)), unsupported_bias=ignored)
     _refuse_changed(before, plan.digest, folder)
     return plan
 

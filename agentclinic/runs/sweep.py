@@ -125,7 +125,7 @@ def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
         if not (arm.folder / folders.CONFIG).is_file():
             continue
         _, before = settings_of(arm.folder)
-        if changed := changed_keys(before, plan.digest):
+        if changed := changed_keys(before["digest"], plan.digest):
             raise InputError(
                 f"{arm.folder} was started with other settings ({', '.join(changed)}); "
                 "undo the change, or give the sweep another name"

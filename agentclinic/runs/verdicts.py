@@ -160,11 +160,9 @@ class Synthesis:
             try:
                 self._sessions[record.unit] = read_session(path)
             except FileNotFoundError:
-                raise InputError(
-                    f"{path}: missing; scenario {record.scenario_id} cannot be synthesized again"
-                ) from None
+                raise InputError(f"{path}: missing; {record.unit_name} cannot be synthesized again") from None
             except SessionError as error:
-                raise InputError(f"{error}; scenario {record.scenario_id} cannot be synthesized again") from None
+                raise InputError(f"{error}; {record.unit_name} cannot be synthesized again") from None
         if not self._sessions:
             raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
 

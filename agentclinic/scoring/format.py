@@ -18,6 +18,18 @@ if TYPE_CHECKING:  # numpy is slow to import, and `--help` needs only this modul
 UNKNOWN = "unknown"
 
 
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def plural_title(count: int, title: str) -> str:
+    """`1 diagnosis to judge` for the title `diagnoses to judge`."""
+    many, space, rest = title.partition(" ")
+    one = {"diagnoses": "diagnosis", "replies": "reply"}.get(many, many.removesuffix("s"))
+    return f"{plural(count, one, many)}{space}{rest}"
+
+
 def percent(value: float | None, digits: int = 1, unknown: str = UNKNOWN) -> str:
     """A share as a percentage: `50.0%`."""
     return unknown if value is None else f"{value:z.{digits}%}"

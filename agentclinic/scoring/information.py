@@ -317,7 +317,7 @@ def gap_to_full_information(records: Iterable[Record], full: Iterable[Record], s
     paired = ours.keys() & theirs.keys()
     estimate = mean(((case, theirs[case] - ours[case]) for case in paired), seed, low=-1, high=1)
     alone = len(ours) + len(theirs) - 2 * len(paired)
-    return estimate.model_copy(update={"note": f"{alone} cases in one run only, left out"}) if alone else estimate
+    return estimate.model_copy(update={"note": f"cases in one run only, left out: {alone}"}) if alone else estimate
 
 
 def _accuracy_by_case(records: Iterable[Record]) -> dict[str, float]:

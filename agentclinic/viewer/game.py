@@ -171,7 +171,7 @@ class Game:
         except AgentClinicError as error:
             self._fail("The game cannot continue", str(error))
         except Exception as error:  # noqa: BLE001 - a fault of ours: the person keeps the game, the terminal shows it
-            self._fail("The game cannot continue", privacy.crash(error, error.__traceback__))
+            self._fail("The game cannot continue", privacy.crash(error))
         self._change()
 
     def _fail(self, what: str, detail: str) -> None:

@@ -140,7 +140,7 @@ class Guard:
             if not privacy.silent():
                 raise
             # The web server prints a traceback of any exception that reaches it; ours shows only places in the code.
-            raise RuntimeError(privacy.crash(error, error.__traceback__)) from None
+            raise RuntimeError(privacy.crash(error)) from None
 
     def _refusal(self, request: Request) -> Response | None:
         """The answer to a request that is not allowed; None if it is."""

@@ -170,8 +170,8 @@ class Trickle:
 def _head(draw: random.Random, method: str = "GET", path: str | None = None, **headers: str) -> bytes:
     """The head of a request; some know the password, some do not."""
     given: dict[str, str] = {"Host": "127.0.0.1", "Origin": "http://127.0.0.1", **headers}
-    who = draw.choice(("nobody", "insider", "guesser"))
-    if who != "nobody":
+    who = draw.choice(("stranger", "insider", "guesser"))
+    if who != "stranger":
         given["Authorization"] = _basic(PASSWORD if who == "insider" else f"guess {draw.random()}")
     for _ in range(draw.randint(0, 9)):
         given[f"X-{draw.randrange(1000)}"] = "x" * draw.randint(1, 900)

@@ -231,7 +231,7 @@ def test_the_command_prints_rates_and_lists_findings(run: Path) -> None:
 
     assert "invented_number    2 of 16: 12.5%" in done.stdout
     assert "sensitivity and specificity on planted replies 100% (of 15) and 100% (of 45)" in done.stdout
-    assert "scenario 0, turn 1, patient: invented_number" in done.stdout
+    assert "own/0, turn 1, patient: invented_number" in done.stdout
     assert "I have lost 14 pounds." in done.stdout
 
 
@@ -260,7 +260,7 @@ def test_hostile_text_cannot_break_a_table_or_become_a_formula(tmp_path: Path) -
     run = make_run(tmp_path / "run", [record(0, [said])])
     table = clinic("audit", run, "--list", "--format", "md").stdout
     assert "<script>" not in table
-    lines = [line for line in table.splitlines() if line.startswith("| 0 |")]
+    lines = [line for line in table.splitlines() if line.startswith("| own/0 |")]
     assert lines
     assert all(line.replace("\\|", "").count("|") == 9 for line in lines)
     row = next(csv.DictReader(io.StringIO(clinic("audit", run, "--list", "--format", "csv").stdout)))

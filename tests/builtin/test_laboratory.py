@@ -100,9 +100,16 @@ def test_an_order_gets_only_what_it_names(request_: str, expected: set[str]) -> 
 def test_a_test_that_is_not_in_the_chart_is_unavailable_or_normal_as_configured(request_: str) -> None:
     unavailable, normal = order(CASE, request_), order(CASE, request_, "normal")
     assert [d.provenance for d in unavailable.disclosures] == [Provenance.UNAVAILABLE]
-    assert unavailable.text.endswith("not available.")
+    assert "available" in unavailable.text
     assert [d.provenance for d in normal.disclosures] == [Provenance.DEFAULT_NORMAL]
     assert normal.text == "RESULTS: NORMAL READINGS"
+
+
+def test_what_is_no_known_test_is_quoted_as_it_was_written() -> None:
+    assert (
+        order(CASE, "can I have a cheeseburger").text == "RESULTS: No result available for 'can I have a cheeseburger'."
+    )
+    assert order(CASE, "tilt table test").text == "RESULTS: Tilt table test not available."
 
 
 def test_a_reviewed_equivalent_answers_and_says_so() -> None:

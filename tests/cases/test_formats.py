@@ -126,6 +126,28 @@ def test_line_endings_and_a_bom_do_not_matter(tmp_path: Path, content: bytes, co
     assert [case.scenario_id for case in cases] == list(range(count))
 
 
+def test_a_json_array_is_read_as_its_objects_each_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "cases.json"
+    good = json.dumps(json.loads(GOOD), indent=1)
+    path.write_text(f"\ufeff\n[{good},\n  {good}\n,\n\n3 ]\n", encoding="utf-8")
+    errors: list[CaseError] = []
+
+    found = list(read_rows(path, on_error=errors.append))
+
+    lines = good.count("\n")
+    assert [(row.line, row.number, row.data) for row in found] == [
+        (2, 0, json.loads(GOOD)),
+        (3 + lines, 1, json.loads(GOOD)),
+    ]
+    (error,) = errors
+    assert f"cases.json line {6 + 2 * lines}: expected a JSON object, found a number" in str(error)
+    path.write_text(f"[{good}]")
+    assert [case.scenario_id for case in load_cases(str(path))] == [0]
+    path.write_text(f"[{good}\n{good}]")
+    with pytest.raises(CaseError, match=rf"cases.json line {2 + lines}: not valid JSON .* must be one list of cases"):
+        load_cases(str(path))
+
+
 def test_blank_lines_count_as_lines_but_not_as_rows(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_bytes(GOOD + b"\n\n" + GOOD)

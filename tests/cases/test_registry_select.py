@@ -35,6 +35,11 @@ def test_rows_and_ranges_give_each_row_once_in_file_order(text: str, expected: l
     assert rows(scenarios=text) == expected
 
 
+def test_a_case_may_be_chosen_by_its_id_or_its_name() -> None:
+    names = [CASES[4].name, CASES[2].name]
+    assert rows(scenarios=f"{names[0]}, {names[1]},7") == [2, 4, 7]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -232,7 +232,7 @@ def test_a_deprecated_key_is_accepted_with_a_warning(tmp_path: Path) -> None:
 
     done = clinic("run", cwd=tmp_path)
 
-    assert "warning: run.measurement_cost_llm is ignored" in done.stderr
+    assert "Warning: run.measurement_cost_llm is ignored" in done.stderr
 
 
 @pytest.mark.slow

@@ -117,5 +117,5 @@ def test_cases_that_are_not_ascii_can_be_played_where_the_system_knows_only_asci
     assert case.diagnosis == "Ménière’s disease"
     refused = call("--config", "other.json")
     assert (refused.returncode, refused.stderr) == (
-        2, "error: a file name cannot be written in this system's encoding, ascii; set LC_ALL=C.UTF-8\n"
+        2, "Error: a file name cannot be written in this system's encoding, ascii; set LC_ALL=C.UTF-8\n"
     )  # fmt: skip

@@ -101,7 +101,7 @@ def test_a_whole_case_as_doctor_can_be_read_and_is_recorded(as_doctor: tuple[Ter
         "Key findings: 2 of 6 found\n  - ordered: Troponin: On arrival 46 ng/L",
         "  - MISSED: CT Angiography Chest: Ascending aorta 38 mm",
         "  - Allergies: No known drug allergies",
-        "In the chart and never ordered: Vital Signs, ",
+        "Not ordered: Vital Signs, ",
         "=== Case 2 of 2 ===\n\nYou are the doctor; :help lists the commands.",
     ):
         assert told in after
@@ -126,7 +126,7 @@ def test_after_ctrl_c_the_case_is_played_again(as_doctor: tuple[Terminal, Path])
     assert "=== Case 2 of 2 ===" in again.screen
     assert "(nothing yet)" in again.screen
     assert "=== The verdict: wrong ===" in again.screen
-    assert "never asked for" in again.screen
+    assert "Not ordered: " in again.screen
     assert [record["scenario_id"] for record in records(only_run(folder / "runs"))] == [0, 1]
 
 
@@ -144,7 +144,7 @@ def test_a_whole_case_as_patient(tmp_path: Path) -> None:
     assert "  Symptoms / Secondary Symptoms\n    - Loss of appetite since the pain began\n" in terminal.screen
     assert terminal.said("Doctor")[0].startswith("What brings you in today?")
     assert "The truth: Acute appendicitis" in terminal.screen
-    assert "In the chart and never ordered: " in terminal.screen
+    assert "Not ordered: " in terminal.screen
     assert "and so did not say" not in terminal.screen, "no one knows which facts a person told"
     (record,) = records(only_run(tmp_path / "runs"))
     assert next(turn["text"] for turn in record["transcript"] if turn["role"] == "patient").startswith("My belly has")

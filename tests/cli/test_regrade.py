@@ -61,7 +61,7 @@ def test_diagnoses_judged_without_their_chart_are_counted(folder: Path, tmp_path
     (folder / "cases.jsonl").unlink()
     without = clinic("regrade", folder, "--name", "older", "--json", cwd=tmp_path)
 
-    assert "4 diagnoses were judged by names alone, without the chart" in without.stderr
+    assert "judged by name alone, as the run does not contain the case: 4 diagnoses" in without.stderr
     assert json.loads(without.stdout)["without_chart"] == 4
 
 

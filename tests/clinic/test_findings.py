@@ -57,7 +57,14 @@ def test_what_is_charted_counts_next_to_a_default() -> None:
 
 
 @pytest.mark.parametrize("provenance", [Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE])
-@pytest.mark.parametrize("reply", ["RESULTS: NORMAL READINGS", "RESULTS: Electrocardiogram not available."])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "RESULTS: NORMAL READINGS",
+        "RESULTS: Electrocardiogram not available.",
+        "RESULTS: No result available for 'ECG'.",
+    ],
+)
 def test_a_default_result_is_not_evidence(provenance: Provenance, reply: str) -> None:
     assert reported("ECG", reply, Disclosure("Electrocardiogram", provenance)) == {}
     assert reported("ECG", reply) == {}, "also where the laboratory is a language model that says so in words"

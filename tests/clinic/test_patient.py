@@ -71,7 +71,7 @@ async def test_after_a_failed_repair_code_words_the_facts(lie: str) -> None:
     assert reply.details is not None
     assert reply.details["worded_by"] == "code"
     assert any(note.startswith("worded by code: ") for note in reply.notes)
-    assert "History" in str(paths(reply)), "what was told is known, whoever found the words"
+    assert "History" in str(paths(reply)), "what was told is known, even if code found the words"
 
 
 async def test_a_denial_must_not_turn_into_a_yes() -> None:

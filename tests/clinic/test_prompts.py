@@ -51,16 +51,23 @@ def test_none_null_and_empty_mean_no_bias(nothing: str | None) -> None:
 
 
 @pytest.mark.parametrize("model", ["some-model", "builtin"])
-def test_an_unsupported_bias_is_ignored_with_a_warning_that_names_the_supported_ones(model: str) -> None:
+def test_under_the_preset_an_unsupported_bias_is_ignored_with_a_warning_that_names_the_supported_ones(
+    model: str,
+) -> None:
     with pytest.warns(UserWarning, match="zodiac") as told:
-        plan_of(doctor_llm=model, doctor_bias="zodiac")
+        plan_of(preset="original", doctor_llm=model, doctor_bias="zodiac")
     assert all(bias in str(told[0].message) for bias in load_prompt("doctor").biases)
-    with pytest.warns(UserWarning, match="recencyy.* did you mean 'recency'"):
-        plan = plan_of(doctor_llm=model, doctor_bias="recencyy")
+    with pytest.warns(UserWarning, match=r"recencyy.* did you mean 'recency'"):
+        plan = plan_of(preset="original", doctor_llm=model, doctor_bias="recencyy")
     assert plan.settings.run.doctor_bias is None
     assert plan.unsupported_bias == {"doctor_bias": "recencyy"}
-    with pytest.warns(UserWarning, match="self_diagnosis"):
-        plan_of(patient_llm=model, patient_bias="confirmation")
+
+
+def test_a_misspelled_bias_is_refused_with_the_nearest_and_all_that_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"recencyy.*; did you mean 'recency'.* It has .*status_quo"):
+        plan_of(doctor_llm="some-model", doctor_bias="recencyy")
+    with pytest.raises(ConfigError, match=r"patient_bias: patient\.json has no bias 'confirmation'.* self_diagnosis"):
+        plan_of(patient_llm="some-model", patient_bias="confirmation")
 
 
 def test_a_bias_is_added_to_the_system_prompt_verbatim() -> None:

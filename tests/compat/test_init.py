@@ -172,7 +172,7 @@ def test_the_launcher_also_works_next_to_the_package(tmp_path: Path) -> None:
 def test_without_the_package_the_launcher_says_what_to_do(folder: Path) -> None:
     done = python("-S", "agentclinic.py", cwd=folder)
     assert done.returncode == 2
-    assert done.stderr == "error: agentclinic is not installed; run `pip install DIR`, where DIR is the repository\n"
+    assert done.stderr == "Error: agentclinic is not installed; run `pip install DIR`, where DIR is the repository\n"
 
 
 def test_the_repositorys_root_has_what_init_writes() -> None:

@@ -13,6 +13,7 @@ import pytest
 from fakes import NEJM, OSCE, case_of, plan_of
 from scripted_server import LONG
 
+from agentclinic import evaluate
 from agentclinic.cli import main
 from agentclinic.clinic.doctor import Incoming, Utterance, utterance
 from agentclinic.config import Given, RunSettings, Settings
@@ -129,8 +130,8 @@ async def test_a_synchronous_method_may_return_an_awaitable(write: Any) -> None:
         ("there.py:Other", "has no class 'Other'"),
         ("there.py:Idle", "Idle in .*there.py has no method inference_doctor.* or act"),
         ("python:Mine", "was passed to evaluate.*call evaluate.. again"),
-        ("broken.py:Mine", "broken.py cannot be imported .SyntaxError"),
-        ("exits.py:Mine", "exits.py cannot be imported .SystemExit"),
+        ("broken.py:Mine", r"broken.py cannot be imported\n.*\n    class Mine\(:\n[^T]*\nSyntaxError: "),
+        ("exits.py:Mine", r"exits.py cannot be imported\nTraceback .*\n  File .exits.py., line 1[^C]*\nSystemExit: 3$"),
     ],
 )
 def test_a_doctor_that_cannot_be_loaded_is_refused_before_anything_is_played(
@@ -204,6 +205,32 @@ async def test_a_crash_is_in_the_record_with_its_place_and_its_traceback(write: 
     assert "custom.py" not in trace
 
 
+def test_a_crash_shows_the_users_exceptions_and_calls_and_none_of_ours(write: Any, tmp_path: Path) -> None:
+    spec = write("""
+        class Mine:
+            def __init__(self, scenario):
+                self.scenario = scenario
+
+            def inference_doctor(self, question):
+                try:
+                    self.scenario.exam_information()
+                except PermissionError as error:
+                    raise ValueError("nothing to go by") from error
+    """)
+    run = evaluate(spec, num_scenarios=1, output_dir=str(tmp_path / "out"), progress=False)
+    fault = run.records[0].fault
+    assert fault is not None
+    lines = (fault.traceback or "").splitlines()
+    file = spec.rpartition(":")[0]
+    assert [line for line in lines if line.startswith("  File ")] == [
+        f'  File "{file}", line {number}, in inference_doctor' for number in (8, 10)
+    ]
+    assert [line for line in lines if "Error: " in line] == [
+        "PermissionError: exam_information is hidden from doctors: write REQUEST TEST: <test>",
+        "ValueError: nothing to go by",
+    ]
+
+
 async def test_a_crash_is_shown_once_and_every_record_has_it(write: Any, tmp_path: Path) -> None:
     spec = write("""
         class Mine:
@@ -222,7 +249,7 @@ async def test_a_crash_is_shown_once_and_every_record_has_it(write: Any, tmp_pat
     plan = plan_of(doctor=spec, scenarios="0-2", output_dir=str(tmp_path / "out"))
     finished = await execute(plan, Told())
     (shown,) = told
-    assert shown.startswith("scenario 0: the doctor's program failed\nTraceback (most recent call last):\n")
+    assert shown.startswith("demo-001: the doctor's program failed\nTraceback (most recent call last):\n")
     assert f'File "{spec.rpartition(":")[0]}", line 7, in inference_doctor' in shown
     assert "ValueError: lost \\x1b[2J23-year-old man" in shown, "no words act on the terminal"
     faults = [record.fault for record in read_records(finished.folder / "scenarios.jsonl")]

@@ -81,7 +81,7 @@ def test_ctrl_c_finishes_cases_in_progress_and_says_how_to_resume(server: Script
     assert process.wait() == 130
     done = keys(tmp_path / "made" / "cases.jsonl")
     assert 0 < len(done) < QUESTIONS
-    assert f"{QUESTIONS - len(done)} cases were not made (interrupted)" in process.stderr
+    assert f"{QUESTIONS - len(done)} cases not made (interrupted)" in process.stderr
     assert "Run the same command again to continue." in process.stderr
     assert "Traceback" not in process.stderr
     manifest = json.loads((tmp_path / "made" / "cases.manifest.json").read_text())
@@ -106,7 +106,7 @@ def test_a_second_ctrl_c_stops_at_once_and_what_is_made_is_kept(server: Scripted
     assert process.wait() == 130
     done = keys(tmp_path / "made" / "cases.jsonl")
     assert 0 < len(done) < QUESTIONS
-    assert f"{QUESTIONS - len(done)} cases were not made (interrupted)" in process.stderr
+    assert f"{QUESTIONS - len(done)} cases not made (interrupted)" in process.stderr
     assert "Traceback" not in process.stderr
     manifest = json.loads((tmp_path / "made" / "cases.manifest.json").read_text())
     assert manifest["counts"]["made"] == len(done)
@@ -117,7 +117,7 @@ def test_an_endpoint_error_that_quotes_the_prompt_is_not_shown(server: ScriptedS
     quote = "cannot read: itching of both elbows, Her temperature is"
     server.control(rules=[{"match": {"purpose": "writer"}, "fault": "400", "message": quote}])
     done = clinic(*command, cwd=tmp_path, expect=3)
-    assert f"{QUESTIONS} cases were not made (the writer failed: bad_request {QUESTIONS})" in done.stderr
+    assert f"{QUESTIONS} cases not made (the writer failed: bad_request {QUESTIONS})" in done.stderr
     written = "".join(path.read_text() for path in (tmp_path / "made").iterdir())
     for text in (done.stdout, done.stderr, written):
         assert "itching" not in text

@@ -71,9 +71,9 @@ def test_what_save_to_disk_writes_as_one_split_or_as_several(tmp_path: Path, exp
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
-        ("q.json", "[{]", "q.json: not valid JSON"),
-        ("q.json", "[" * 100_000, "q.json: not valid JSON"),
-        ("q.json", "[1]", "q.json row 0: expected a JSON object"),
+        ("q.json", "[{]", "q.json line 1: not valid JSON"),
+        ("q.json", "[" * 100_000, "q.json line 1: not valid JSON"),
+        ("q.json", "[1]", "q.json line 1: expected a JSON object"),
         ("q.parquet", "no", "q.parquet: cannot be read as Parquet"),
         ("q.arrow", "no", "q.arrow: cannot be read as Arrow"),
         ("q.csv", "question", r"q.csv: not a file of questions \(.jsonl, .json, .parquet, .arrow\)"),

@@ -59,7 +59,7 @@ def test_a_part_is_chosen_and_a_case_that_the_split_does_not_know_is_refused() -
     made = cases()
     split = make_split(made, 1)
     assert {case.id for case in split.choose(made, "test")} == split.test
-    with pytest.raises(ConfigError, match="scenario 0 of Test is in neither part"):
+    with pytest.raises(ConfigError, match="Test/0 is in neither part"):
         split.choose([*made, case_of(osce())], "test")
     with pytest.raises(ConfigError, match="none of the chosen cases is in the test part"):
         split.choose(split.choose(made, "train"), "test")

@@ -126,10 +126,8 @@ def test_audit_reads_the_histories_and_says_what_it_could_not_read(tmp_path: Pat
 
     assert (report["encounters"], report["replies"]) == (2, {"patient": 2, "measurement": 1})
     assert [(f["kind"], f["role"], f["turn"]) for f in report["findings"]] == [("invented_number", "measurement", 2)]
-    assert (
-        "1 records have no transcript, and only the first turns could be read from their histories" in report["notes"]
-    )
-    assert "1 records have no transcript and were not audited" in report["notes"]
+    assert "no transcript, only the first turns read from the histories: 1 record" in report["notes"]
+    assert "no transcript, not audited: 1 record" in report["notes"]
 
 
 def test_result_lines_are_records(tmp_path: Path) -> None:

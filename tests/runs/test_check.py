@@ -133,7 +133,7 @@ def test_what_may_pass_is_a_warning_and_the_run_goes_on(fault: str, server: Scri
 
     done = clinic(*RUN, "--doctor_llm", "scripted", cwd=tmp_path)
 
-    assert "warning: doctor: model 'scripted': " in done.stderr
+    assert "Warning: doctor: model 'scripted': " in done.stderr
     assert done.stderr.rstrip().splitlines()[0].endswith("; going on")
     assert len(records(only_run(tmp_path / "out"))) == 2
 
@@ -182,7 +182,7 @@ def test_a_custom_doctor_may_not_need_the_model_named_for_it(server: ScriptedSer
 
     done = clinic(*RUN, "--doctor", "own.py:Own", "--doctor_llm", "mine", cwd=tmp_path)
 
-    assert "warning: doctor: model 'mine'" in done.stderr
+    assert "Warning: doctor: model 'mine'" in done.stderr
     assert "did you mean 'scripted'?" in done.stderr, "the only model that the server has"
 
 

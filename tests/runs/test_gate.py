@@ -68,7 +68,7 @@ def is_private(folder: Path) -> bool:
 
 
 def refused(done: Process, folder: Path) -> str:
-    assert "error: " in done.stderr
+    assert "Error: " in done.stderr
     assert not (folder / "out").exists(), "nothing is written"
     return done.stderr
 
@@ -507,7 +507,7 @@ def test_images_that_others_would_fetch_are_refused_at_the_start(tmp_path: Path)
     (tmp_path / "cases.jsonl").write_text(json.dumps(row) + "\n")
     flags = ("run", "--dataset", "cases.jsonl", "--output_dir", "out", "--quiet")
     done = clinic(*flags, "--doctor_image_request", cwd=tmp_path, expect=2)
-    assert "the image of row 0 is a web address" in refused(done, tmp_path)
+    assert "the image of cases/0 is a web address" in refused(done, tmp_path)
     clinic(*flags, cwd=tmp_path)
 
 

@@ -91,6 +91,15 @@ async def test_help_history_and_mistyped_commands_use_no_turn() -> None:
     assert ":tset is not a command" in shown
 
 
+async def test_a_command_without_its_colon_is_not_said_to_the_patient_unless_it_is_repeated() -> None:
+    human, screen, _ = typing("quit", "Test my eyes?", "Test my eyes?", "Diagnose: Migraine", ":diagnose Migraine")
+    transcript = await Meeting(human, Scripted("Please")).hold()
+    assert [t.text for t in transcript.turns] == ["Test my eyes?", "Please", "DIAGNOSIS READY: Migraine"]
+    shown = screen.getvalue()
+    for meant in (":quit", ":test my eyes?", ":diagnose Migraine"):
+        assert shown.count(f"Commands start with a colon: {meant}\n") == 1
+
+
 async def test_a_doctor_takes_the_last_turn_back() -> None:
     human, _, prompts = typing("Wrong?", ":undo", "Right?", ":diagnose Migraine")
     meeting = Meeting(human, Scripted("no", "yes"))

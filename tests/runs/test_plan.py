@@ -23,14 +23,15 @@ from agentclinic.scoring.compare import compare_two, load_arm
 
 pytestmark = pytest.mark.anyio
 LABEL = "none (asked for: recencyy, not supported)"
+IGNORED: dict[str, Any] = {"preset": "original", "doctor_bias": "recencyy"}
 
 
 async def test_a_run_that_ignored_a_bias_is_labelled_everywhere(
     server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.warns(UserWarning, match="recencyy"):
-        biased, _ = await run_here(settings_for(server, tmp_path, num_scenarios=2, doctor_bias="recencyy"))
-    plain, _ = await run_here(settings_for(server, tmp_path, num_scenarios=2))
+        biased, _ = await run_here(settings_for(server, tmp_path, num_scenarios=2, **IGNORED))
+    plain, _ = await run_here(settings_for(server, tmp_path, num_scenarios=2, preset="original"))
 
     for record in records(biased.folder):
         assert (record["doctor_bias"], record["unsupported_bias"]) == (None, {"doctor_bias": "recencyy"})
@@ -53,15 +54,18 @@ async def test_a_run_that_ignored_a_bias_is_labelled_everywhere(
 
 
 async def test_a_resumed_run_keeps_the_label(server: ScriptedServer, tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="recencyy"):
-        finished, _ = await run_here(settings_for(server, tmp_path, num_scenarios=2, doctor_bias="recencyy"))
+    finished, _ = await run_here(settings_for(server, tmp_path, num_scenarios=2))
     journal = finished.folder / "scenarios.jsonl"
     journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    config = finished.folder / "config.used.json"
+    used = json.loads(config.read_text())
+    del used["_checksum"]
+    used["agentclinic"]["unsupported_bias"] = {"doctor_bias": "recencyy"}  # earlier versions ignored it in every run
+    config.write_text(json.dumps(used))
 
-    with pytest.warns(UserWarning, match="recencyy"):
-        await resume(plan_again(finished.folder), finished.folder, Progress())
+    await resume(plan_again(finished.folder), finished.folder, Progress())
 
-    assert [record["unsupported_bias"] for record in records(finished.folder)] == [{"doctor_bias": "recencyy"}] * 2
+    assert records(finished.folder)[1]["unsupported_bias"] == {"doctor_bias": "recencyy"}
 
 
 def test_images_are_left_off_with_a_warning_where_no_case_has_any() -> None:

@@ -46,7 +46,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
             main([command, *arguments])
         said = capsys.readouterr().err
         assert ended.value.code == 2, said
-        assert said.startswith("error: ")
+        assert said.startswith("Error: ")
         assert "Traceback" not in said
         assert sorted(tmp_path.rglob("*")) == before
         return said

@@ -42,7 +42,8 @@ async def test_verdicts_go_to_a_file_of_their_own_and_the_records_stay_as_they_a
     ]
     assert all(entry["moderator_llm"] == "other/judge" for entry in entries)
     assert {"relation", "reason", "case_hash", "repeat"} <= set(entries[0])
-    assert (regraded.judged, regraded.failed, regraded.changed) == (4, 0, ((1, True, False),))
+    assert (regraded.judged, regraded.failed) == (4, 0)
+    assert [(r.unit_name, r.correct, now) for r, now in regraded.changed] == [("demo-002", True, False)]
     assert (finished.folder / "scenarios.jsonl").read_bytes() == before
     assert {entry["purpose"] for entry in server.log()} == {"moderator"}, "nothing is simulated"
 
@@ -126,8 +127,8 @@ def test_a_run_in_the_originals_format_is_judged_by_the_command(tmp_path: Path) 
     result = json.loads(done.stdout)
     assert result["judged"] == 2
     assert result["changed"] == [
-        {"scenario_id": 0, "was": False, "is": True},
-        {"scenario_id": 1, "was": True, "is": False},
+        {"scenario_id": 0, "name": "MedQA/0", "was": False, "is": True},
+        {"scenario_id": 1, "name": "row 1", "was": True, "is": False},
     ]
     assert [e["scenario_id"] for e in lines(folder / "judgements" / "builtin.jsonl")] == [0, 1]
     assert journal.read_bytes() == before
@@ -142,7 +143,7 @@ def test_the_command_says_what_changed_and_why_something_failed(server: Scripted
 
     done = clinic("regrade", folder, "--moderator_llm", "scripted", "--full", cwd=tmp_path, expect=3)
 
-    assert "scenario 0: was right, is now wrong" in done.stdout
+    assert "demo-001: was right, is now wrong" in done.stdout
     assert "1 failed" in done.stderr
     assert "answered 500" in done.stderr
     assert "Run the same command again" in done.stderr

@@ -111,7 +111,7 @@ def test_a_key_in_the_path_of_an_address_is_refused_and_not_repeated(where: str,
 @pytest.mark.parametrize("flag", ["--no-check", "--dry-run"])
 def test_an_impossible_port_in_the_environment_is_named(flag: str, tmp_path: Path) -> None:
     done = clinic(*RUN, flag, cwd=tmp_path, env={"OPENAI_BASE_URL": "http://127.0.0.1:99999/v1"}, expect=2)
-    assert "error: OPENAI_BASE_URL must be an http(s) address with a port from 1 to 65535" in done.stderr
+    assert "Error: OPENAI_BASE_URL must be an http(s) address with a port from 1 to 65535" in done.stderr
     assert "Traceback" not in done.stderr
 
 

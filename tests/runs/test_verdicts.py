@@ -92,7 +92,7 @@ async def test_only_diagnoses_are_judged_also_those_whose_judge_failed(server: S
     regraded = await regrade(finished.folder, settings_for(server, tmp_path))
 
     assert [(e["scenario_id"], e["correct"]) for e in lines(regraded.path)] == [(1, True)]
-    assert regraded.changed == ((1, None, True),)
+    assert [(r.scenario_id, r.correct, now) for r, now in regraded.changed] == [(1, None, True)]
 
 
 async def test_what_cannot_be_known_without_the_cases_is_counted(

@@ -259,7 +259,7 @@ def test_the_command_prints_one_table_and_one_sentence_and_details_with_full(
     main(["compare", str(a), str(b), "--full"])
     full = capsys.readouterr().out
     assert "B against A:\n  strict: 33.3% -> 66.7%" in full
-    assert "1 gained (scenarios 1), 0 lost" in full
+    assert "1 gained (MedQA/1), 0 lost" in full
     assert "lenient" not in full, "it is the same as the strict rule"
 
     main(["compare", "--json", str(a), str(b)])

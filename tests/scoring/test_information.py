@@ -395,7 +395,7 @@ def test_the_gap_to_full_information_is_paired_by_case() -> None:
     # Cases 0, 1 and 2: (1 - 1/2), (1 - 0) and (1 - 1).
     assert found.value == pytest.approx(0.5)
     assert found.n == 3
-    assert found.note == "3 cases in one run only, left out"
+    assert found.note == "cases in one run only, left out: 3"
     assert gap_to_full_information(ours, []).value is None
 
 

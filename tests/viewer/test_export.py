@@ -52,7 +52,7 @@ def test_an_export_replaces_an_older_one_and_keeps_credentialed_data_private(
     main(["view", str(run), "--export", str(target)])
     shown = capsys.readouterr()
     assert shown.out == f"Viewer written to {target / 'index.html'}\n"
-    assert shown.err.startswith("1 encounters\n1/1")
+    assert shown.err.startswith("1 encounter\n1/1")
     (target / "data" / "old.js").write_text("")
     assert (target / "index.html").stat().st_mode & 0o044
     secret = write_run(tmp_path / "secret", [record(0, data_class="credentialed")])

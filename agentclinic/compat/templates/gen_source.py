@@ -9,7 +9,7 @@ from pathlib import Path
 try:
     from agentclinic.cli import main
 except ModuleNotFoundError as error:
-    sys.stderr.write(f"error: {error.name} is not installed; run `pip install DIR`, where DIR is the repository\n")
+    sys.stderr.write(f"Error: {error.name} is not installed; run `pip install DIR`, where DIR is the repository\n")
     raise SystemExit(2) from None
 
 if __name__ == "__main__":

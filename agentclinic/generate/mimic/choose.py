@@ -84,7 +84,7 @@ class Coverage:
         return [
             f"{'chapter':{width}}  available  eligible  patients  chosen",
             *(f"{name:{width}}  {a:9}  {e:8}  {p:8}  {c:6}" for name, a, e, p, c in self.chapters),
-            f"{self.admissions} admissions of {self.patients} patients, {self.chosen} chosen. Not chosen:",
+            f"admissions {self.admissions}, of patients {self.patients}; chosen {self.chosen}. Not chosen:",
             *(f"{count:7}  {reason}" for reason, count in self.excluded),
         ]
 

@@ -37,6 +37,7 @@ class LabelNext(BaseModel):
     """A diagnosis that should be labeled next."""
 
     scenario_id: int
+    name: str
     repeat: int
     stratum: str
 
@@ -156,7 +157,7 @@ def next_to_label(panel: Panel, first: str, matched: Matched, number: int = _NEX
     parts = strata(panel, drawing_judges(panel, first))
     done: Collection[int] = matched.by_unit.keys() | matched.unsure
     return [
-        LabelNext(scenario_id=unit.scenario_id, repeat=unit.repeat, stratum=str(parts[place]))
+        LabelNext(scenario_id=unit.scenario_id, name=unit.name, repeat=unit.repeat, stratum=str(parts[place]))
         for place in islice(draw(panel.units, parts, 0, done), number)
         for unit in [panel.units[place]]
     ]

@@ -68,6 +68,7 @@ class Dispute(BaseModel):
     """A diagnosis on which the judges disagree."""
 
     scenario_id: int
+    name: str
     repeat: int
     case_hash: str | None
     truth: str | None
@@ -204,6 +205,7 @@ def _disputes(panel: Panel, names: Sequence[str], labels: Mapping[int, float]) -
     return [
         Dispute(
             scenario_id=unit.scenario_id,
+            name=unit.name,
             repeat=unit.repeat,
             case_hash=unit.case_hash,
             truth=unit.truth,

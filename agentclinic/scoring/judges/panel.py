@@ -121,6 +121,7 @@ class Unit:
     diagnosis: str | None
     verdicts: tuple[Verdict, ...]
     """In the order of the panel's names."""
+    name: str = ""
 
 
 @dataclass
@@ -214,6 +215,7 @@ def _unit(record: Record, panel: Panel, verdicts: Mapping[str, Mapping[str, Mapp
         record.ground_truth,
         diagnosis,
         tuple(given),
+        record.unit_name,
     )
 
 

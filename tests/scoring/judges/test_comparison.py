@@ -134,8 +134,8 @@ class TestCommand:
         assert "Fleiss' kappa of recorded, a, b, x, y" in shown
         assert "corrected, PPI++  33.3% (" in shown, "3 of 9"
         assert "Rogan and Gladen  unknown (too few labels" in shown
-        assert "Label next: scenarios" not in shown, "everything is labeled"
-        assert "scenario 2, labeled right: 'Asthma', truth 'Asthma'" in shown
+        assert "Label next:" not in shown, "everything is labeled"
+        assert "MedQA/2, labeled right: 'Asthma', truth 'Asthma'" in shown
         assert "    a: wrong (so it is)" in shown
 
     def test_json_is_the_whole_comparison(self, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
