@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from agentclinic import sync_bridge
 from agentclinic.cases import registry
 from agentclinic.cases.model import Case
-from agentclinic.config import Given, load_settings
+from agentclinic.config import Effort, Given, load_settings
 from agentclinic.errors import AgentClinicError, InputError, how_to_install
 from agentclinic.results import run_data
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
+from agentclinic.results.run_folder import find_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,18 @@ if TYPE_CHECKING:
     from agentclinic.scoring.score import Score
 
 
-class RunOptions(TypedDict, total=False):
+_Generation = TypedDict("_Generation", {  # noqa: UP013
+    "temperature": float, "top_p": float, "max_output_tokens": int, "reasoning_effort": Effort,
+    "doctor_temperature": float, "doctor_top_p": float, "doctor_max_output_tokens": int,
+    "doctor_reasoning_effort": Effort, "patient_temperature": float, "patient_top_p": float,
+    "patient_max_output_tokens": int, "patient_reasoning_effort": Effort, "measurement_temperature": float,
+    "measurement_top_p": float, "measurement_max_output_tokens": int, "measurement_reasoning_effort": Effort,
+    "moderator_temperature": float, "moderator_top_p": float, "moderator_max_output_tokens": int,
+    "moderator_reasoning_effort": Effort,
+}, total=False)  # fmt: skip
+
+
+class RunOptions(_Generation, total=False):
     """The settings of a run, by their names in `agentclinic.config.json`; docs/settings.md says what each does."""
 
     preset: Literal["original"] | None
@@ -231,8 +243,8 @@ def load_cases(dataset: str | Path) -> list[Case]:
 
 
 def load_run(run: str | Path, judge: str | None = None) -> Run:
-    """A run by its folder, or by its file of records; `judge` names a file under `judgements/`."""
-    return Run(run_data.load_run(Path(run), judge))
+    """A run by its folder, file of records, name, or `latest`; `judge` names a file under `judgements/`."""
+    return Run(run_data.load_run(find_run(run), judge))
 
 
 def compare(*runs: Run | str | Path, seed: int = 0) -> ComparisonReport:

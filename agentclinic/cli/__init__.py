@@ -12,6 +12,9 @@ from pathlib import Path
 from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
 
+typed: list[str] = []
+"""The command's arguments, for errors that name a flag as it was typed."""
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command; a failure is one line on standard error and `SystemExit` with the right exit code."""
@@ -22,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(argv: Sequence[str] | None) -> None:
-    arguments = normalized(sys.argv[1:] if argv is None else argv)
+    typed[:] = arguments = normalized(sys.argv[1:] if argv is None else argv)
     warnings.showwarning = _show_warning
     from agentclinic.cli.app import app
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-SECTIONS = ("Options", "Roles", "Data", "Simulator", "Judge", "Limits", "Output", "The original's names")
+SECTIONS = ("Options", "Roles", "Generation", "Data", "Simulator", "Judge", "Limits", "Output", "The original's names")
 """Sections of a command's options, in the order of use; an option names its own with `rich_help_panel`."""
 
 
@@ -30,12 +30,17 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then each section that has options."""
         sections: dict[str, list[tuple[str, str]]] = {}
+        roles: dict[str, None] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if getattr(param, "hidden", False):
+                roles[str(param.name).partition("_")[0]] = None
+            elif record is not None:
                 panel = getattr(param, "rich_help_panel", None) or "Options"
                 title = "Arguments" if param.param_type_name == "argument" else panel
                 sections.setdefault(title, []).append(record)
+        if roles:
+            sections["Generation"].append(("--ROLE-temperature, ...", f"The same for one role: {', '.join(roles)}."))
         for title in ("Arguments", *SECTIONS):
             if title in sections:
                 with formatter.section(title):
@@ -110,4 +115,8 @@ def _command(entry: Entry) -> Any:
 def _nearest(word: str, known: Any) -> str | None:
     from agentclinic.config import nearest  # not needed for --help, and slow to import
 
-    return nearest(word, known)
+    return _MEANT[word] if _MEANT.get(word) in known else nearest(word, known)
+
+
+_MEANT = {"eval": "run", "evaluate": "run", "list": "runs", "ls": "runs"}
+"""Commands of other programs, and what they are called here."""

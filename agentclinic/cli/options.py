@@ -15,7 +15,10 @@ from typing import Annotated, Any, cast, get_args
 import typer
 from pydantic.fields import FieldInfo
 
+from agentclinic.cli import typed
 from agentclinic.config import (
+    ALL_GENERATION,
+    GENERATION,
     Given,
     RunSettings,
     Settings,
@@ -33,11 +36,19 @@ _JUDGED = functools.partial(typer.Option, rich_help_panel="Judge")
 limit = functools.partial(typer.Option, rich_help_panel="Limits", show_default=False)
 output = functools.partial(typer.Option, rich_help_panel="Output")
 
-RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
-RecordsArgument = Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")]
+
+def a_run(text: str) -> Path:
+    """Read what stands for a run: its folder or file of records, its name, or `latest`."""
+    from agentclinic.results.run_folder import find_run
+
+    return find_run(text)
+
+
+run = functools.partial(typer.Argument, parser=a_run, metavar="RUN")
+RunArgument = Annotated[Path, run(help="A run: its folder or file of records, its name among the runs, or latest.")]
 ComparedArgument = Annotated[
     list[Path],
-    typer.Argument(help="Folders of runs, or files of records; the first is the baseline.", metavar="RUN..."),
+    run(help="Runs: folders or files of records, names, latest; the first is the baseline.", metavar="RUN..."),
 ]
 Config = Annotated[
     Path | None,
@@ -49,6 +60,8 @@ Config = Annotated[
 LLMConfig = Annotated[
     Path | None, typer.Option(help="Endpoint, key and request settings. [default: llm.config.json, if it exists]")
 ]
+_MODEL = "Model of doctor, patient and laboratory. The judge stays as it is; set it with --moderator-llm."
+Model = Annotated[str | None, typer.Option(help=_MODEL, rich_help_panel="Roles")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed of the intervals.")]
 Learner = Annotated[
     str,
@@ -131,6 +144,7 @@ Json = Annotated[bool, output("--json", help="Print the result as JSON on standa
 Quiet = Annotated[bool, output("--quiet", "-q", help="Show the result only, no progress.")]
 
 JUDGE = ("moderator_llm", "moderator_endpoint", "judge_relation")
+JUDGE_WRITES = (*GENERATION, *(f"moderator_{name}" for name in GENERATION))
 ENGINE = ("engine", "address", "processes")
 USUAL_STORE = "experiences.jsonl"
 """Where `learn` writes and `--use-memory` reads unless another file is named."""
@@ -143,6 +157,7 @@ SECTION_OF = {
             measurement_llm measurement_endpoint agent_config uncertainty_agent_type synthesis_llm synthesis_endpoint
             doctor_test_policy_enabled doctor_test_policy doctor_test_policy_mode planner_baseline memory
             memory_retrieval memory_llm memory_endpoint embedding_llm embedding_endpoint""",
+        "Generation": " ".join(ALL_GENERATION),
         "Data": "dataset num_scenarios offset scenarios sample seed repeats lockbox split part",
         "Simulator": "simulator dialogue missing_test silent_symptom doctor_image_request resource_level prompts_dir",
         "Judge": " ".join(JUDGE),
@@ -272,6 +287,7 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
         help=f"{_DEFAULT.sub('', text)}{one_of}{shown}",
         metavar="<path>" if name in _PATHS else None,
         show_default=False,
+        hidden=not text,  # one line of the section stands for those of single roles
         rich_help_panel=SECTION_OF.get(name),
     )
     return _keyword(name, Annotated[kind | None, option])
@@ -305,6 +321,7 @@ def read_settings(
         addresses=tuple(map(_address, trust_address or ())),
         programs=tuple(trust_program or ()),
         ask=_confirmed if at_terminal else None,
+        flag=_typed,
     )
     return with_limits(load_settings(config, llm_config, overrides, allow_host, given), token_limit, max_cost)
 
@@ -314,6 +331,12 @@ def _confirmed(question: str) -> bool:
     sys.stderr.write(f"{inert(' '.join(question.split()))} [y/N] ")  # on one line: names in it may come from a file
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _typed(key: str) -> str:
+    """A setting's flag, as it was typed if it has several names."""
+    names = _ALIASES.get(key, (f"--{key.replace('_', '-')}",))
+    return next((name for name in names if any(word.partition("=")[0] == name for word in typed)), names[0])
 
 
 def _address(given: str) -> str:

@@ -55,6 +55,7 @@ _original = partial(typer.Option, show_default=False, rich_help_panel="The origi
 
 @opt.with_settings(*RunSettings.model_fields)
 def run_command(
+    model: opt.Model = None,
     *,
     read: opt.Read,
     dry_run: opt.DryRun = False,
@@ -89,8 +90,10 @@ def run_command(
     from agentclinic.runs.execute import execute
     from agentclinic.runs.plan import make_plan
 
-    original: dict[str, Any] = {"doctor": "uncertainty"} if use_uncertainty_aware else {}
-    plan = make_plan(read(**original, **({"memory": opt.USUAL_STORE} if use_memory else {})))
+    said: dict[str, Any] = {"doctor": "uncertainty"} if use_uncertainty_aware else {}
+    said |= {"memory": opt.USUAL_STORE} if use_memory else {}
+    said |= {f"{role}_llm": model for role in ROLES if role != "moderator"} if model else {}
+    plan = make_plan(read(**said))
     if dry_run:
         show_estimate(estimate_run(plan), as_json=json)
         return

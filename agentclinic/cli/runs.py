@@ -83,7 +83,8 @@ def _row(run: ListedRun) -> tuple[str, ...]:
 
 def view_command(
     folder: Annotated[
-        Path, typer.Argument(help="Folder of runs, or of a single run; subfolders are searched, too.")
+        Path,
+        typer.Argument(help="Folder of runs, searched with its subfolders, or a run's folder or name, or latest."),
     ] = Path("runs"),
     export: Annotated[
         Path | None,
@@ -99,6 +100,7 @@ def view_command(
 
     Lists, compares, filters and searches runs. Serves this machine only, until Ctrl-C, and follows runs in progress.
     """
+    folder = folder if folder.is_dir() else opt.a_run(str(folder))
     if export is not None:
         from agentclinic.viewer.export import export as write
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -57,6 +57,8 @@ class Task:
     """Makes the diagnoses again; None if the recorded ones are judged."""
     batched: FromBatch | None = None
     """Set where the first request was answered in a batch, for half the price."""
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    """The generation settings that the requests have, by role."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -71,7 +73,8 @@ class Task:
     def made_by(self) -> dict[str, Any]:
         """What a verdict depends on."""
         synthesis = {"synthesis": self.synthesis.made_by} if self.synthesis else {}
-        return {"moderator_llm": self.model.name, **synthesis}
+        generation = {"generation": self.generation} if self.generation else {}
+        return {"moderator_llm": self.model.name, **generation, **synthesis}
 
     def kept(self) -> dict[str, dict[str, Any]]:
         return kept_verdicts(self.path, self.records, self.made_by)
@@ -136,7 +139,10 @@ def open_task(
         usual = f"resynthesized_{synthesis.made_by['model']}_{synthesis.made_by['prompt'][:8]}"
     path, charts = judgements_path(folder, name, usual), cache(partial(_charts, folder))
     prompt, model = load_prompt("moderator", prompts), models.for_role("moderator")
-    return Task(folder, path, records, charts, models, model, prompt, settings.judge.relation, synthesis)
+    task = Task(folder, path, records, charts, models, model, prompt, settings.judge.relation, synthesis)
+    return replace(
+        task, generation={used.roles[0]: used.explicit for used in models.in_use(task.roles) if used.explicit}
+    )
 
 
 def _charts(folder: Path) -> dict[str, str]:
@@ -200,10 +206,10 @@ def kept_verdicts(path: Path, records: list[Record], made_by: Mapping[str, Any])
     resynthesized = "synthesis" in made_by
     kept: dict[str, dict[str, Any]] = {}
     for entry in judgement_lines(path):
-        for key in ("moderator_llm", "synthesis"):
+        for key in ("moderator_llm", "generation", "synthesis"):
             if entry.get(key) != made_by.get(key):
                 raise InputError(
-                    f"{path} holds the verdicts of {entry.get(key)!r}, not of {made_by.get(key)!r}; "
+                    f"{path} holds verdicts with {key} {entry.get(key)!r}, not {made_by.get(key)!r}; "
                     "choose another file with --name"
                 )
         unit = unit_of(entry)
