@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import (
@@ -27,7 +27,6 @@ from pydantic import (
     SecretStr,
     StrictBool,
     ValidationError,
-    create_model,
     field_validator,
     model_validator,
 )
@@ -46,8 +45,7 @@ GENERATION_OF = {
     **{role: role for role in (*ROLES, "memory")},
     **dict.fromkeys(("planner", "discriminator", "synthesis", "confidence", "query"), "doctor"),
 }
-"""Whose generation settings a request has, by its purpose. `query` is a custom doctor's; `memory` has the general ones,
-and requests outside a run (of a learner, a reviewer, a writer) have none."""
+"""Whose generation settings a request has, by its purpose; a learner, a reviewer and a writer have none."""
 
 
 def is_person(name: str | None) -> bool:
@@ -104,15 +102,6 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 _Temperature = Annotated[float | None, Field(ge=0, le=2)]
 _TopP = Annotated[float | None, Field(gt=0, le=1)]
 _Tokens = Annotated[int | None, Field(ge=1)]
-_KINDS = dict(zip(GENERATION, (_Temperature, _TopP, _Tokens, Effort | None), strict=True))
-
-if TYPE_CHECKING:
-
-    class _ForRoles(_Section): ...
-else:  # the generation settings of one role, such as `doctor_temperature`
-    _ForRoles = create_model(
-        "_ForRoles", __base__=_Section, **{f"{r}_{name}": (_KINDS[name], None) for r in ROLES for name in GENERATION}
-    )
 
 
 class RoleModel(NamedTuple):
@@ -122,7 +111,7 @@ class RoleModel(NamedTuple):
     endpoint: str | None
 
 
-class RunSettings(_ForRoles):
+class RunSettings(_Section):
     """The `run` section of `agentclinic.config.json`; each key is also a flag of `agentclinic run`."""
 
     preset: Literal["original"] | None = None
@@ -174,13 +163,29 @@ class RunSettings(_ForRoles):
     moderator_endpoint: str | None = None
     """Endpoint of the judge, by its name in `endpoints`."""
     temperature: _Temperature = None
-    """Temperature of all models, from 0 to 2; sent whatever the model's name (default: left to the endpoint)."""
+    """Temperature of all models, 0 to 2; each of these settings is also there for one role: doctor_temperature, ..."""
     top_p: _TopP = None
     """Nucleus sampling of all models: draw from the likeliest tokens that make up this share."""
     max_output_tokens: _Tokens = None
     """Most tokens of a reply, hidden reasoning included (default: a cap for each kind of request)."""
     reasoning_effort: Effort | None = None
-    """How much all models reason before they reply; sent whatever the model's name."""
+    """How much all models reason before they reply; like the others, sent whatever the model's name."""
+    doctor_temperature: _Temperature = None
+    doctor_top_p: _TopP = None
+    doctor_max_output_tokens: _Tokens = None
+    doctor_reasoning_effort: Effort | None = None
+    patient_temperature: _Temperature = None
+    patient_top_p: _TopP = None
+    patient_max_output_tokens: _Tokens = None
+    patient_reasoning_effort: Effort | None = None
+    measurement_temperature: _Temperature = None
+    measurement_top_p: _TopP = None
+    measurement_max_output_tokens: _Tokens = None
+    measurement_reasoning_effort: Effort | None = None
+    moderator_temperature: _Temperature = None
+    moderator_top_p: _TopP = None
+    moderator_max_output_tokens: _Tokens = None
+    moderator_reasoning_effort: Effort | None = None
     doctor: str = "plain"
     """Doctor: plain, uncertainty, prior_only, door_only, random_questions, history_only or full_information (the last
     five for reference, docs/scoring.md), or your own as FILE.py:Class."""
@@ -371,8 +376,6 @@ class Given(NamedTuple):
     """On a worker: what the main process allowed (`agentclinic.trust`)."""
     ask: Callable[[str], bool] | None = None
     """Asks the person at the terminal to confirm something; None if there is no one to ask."""
-    flag: Callable[[str], str] = str
-    """How a setting's flag was written; in Python, an argument has the setting's own name."""
 
     def names(self, run: RunSettings, key: str) -> bool:
         """Whether the value of a setting was given as a flag."""
@@ -704,8 +707,7 @@ def load_settings(
             llm = parse_settings(LLMFile, own, str(config))
     clinic = parse_settings(ClinicFile, data, str(config))
     keys = layered(clinic.run.model_dump(exclude_unset=True), overrides or {})
-    given = (given or Given())._replace(flags=dict(overrides or {}))
-    run = parse_settings(RunSettings, keys, "", given.flag)
+    run = parse_settings(RunSettings, keys, "")
     if run.measurement_cost_llm is not None:
         # FutureWarning: Python does not show a DeprecationWarning to users.
         replaced = "test_economics_log is filled from a price table, without a model (docs/scoring.md)"
@@ -718,7 +720,7 @@ def load_settings(
         llm=llm.llm,
         privacy=clinic.privacy,
         allow_hosts=tuple(allow_hosts or ()),
-        given=given,
+        given=(given or Given())._replace(flags=dict(overrides or {})),
     )
 
 
@@ -770,8 +772,8 @@ def _without_comments(entry: dict[str, Any]) -> dict[str, Any]:
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
-def parse_settings(model: type[Parsed], data: Any, where: str, flag: Callable[[str], str] = str) -> Parsed:
-    """Read data as settings; an error lists what is wrong, key by key. Without a file, they are flags or arguments."""
+def parse_settings(model: type[Parsed], data: Any, where: str) -> Parsed:
+    """Read data as settings; an error lists what is wrong, key by key. `where` is empty for arguments and flags."""
     where = f"{where}: " if where else ""
     if not isinstance(data, dict):
         raise ConfigError(f"{where}expected a JSON object, found {kind_of(data)}")
@@ -779,8 +781,8 @@ def parse_settings(model: type[Parsed], data: Any, where: str, flag: Callable[[s
         parsed = model.model_validate(data)
         misplaced = _holds_key(data)
     except ValidationError as error:
-        unknown = "key" if where else "argument"
-        raise ConfigError(where + "; ".join(_explain(model, e, flag, unknown) for e in error.errors())) from None
+        what = "key" if where else "argument"
+        raise ConfigError(where + "; ".join(_explain(model, e, what) for e in error.errors())) from None
     except RecursionError:
         raise ConfigError(f"{where}nested too deeply") from None
     except UnicodeEncodeError:  # half a surrogate pair in a key; in a value it may be part of a file's name
@@ -801,14 +803,14 @@ def _holds_key(value: Any) -> bool:
     )
 
 
-def _explain(model: type[BaseModel], error: Any, flag: Callable[[str], str], unknown: str) -> str:
+def _explain(model: type[BaseModel], error: Any, what: str) -> str:
     place = tuple(part for part in error["loc"] if isinstance(part, str))
     key = ".".join(privacy.shown_name(str(part)) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        return f"unknown {unknown} {key!r}{suggestion(place[-1], _known_keys(model, place[:-1]))}"
+        return f"unknown {what} {key!r}{suggestion(place[-1], _known_keys(model, place[:-1]))}"
     # Without the value: it may be a secret in the wrong place.
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return f"{flag(key)}: {message[0].lower()}{message[1:]}"
+    return f"{key}: {message[0].lower()}{message[1:]}"
 
 
 def _known_keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterable[str]:

@@ -52,8 +52,7 @@ _allowed: set[Trust] = set()
 
 def shared(settings: Settings) -> Settings:
     """The settings with everything that was allowed in this process, for workers, where no one can be asked."""
-    given = settings.given._replace(trusted=frozenset(_allowed), ask=None, flag=str)
-    return settings.model_copy(update={"given": given})
+    return settings.model_copy(update={"given": settings.given._replace(trusted=frozenset(_allowed), ask=None)})
 
 
 def allow(claim: Trust) -> None:

@@ -30,17 +30,12 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then each section that has options."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        roles: dict[str, None] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if getattr(param, "hidden", False):
-                roles[str(param.name).partition("_")[0]] = None
-            elif record is not None:
+            if record is not None:
                 panel = getattr(param, "rich_help_panel", None) or "Options"
                 title = "Arguments" if param.param_type_name == "argument" else panel
                 sections.setdefault(title, []).append(record)
-        if roles:
-            sections["Generation"].append(("--ROLE-temperature, ...", f"The same for one role: {', '.join(roles)}."))
         for title in ("Arguments", *SECTIONS):
             if title in sections:
                 with formatter.section(title):

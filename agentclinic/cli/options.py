@@ -15,7 +15,6 @@ from typing import Annotated, Any, cast, get_args
 import typer
 from pydantic.fields import FieldInfo
 
-from agentclinic.cli import typed
 from agentclinic.config import (
     ALL_GENERATION,
     GENERATION,
@@ -31,20 +30,13 @@ from agentclinic.config import (
 )
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import inert
+from agentclinic.results.run_folder import find_run
 
 _JUDGED = functools.partial(typer.Option, rich_help_panel="Judge")
 limit = functools.partial(typer.Option, rich_help_panel="Limits", show_default=False)
 output = functools.partial(typer.Option, rich_help_panel="Output")
 
-
-def a_run(text: str) -> Path:
-    """Read what stands for a run: its folder or file of records, its name, or `latest`."""
-    from agentclinic.results.run_folder import find_run
-
-    return find_run(text)
-
-
-run = functools.partial(typer.Argument, parser=a_run, metavar="RUN")
+run = functools.partial(typer.Argument, parser=find_run, metavar="RUN")
 RunArgument = Annotated[Path, run(help="A run: its folder or file of records, its name among the runs, or latest.")]
 ComparedArgument = Annotated[
     list[Path],
@@ -88,25 +80,15 @@ Corrected = Annotated[
 
 AllowHost = Annotated[
     list[str] | None,
-    limit(
-        help="Allow credentialed data to be sent to this host, which privacy.hosts must attest. Repeatable.",
-        metavar="HOST",
-    ),
+    limit(help="Allow credentialed data to go to this host, attested in privacy.hosts. Repeatable.", metavar="HOST"),
 ]
 TrustAddress = Annotated[
     list[str] | None,
-    limit(
-        help="Allow your key to be sent to this address, which only a file names. Remembered. Repeatable.",
-        metavar="URL",
-    ),
+    limit(help="Allow your key to go to this address, which only a file names. Remembered. Repeatable.", metavar="URL"),
 ]
 TrustProgram = Annotated[
     list[str] | None,
-    limit(
-        help="Allow this doctor or agent configuration, which only a file names. Remembered until it changes. "
-        "Repeatable.",
-        metavar="FILE",
-    ),
+    limit(help="Allow this doctor or agent, which only a file names, until it changes. Repeatable.", metavar="FILE"),
 ]
 DryRun = Annotated[
     bool,
@@ -174,7 +156,7 @@ Read = Callable[..., Settings]
 _PLACE = {name: place for place, name in enumerate(SECTION_OF)}
 
 _SIMPLE = (bool, int, float)
-_ALIASES = {
+ALIASES = {
     "base_dataset_dir": ("--base-dir", "--base-dataset-dir"),
     "num_scenarios": ("--limit", "--num-scenarios"),
     "output": ("--output", "-o"),
@@ -283,11 +265,11 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
     shown = "" if default is None else f" [default: {default}]"
     one_of = f" One of: {', '.join(choices(field))}." if choices(field) else ""
     option = typer.Option(
-        *_ALIASES.get(name, ()),
+        *ALIASES.get(name, ()),
         help=f"{_DEFAULT.sub('', text)}{one_of}{shown}",
         metavar="<path>" if name in _PATHS else None,
         show_default=False,
-        hidden=not text,  # one line of the section stands for those of single roles
+        hidden=not text,  # the generation settings of one role
         rich_help_panel=SECTION_OF.get(name),
     )
     return _keyword(name, Annotated[kind | None, option])
@@ -295,10 +277,7 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
 
 def default_file(given: Path | None, name: str) -> Path | None:
     """The given path, or the usual file if it exists."""
-    if given is not None:
-        return given
-    usual = Path(name)
-    return usual if usual.is_file() else None
+    return given or (Path(name) if Path(name).is_file() else None)
 
 
 def read_settings(
@@ -321,7 +300,6 @@ def read_settings(
         addresses=tuple(map(_address, trust_address or ())),
         programs=tuple(trust_program or ()),
         ask=_confirmed if at_terminal else None,
-        flag=_typed,
     )
     return with_limits(load_settings(config, llm_config, overrides, allow_host, given), token_limit, max_cost)
 
@@ -331,12 +309,6 @@ def _confirmed(question: str) -> bool:
     sys.stderr.write(f"{inert(' '.join(question.split()))} [y/N] ")  # on one line: names in it may come from a file
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _typed(key: str) -> str:
-    """A setting's flag, as it was typed if it has several names."""
-    names = _ALIASES.get(key, (f"--{key.replace('_', '-')}",))
-    return next((name for name in names if any(word.partition("=")[0] == name for word in typed)), names[0])
 
 
 def _address(given: str) -> str:

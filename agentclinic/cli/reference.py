@@ -28,8 +28,7 @@ _HEAD = """\
 Generated from `agentclinic/config.py` by `python -m agentclinic.cli.reference`; do not edit.
 
 Flags override files, and files override defaults. A key's flag has dashes: `doctor_llm` is `--doctor-llm`; underscores
-work, too. `--limit` is the same as `--num-scenarios`. `temperature`, `top_p`, `max_output_tokens` and
-`reasoning_effort` are also there for one role, e.g. `doctor_temperature` ([runs](runs.md)). An unknown key is an error that suggests the closest known one;
+work, too. `--limit` is the same as `--num-scenarios`. An unknown key is an error that suggests the closest known one;
 in every JSON file, keys that begin with `_` are comments. Paths under `datasets` are relative to the file that names
 them. A config may also have the `openai` and `llm` sections, as the original's early configs and every run's
 `config.used.json` do; `llm.config.json` is then read only if `--llm-config` names it. To repeat a run, give its

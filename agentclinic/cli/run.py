@@ -73,11 +73,7 @@ def run_command(
     ] = None,
     _key: Annotated[
         str | None,
-        _original(
-            "--openai-api-key",
-            help="Key of the default endpoint. Better set OPENAI_API_KEY, which the shell's history does not show.",
-            callback=_use_key,
-        ),
+        _original("--openai-api-key", help="Better set OPENAI_API_KEY, which no history shows.", callback=_use_key),
     ] = None,
 ) -> None:
     """Evaluate a doctor on a data set.

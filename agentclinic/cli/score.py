@@ -11,6 +11,7 @@ from agentclinic.cli.format import end_without_result, print_json
 from agentclinic.cli.judge import label_notes, next_lines
 from agentclinic.errors import InputError
 from agentclinic.report.tables import plural, text_table
+from agentclinic.results.run_folder import find_run
 from agentclinic.scoring.format import as_percent, interval, percent
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def score_command(
     result = score(
         load_run(run, judge),
         seed=seed,
-        full_information=load_run(opt.a_run(full_information), judge) if full_information else None,
+        full_information=load_run(find_run(full_information), judge) if full_information else None,
         corrected=corrected,
     )
     if json:

@@ -306,7 +306,7 @@ def refuse_unsent(settings: Settings, in_use: Iterable[str], *, only_flags: bool
         who = f"the {role} ({getattr(run, f'{role}_llm')})" if role else "every role"
         other = " and --simulator grounded" if role == "measurement" else ""
         raise ConfigError(
-            f"{given.flag(key)} has no effect: {who} works without requests to a model here; name a model with "
+            f"{key} has no effect: {who} works without requests to a model here; name a model with "
             f"--{role or 'doctor'}-llm{other}, or leave it out"
         )
 

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from dataclasses import asdict, dataclass, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -57,8 +57,6 @@ class Task:
     """Makes the diagnoses again; None if the recorded ones are judged."""
     batched: FromBatch | None = None
     """Set where the first request was answered in a batch, for half the price."""
-    generation: Mapping[str, Any] = field(default_factory=dict)
-    """The generation settings that the requests have, by role."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -69,12 +67,12 @@ class Task:
         """Where the batches of the judge's requests are noted."""
         return self.path.with_suffix(".batch.json")
 
-    @property
+    @cached_property
     def made_by(self) -> dict[str, Any]:
         """What a verdict depends on."""
         synthesis = {"synthesis": self.synthesis.made_by} if self.synthesis else {}
-        generation = {"generation": self.generation} if self.generation else {}
-        return {"moderator_llm": self.model.name, **generation, **synthesis}
+        said = {used.roles[0]: used.explicit for used in self.models.in_use(self.roles) if used.explicit}
+        return {"moderator_llm": self.model.name, **({"generation": said} if said else {}), **synthesis}
 
     def kept(self) -> dict[str, dict[str, Any]]:
         return kept_verdicts(self.path, self.records, self.made_by)
@@ -139,10 +137,7 @@ def open_task(
         usual = f"resynthesized_{synthesis.made_by['model']}_{synthesis.made_by['prompt'][:8]}"
     path, charts = judgements_path(folder, name, usual), cache(partial(_charts, folder))
     prompt, model = load_prompt("moderator", prompts), models.for_role("moderator")
-    task = Task(folder, path, records, charts, models, model, prompt, settings.judge.relation, synthesis)
-    return replace(
-        task, generation={used.roles[0]: used.explicit for used in models.in_use(task.roles) if used.explicit}
-    )
+    return Task(folder, path, records, charts, models, model, prompt, settings.judge.relation, synthesis)
 
 
 def _charts(folder: Path) -> dict[str, str]:

@@ -416,8 +416,7 @@ def test_the_options_of_a_run_are_in_sections_in_the_order_of_use(capsys: pytest
     assert flags["Options"] == ["--preset", "--config", "--llm-config", "--help"]
     assert flags["Roles"][0] == "--model"
     assert flags["Generation"] == ["--temperature", "--top-p", "--max-output-tokens", "--reasoning-effort"]
-    assert "--ROLE-temperature, ..." in section["Generation"]
-    assert "The same for one role: doctor, patient, measurement, moderator." in " ".join(shown.split())
+    assert "also there for one role: doctor_temperature, ..." in " ".join(shown.split())
     assert flags["Judge"] == ["--moderator-llm", "--moderator-endpoint", "--judge-relation"]
     assert flags["Output"] == ["--output-dir", "--name", "--record", "--report", "--json", "--quiet"]
     assert {"--use-memory", "--openai-api-key", "--inf-type"} <= set(flags["The original's names"])

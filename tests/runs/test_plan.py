@@ -135,7 +135,12 @@ def test_with_an_original_prompt_file_the_laboratory_asks_its_model(tmp_path: Pa
 
 # Generation settings
 
-WRITING = {"temperature": 0.2, "doctor_temperature": 0.7, "measurement_top_p": 0.5, "patient_max_output_tokens": 99}
+WRITING: dict[str, Any] = {
+    "temperature": 0.2,
+    "doctor_temperature": 0.7,
+    "measurement_top_p": 0.5,
+    "patient_max_output_tokens": 99,
+}
 
 
 async def test_generation_settings_reach_each_role_and_the_check_and_are_recorded(

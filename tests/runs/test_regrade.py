@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import osce
@@ -183,7 +184,7 @@ def test_judging_again_looks_into_the_charts_of_the_run_and_nowhere_else(tmp_pat
 async def test_a_judge_with_other_generation_settings_is_another_judge(
     finished: Finished, server: ScriptedServer, tmp_path: Path
 ) -> None:
-    writing = {"temperature": 0.3, "moderator_top_p": 0.5}
+    writing: dict[str, Any] = {"temperature": 0.3, "moderator_top_p": 0.5}
     cold = await regrade(finished.folder, settings_for(server, tmp_path, **writing))
 
     assert {(entry["body"]["temperature"], entry["body"]["top_p"]) for entry in server.log()} == {(0.3, 0.5)}
