@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -294,11 +294,11 @@ def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings
     return settings.changed(**dict.fromkeys(unsupported)), unsupported
 
 
-def refuse_unsent(settings: Settings, in_use: Iterable[str], *, only_flags: bool) -> None:
+def refuse_unsent(settings: Settings, in_use: Collection[str], *, only_flags: bool) -> None:
     """Refuse generation settings that no request will have; `in_use` are the roles that ask their model."""
     run, given = settings.run, settings.given
     asking = {GENERATION_OF[role] for role in in_use if is_at_endpoint(settings.models[role].name)}
-    asking |= {"doctor"} if is_custom(run.doctor) else set()  # it may ask any model by name
+    asking |= {"doctor"} if "doctor" in in_use and is_custom(run.doctor) else set()  # it may ask any model by name
     for key in run.generation:
         role = key.partition("_")[0] if key.startswith(ROLES) else ""
         if (role in asking if role else asking) or (only_flags and not given.names(run, key)):
@@ -307,7 +307,7 @@ def refuse_unsent(settings: Settings, in_use: Iterable[str], *, only_flags: bool
         other = " and --simulator grounded" if role == "measurement" else ""
         raise ConfigError(
             f"{key} has no effect: {who} works without requests to a model here; name a model with "
-            f"--{role or 'doctor'}-llm{other}, or leave it out"
+            f"--{role or ('doctor' if 'doctor' in in_use else 'moderator')}-llm{other}, or leave it out"
         )
 
 

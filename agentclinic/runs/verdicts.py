@@ -204,7 +204,7 @@ def kept_verdicts(path: Path, records: list[Record], made_by: Mapping[str, Any])
         for key in ("moderator_llm", "generation", "synthesis"):
             if entry.get(key) != made_by.get(key):
                 raise InputError(
-                    f"{path} holds verdicts with {key} {entry.get(key)!r}, not {made_by.get(key)!r}; "
+                    f"{path} holds verdicts with {key} {entry.get(key) or 'none'}, not {made_by.get(key) or 'none'}; "
                     "choose another file with --name"
                 )
         unit = unit_of(entry)

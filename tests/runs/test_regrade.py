@@ -189,10 +189,10 @@ async def test_a_judge_with_other_generation_settings_is_another_judge(
 
     assert {(entry["body"]["temperature"], entry["body"]["top_p"]) for entry in server.log()} == {(0.3, 0.5)}
     assert lines(cold.path)[0]["generation"] == {"moderator": {"temperature": 0.3, "top_p": 0.5}}
-    with pytest.raises(InputError, match=r"holds verdicts with generation .*, not None; choose another file"):
+    with pytest.raises(InputError, match=r"holds verdicts with generation .*, not none; choose another file"):
         await regrade(finished.folder, settings_for(server, tmp_path))
     builtin = settings_for(server, tmp_path, **writing).changed(moderator_llm="builtin")
-    with pytest.raises(ConfigError, match="temperature has no effect"):
+    with pytest.raises(ConfigError, match=r"temperature has no effect: every role .* with --moderator-llm"):
         await regrade(finished.folder, builtin)
     in_file = builtin.model_copy(update={"given": Given()})
     assert "generation" not in lines((await regrade(finished.folder, in_file)).path)[0], "those of runs, in a file"
