@@ -38,6 +38,14 @@ from agentclinic.files import exists, expanded, read_limited
 from agentclinic.jsonl import clean, integer, kind_of
 
 ROLES = ("doctor", "patient", "measurement", "moderator")
+GENERATION = ("temperature", "top_p", "max_output_tokens", "reasoning_effort")
+ALL_GENERATION = (*GENERATION, *(f"{role}_{name}" for role in ROLES for name in GENERATION))
+"""How models write: settings for all roles, and for one role such as `doctor_temperature`."""
+GENERATION_OF = {
+    **{role: role for role in (*ROLES, "memory")},
+    **dict.fromkeys(("planner", "discriminator", "synthesis", "confidence", "query"), "doctor"),
+}
+"""Whose generation settings a request has, by its purpose; a learner, a reviewer and a writer have none."""
 
 
 def is_person(name: str | None) -> bool:
@@ -50,6 +58,12 @@ def is_builtin_or_person(name: str | None) -> bool:
     return (name or "").partition(":")[0] == "builtin" or is_person(name)
 
 
+def is_at_endpoint(name: str) -> bool:
+    return not is_builtin_or_person(name) and not name.startswith(REPLAY)
+
+
+REPLAY = "replay:"
+"""The model `replay:FILE` answers from a recording."""
 MOST_WORKERS = 20_000
 """More than any endpoint serves at once, and twice what we have tried (docs/scale.md)."""
 MOST_TURNS = 10_000
@@ -84,6 +98,10 @@ def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 Retrieval = Literal["bm25", "embeddings", "shuffled"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+_Temperature = Annotated[float | None, Field(ge=0, le=2)]
+_TopP = Annotated[float | None, Field(gt=0, le=1)]
+_Tokens = Annotated[int | None, Field(ge=1)]
 
 
 class RoleModel(NamedTuple):
@@ -144,6 +162,30 @@ class RunSettings(_Section):
     """Endpoint of the laboratory, by its name in `endpoints`."""
     moderator_endpoint: str | None = None
     """Endpoint of the judge, by its name in `endpoints`."""
+    temperature: _Temperature = None
+    """Temperature of all models, 0 to 2; each of these settings is also there for one role: doctor_temperature, ..."""
+    top_p: _TopP = None
+    """Nucleus sampling of all models: draw from the likeliest tokens that make up this share."""
+    max_output_tokens: _Tokens = None
+    """Most tokens of a reply, hidden reasoning included (default: a cap for each kind of request)."""
+    reasoning_effort: Effort | None = None
+    """How much all models reason before they reply; like the others, sent whatever the model's name."""
+    doctor_temperature: _Temperature = None
+    doctor_top_p: _TopP = None
+    doctor_max_output_tokens: _Tokens = None
+    doctor_reasoning_effort: Effort | None = None
+    patient_temperature: _Temperature = None
+    patient_top_p: _TopP = None
+    patient_max_output_tokens: _Tokens = None
+    patient_reasoning_effort: Effort | None = None
+    measurement_temperature: _Temperature = None
+    measurement_top_p: _TopP = None
+    measurement_max_output_tokens: _Tokens = None
+    measurement_reasoning_effort: Effort | None = None
+    moderator_temperature: _Temperature = None
+    moderator_top_p: _TopP = None
+    moderator_max_output_tokens: _Tokens = None
+    moderator_reasoning_effort: Effort | None = None
     doctor: str = "plain"
     """Doctor: plain, uncertainty, prior_only, door_only, random_questions, history_only or full_information (the last
     five for reference, docs/scoring.md), or your own as FILE.py:Class."""
@@ -222,6 +264,17 @@ class RunSettings(_Section):
     def people(self) -> bool:
         """Whether a person plays the doctor or the patient."""
         return is_person(self.doctor_llm) or is_person(self.patient_llm)
+
+    @property
+    def generation(self) -> dict[str, Any]:
+        """The generation settings that are set, for all roles or for one, by key."""
+        return {key: value for key in ALL_GENERATION if (value := getattr(self, key)) is not None}
+
+    def generation_of(self, purpose: str) -> dict[str, Any]:
+        """What a request for this purpose, or of this role, says about its reply; a role's own settings win."""
+        role, given = GENERATION_OF.get(purpose), self.generation
+        values = {name: given.get(f"{role}_{name}", given.get(name)) for name in GENERATION if role}
+        return {name: value for name, value in values.items() if value is not None}
 
     def model_of(self, role: str) -> RoleModel | None:
         name = getattr(self, f"{role}_llm")
@@ -591,7 +644,8 @@ class Settings(LLMFile, ClinicFile):
 
     def public(self) -> dict[str, Any]:
         """The settings without secrets, as written to `config.used.json`."""
-        data = self.model_dump(mode="json", exclude={"openai": {"api_key"}, "privacy": True})
+        unset = set(ALL_GENERATION).difference(self.run.generation)
+        data = self.model_dump(mode="json", exclude={"openai": {"api_key"}, "privacy": True, "run": unset})
         for endpoint in (data["openai"], *data["endpoints"].values()):
             endpoint["base_url"] = without_credentials(endpoint["base_url"])
             if not endpoint["prices"]:
@@ -653,7 +707,7 @@ def load_settings(
             llm = parse_settings(LLMFile, own, str(config))
     clinic = parse_settings(ClinicFile, data, str(config))
     keys = layered(clinic.run.model_dump(exclude_unset=True), overrides or {})
-    run = parse_settings(RunSettings, keys, "the flags")
+    run = parse_settings(RunSettings, keys, "")
     if run.measurement_cost_llm is not None:
         # FutureWarning: Python does not show a DeprecationWarning to users.
         replaced = "test_economics_log is filled from a price table, without a model (docs/scoring.md)"
@@ -719,20 +773,22 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
 def parse_settings(model: type[Parsed], data: Any, where: str) -> Parsed:
-    """Read data as settings; an error lists what is wrong, key by key."""
+    """Read data as settings; an error lists what is wrong, key by key. `where` is empty for arguments and flags."""
+    where = f"{where}: " if where else ""
     if not isinstance(data, dict):
-        raise ConfigError(f"{where}: expected a JSON object, found {kind_of(data)}")
+        raise ConfigError(f"{where}expected a JSON object, found {kind_of(data)}")
     try:
         parsed = model.model_validate(data)
         misplaced = _holds_key(data)
     except ValidationError as error:
-        raise ConfigError(f"{where}: " + "; ".join(_explain(model, e) for e in error.errors())) from None
+        what = "key" if where else "argument"
+        raise ConfigError(where + "; ".join(_explain(model, e, what) for e in error.errors())) from None
     except RecursionError:
-        raise ConfigError(f"{where}: nested too deeply") from None
+        raise ConfigError(f"{where}nested too deeply") from None
     except UnicodeEncodeError:  # half a surrogate pair in a key; in a value it may be part of a file's name
-        raise ConfigError(f"{where}: a key is not UTF-8 text; write it in plain letters") from None
+        raise ConfigError(f"{where}a key is not UTF-8 text; write it in plain letters") from None
     if misplaced:
-        raise ConfigError(f"{where}: an API key is in the wrong place; put it into openai.api_key or the environment")
+        raise ConfigError(f"{where}an API key is in the wrong place; put it into openai.api_key or the environment")
     return parsed
 
 
@@ -747,11 +803,11 @@ def _holds_key(value: Any) -> bool:
     )
 
 
-def _explain(model: type[BaseModel], error: Any) -> str:
+def _explain(model: type[BaseModel], error: Any, what: str) -> str:
     place = tuple(part for part in error["loc"] if isinstance(part, str))
     key = ".".join(privacy.shown_name(str(part)) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        return f"unknown key {key!r}{suggestion(place[-1], _known_keys(model, place[:-1]))}"
+        return f"unknown {what} {key!r}{suggestion(place[-1], _known_keys(model, place[:-1]))}"
     # Without the value: it may be a secret in the wrong place.
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return f"{key}: {message[0].lower()}{message[1:]}"

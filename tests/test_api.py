@@ -287,3 +287,19 @@ def test_an_action_says_what_was_asked_for(run: Run) -> None:
     actions = [turn.action for turn in run.records[0].transcript or () if turn.action]
     assert isinstance(actions[-1], Action)
     assert (actions[-1].kind, actions[-1].content) == ("diagnosis", run.records[0].diagnosis_text)
+
+
+def test_a_wrong_argument_is_named_without_a_word_about_files() -> None:
+    with pytest.raises(ConfigError, match=r"^unknown argument 'num_scenario'; did you mean 'num_scenarios'\?$"):
+        evaluate(num_scenario=3)  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match=r"^doctor_temperature: must be less than or equal to 2$"):
+        evaluate(doctor_temperature=3)
+
+
+def test_a_run_is_loaded_by_its_name_or_as_the_latest(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs").symlink_to(run.folder.parent)
+    monkeypatch.chdir(tmp_path)
+    assert load_run("latest").name == load_run(run.name).name == run.name
+    assert compare("latest", run).runs

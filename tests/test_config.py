@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 import agentclinic
 from agentclinic.config import (
+    ALL_GENERATION,
     EndpointSettings,
     LLMFile,
     LLMSettings,
@@ -133,7 +134,7 @@ def test_a_wrong_flag_is_not_blamed_on_the_file(tmp_path: Path) -> None:
     config = write(tmp_path / "clinic.json", {"run": {"workers": 2}})
     with pytest.raises(ConfigError) as refused:
         load_settings(config, None, {"workers": 0})
-    assert str(refused.value) == "the flags: workers: must be greater than or equal to 1"
+    assert str(refused.value) == "workers: must be greater than or equal to 1"
 
 
 def test_an_error_in_json_names_the_line(tmp_path: Path) -> None:
@@ -308,7 +309,21 @@ def test_addresses_are_shown_without_credentials(url: str | None, shown: str | N
 def test_every_setting_is_documented() -> None:
     for section in (type(Settings().run), OpenAISettings, type(LLMSettings().runtime), EndpointSettings):
         for name, field in section.model_fields.items():
-            assert field.description, f"{section.__name__}.{name}"
+            assert field.description or name in ALL_GENERATION[4:], f"{section.__name__}.{name}"
+
+
+def test_a_role_has_its_own_generation_settings_or_the_general_ones() -> None:
+    run = RunSettings.model_validate({"temperature": 0.2, "doctor_temperature": 0.7, "patient_max_output_tokens": 50})
+
+    assert run.generation_of("doctor") == {"temperature": 0.7}
+    assert {str(run.generation_of(part)) for part in ("planner", "synthesis", "confidence", "query")} == {
+        str(run.generation_of("doctor"))
+    }
+    assert run.generation_of("patient") == {"temperature": 0.2, "max_output_tokens": 50}
+    assert run.generation_of("memory") == run.generation_of("moderator") == {"temperature": 0.2}
+    assert run.generation_of("learner") == run.generation_of("writer") == {}, "they are not part of a run"
+    used = Settings(run=run).public()["run"]
+    assert {key: used[key] for key in ALL_GENERATION if key in used} == run.generation, "the others are not written"
 
 
 def test_settings_cannot_be_changed_once_read() -> None:

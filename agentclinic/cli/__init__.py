@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ def _run(argv: Sequence[str] | None) -> None:
                 raise
         sys.stdout.flush()
     except AgentClinicError as error:
-        sys.stderr.write(f"Error: {error}\n")
+        sys.stderr.write(f"Error: {_as_typed(str(error), arguments)}\n")
         raise SystemExit(error.exit_code) from None
     except OSError as error:
         if error.filename is None:
@@ -61,6 +62,19 @@ def _run(argv: Sequence[str] | None) -> None:
             raise
         sys.stderr.write(privacy.crash(error))  # a bug in AgentClinic
         raise SystemExit(1) from None
+
+
+def _as_typed(message: str, arguments: Sequence[str]) -> str:
+    """The message, in which a setting that was given as a flag is called by that."""
+    from agentclinic.cli.options import ALIASES
+
+    typed = {argument.partition("=")[0] for argument in arguments}
+
+    def named(key: re.Match[str]) -> str:
+        names = ALIASES.get(key[0], (f"--{key[0].replace('_', '-')}",))
+        return next((name for name in names if name in typed), key[0])
+
+    return re.sub(r"(?:^|(?<=; ))[a-z_]+(?=[: ])", named, message)
 
 
 def _check_working_folder() -> None:

@@ -25,7 +25,7 @@ _FORMATS = ("text", "md", "csv", "json")
 
 @opt.with_settings("workers", "prompts_dir", limits=False)
 def audit_command(
-    run: opt.RecordsArgument,
+    run: opt.RunArgument,
     *,
     read: opt.Read,
     reviewer: Annotated[

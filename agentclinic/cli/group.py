@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-SECTIONS = ("Options", "Roles", "Data", "Simulator", "Judge", "Limits", "Output", "The original's names")
+SECTIONS = ("Options", "Roles", "Generation", "Data", "Simulator", "Judge", "Limits", "Output", "The original's names")
 """Sections of a command's options, in the order of use; an option names its own with `rich_help_panel`."""
 
 
@@ -110,4 +110,8 @@ def _command(entry: Entry) -> Any:
 def _nearest(word: str, known: Any) -> str | None:
     from agentclinic.config import nearest  # not needed for --help, and slow to import
 
-    return nearest(word, known)
+    return _MEANT[word] if _MEANT.get(word) in known else nearest(word, known)
+
+
+_MEANT = {"eval": "run", "evaluate": "run", "list": "runs", "ls": "runs"}
+"""Commands of other programs, and what they are called here."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @opt.with_settings(*opt.JUDGE, "workers", *opt.ENGINE, "prompts_dir", "check")
 def learn_command(
     runs: Annotated[
-        list[Path], typer.Argument(help="Folders of runs, or files of records in such folders.", metavar="RUN...")
+        list[Path], opt.run(help="Runs: folders, names, latest, or files of records in such folders.", metavar="RUN...")
     ],
     *,
     read: opt.Read,

@@ -16,6 +16,8 @@ import typer
 from pydantic.fields import FieldInfo
 
 from agentclinic.config import (
+    ALL_GENERATION,
+    GENERATION,
     Given,
     RunSettings,
     Settings,
@@ -28,16 +30,17 @@ from agentclinic.config import (
 )
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import inert
+from agentclinic.results.run_folder import find_run
 
 _JUDGED = functools.partial(typer.Option, rich_help_panel="Judge")
 limit = functools.partial(typer.Option, rich_help_panel="Limits", show_default=False)
 output = functools.partial(typer.Option, rich_help_panel="Output")
 
-RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
-RecordsArgument = Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")]
+run = functools.partial(typer.Argument, parser=find_run, metavar="RUN")
+RunArgument = Annotated[Path, run(help="A run: its folder or file of records, its name among the runs, or latest.")]
 ComparedArgument = Annotated[
     list[Path],
-    typer.Argument(help="Folders of runs, or files of records; the first is the baseline.", metavar="RUN..."),
+    run(help="Runs: folders or files of records, names, latest; the first is the baseline.", metavar="RUN..."),
 ]
 Config = Annotated[
     Path | None,
@@ -49,6 +52,8 @@ Config = Annotated[
 LLMConfig = Annotated[
     Path | None, typer.Option(help="Endpoint, key and request settings. [default: llm.config.json, if it exists]")
 ]
+_MODEL = "Model of doctor, patient and laboratory. The judge stays as it is; set it with --moderator-llm."
+Model = Annotated[str | None, typer.Option(help=_MODEL, rich_help_panel="Roles")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed of the intervals.")]
 Learner = Annotated[
     str,
@@ -75,25 +80,15 @@ Corrected = Annotated[
 
 AllowHost = Annotated[
     list[str] | None,
-    limit(
-        help="Allow credentialed data to be sent to this host, which privacy.hosts must attest. Repeatable.",
-        metavar="HOST",
-    ),
+    limit(help="Allow credentialed data to go to this host, attested in privacy.hosts. Repeatable.", metavar="HOST"),
 ]
 TrustAddress = Annotated[
     list[str] | None,
-    limit(
-        help="Allow your key to be sent to this address, which only a file names. Remembered. Repeatable.",
-        metavar="URL",
-    ),
+    limit(help="Allow your key to go to this address, which only a file names. Remembered. Repeatable.", metavar="URL"),
 ]
 TrustProgram = Annotated[
     list[str] | None,
-    limit(
-        help="Allow this doctor or agent configuration, which only a file names. Remembered until it changes. "
-        "Repeatable.",
-        metavar="FILE",
-    ),
+    limit(help="Allow this doctor or agent, which only a file names, until it changes. Repeatable.", metavar="FILE"),
 ]
 DryRun = Annotated[
     bool,
@@ -131,6 +126,7 @@ Json = Annotated[bool, output("--json", help="Print the result as JSON on standa
 Quiet = Annotated[bool, output("--quiet", "-q", help="Show the result only, no progress.")]
 
 JUDGE = ("moderator_llm", "moderator_endpoint", "judge_relation")
+JUDGE_WRITES = (*GENERATION, *(f"moderator_{name}" for name in GENERATION))
 ENGINE = ("engine", "address", "processes")
 USUAL_STORE = "experiences.jsonl"
 """Where `learn` writes and `--use-memory` reads unless another file is named."""
@@ -143,6 +139,7 @@ SECTION_OF = {
             measurement_llm measurement_endpoint agent_config uncertainty_agent_type synthesis_llm synthesis_endpoint
             doctor_test_policy_enabled doctor_test_policy doctor_test_policy_mode planner_baseline memory
             memory_retrieval memory_llm memory_endpoint embedding_llm embedding_endpoint""",
+        "Generation": " ".join(ALL_GENERATION),
         "Data": "dataset num_scenarios offset scenarios sample seed repeats lockbox split part",
         "Simulator": "simulator dialogue missing_test silent_symptom doctor_image_request resource_level prompts_dir",
         "Judge": " ".join(JUDGE),
@@ -159,7 +156,7 @@ Read = Callable[..., Settings]
 _PLACE = {name: place for place, name in enumerate(SECTION_OF)}
 
 _SIMPLE = (bool, int, float)
-_ALIASES = {
+ALIASES = {
     "base_dataset_dir": ("--base-dir", "--base-dataset-dir"),
     "num_scenarios": ("--limit", "--num-scenarios"),
     "output": ("--output", "-o"),
@@ -268,10 +265,11 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
     shown = "" if default is None else f" [default: {default}]"
     one_of = f" One of: {', '.join(choices(field))}." if choices(field) else ""
     option = typer.Option(
-        *_ALIASES.get(name, ()),
+        *ALIASES.get(name, ()),
         help=f"{_DEFAULT.sub('', text)}{one_of}{shown}",
         metavar="<path>" if name in _PATHS else None,
         show_default=False,
+        hidden=not text,  # the generation settings of one role
         rich_help_panel=SECTION_OF.get(name),
     )
     return _keyword(name, Annotated[kind | None, option])
@@ -279,10 +277,7 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
 
 def default_file(given: Path | None, name: str) -> Path | None:
     """The given path, or the usual file if it exists."""
-    if given is not None:
-        return given
-    usual = Path(name)
-    return usual if usual.is_file() else None
+    return given or (Path(name) if Path(name).is_file() else None)
 
 
 def read_settings(

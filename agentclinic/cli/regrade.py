@@ -38,7 +38,9 @@ _SHOWN = ("path", "judged", "failed", "not_tried", "changed", "new_diagnoses", "
 _AGAIN = "Run the same command again to judge the rest."
 
 
-@opt.with_settings(*opt.JUDGE, "synthesis_llm", "synthesis_endpoint", "workers", *opt.ENGINE, "prompts_dir", "check")
+@opt.with_settings(
+    *opt.JUDGE, *opt.JUDGE_WRITES, "synthesis_llm", "synthesis_endpoint", "workers", *opt.ENGINE, "prompts_dir", "check"
+)
 def regrade_command(
     folder: opt.RunArgument,
     *,
@@ -149,8 +151,8 @@ def _jury(
     as_json: bool,
 ) -> None:
     """Judge a run with several models, write their majority, and show how they agree; limits are for all together."""
+    from agentclinic.config import is_at_endpoint
     from agentclinic.runs.budget import Spent
-    from agentclinic.runs.build import is_at_endpoint
     from agentclinic.runs.regrade import estimate_regrade, regrade
     from agentclinic.scoring.judges.comparison import compare_judges
     from agentclinic.scoring.judges.panel import RECORDED, write_majority

@@ -53,6 +53,7 @@ _original = partial(typer.Option, show_default=False, rich_help_panel="The origi
 
 @opt.with_settings(*RunSettings.model_fields)
 def run_command(
+    model: opt.Model = None,
     *,
     read: opt.Read,
     dry_run: opt.DryRun = False,
@@ -70,11 +71,7 @@ def run_command(
     ] = None,
     _key: Annotated[
         str | None,
-        _original(
-            "--openai-api-key",
-            help="Key of the default endpoint. Better set OPENAI_API_KEY, which the shell's history does not show.",
-            callback=_use_key,
-        ),
+        _original("--openai-api-key", help="Better set OPENAI_API_KEY, which no history shows.", callback=_use_key),
     ] = None,
 ) -> None:
     """Evaluate a doctor on a data set.
@@ -87,8 +84,10 @@ def run_command(
     from agentclinic.runs.execute import execute
     from agentclinic.runs.plan import make_plan
 
-    original: dict[str, Any] = {"doctor": "uncertainty"} if use_uncertainty_aware else {}
-    plan = make_plan(read(**original, **({"memory": opt.USUAL_STORE} if use_memory else {})))
+    said: dict[str, Any] = {"doctor": "uncertainty"} if use_uncertainty_aware else {}
+    said |= {"memory": opt.USUAL_STORE} if use_memory else {}
+    said |= {f"{role}_llm": model for role in ROLES if role != "moderator"} if model else {}
+    plan = make_plan(read(**said))
     if dry_run:
         show_estimate(estimate_run(plan), as_json=json)
         return

@@ -13,6 +13,7 @@ from agentclinic.cli.format import deliver, print_json, print_lines, progress
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
 from agentclinic.report.tables import text_table
+from agentclinic.results.run_folder import find_run
 from agentclinic.scoring.format import interval, percent
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def _row(run: ListedRun) -> tuple[str, ...]:
 
 def view_command(
     folder: Annotated[
-        Path, typer.Argument(help="Folder of runs, or of a single run; subfolders are searched, too.")
+        Path,
+        typer.Argument(help="Folder of runs, searched with its subfolders, or a run's folder or name, or latest."),
     ] = Path("runs"),
     export: Annotated[
         Path | None,
@@ -99,6 +101,7 @@ def view_command(
 
     Lists, compares, filters and searches runs. Serves this machine only, until Ctrl-C, and follows runs in progress.
     """
+    folder = folder if folder.is_dir() else find_run(folder)
     if export is not None:
         from agentclinic.viewer.export import export as write
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import print_json, print_lines
+from agentclinic.cli.format import end_without_result, print_json, print_lines
 from agentclinic.cli.judge import label_notes, next_lines
+from agentclinic.errors import InputError
 from agentclinic.report.tables import plural, text_table
+from agentclinic.results.run_folder import find_run
 from agentclinic.scoring.format import as_percent, interval, percent
 
 if TYPE_CHECKING:
@@ -19,12 +20,18 @@ if TYPE_CHECKING:
 
 @opt.with_output
 def score_command(
-    run: opt.RecordsArgument,
+    run: opt.RunArgument,
     judge: opt.Judge = None,
     full_information: Annotated[
-        Path | None, typer.Option(help="Run of the same cases with --doctor full_information, to show the gap to it.")
+        str | None,
+        typer.Option(
+            help="Run of the same cases with --doctor full_information, to show the gap to it.", metavar="RUN"
+        ),
     ] = None,
     corrected: opt.Corrected = False,
+    fail_under: Annotated[
+        float | None, opt.output(help="Exit with code 1 if the strict accuracy is below this, e.g. 0.6.")
+    ] = None,
     seed: opt.Seed = 0,
     full: opt.Full = False,
     json: opt.Json = False,
@@ -36,16 +43,21 @@ def score_command(
     from agentclinic.results.run_data import load_run
     from agentclinic.scoring.score import score
 
+    if fail_under is not None and not 0 <= fail_under <= 1:
+        raise InputError("--fail-under: must be between 0 and 1, e.g. 0.6, not 60")
     result = score(
         load_run(run, judge),
         seed=seed,
-        full_information=load_run(full_information, judge) if full_information else None,
+        full_information=load_run(find_run(full_information), judge) if full_information else None,
         corrected=corrected,
     )
     if json:
         print_json(result)
-        return
-    print_lines(as_text(result) if full else short_text(result))
+    else:
+        print_lines(as_text(result) if full else short_text(result))
+    share = result.outcome.accuracy_strict.value if result.outcome.accuracy_strict else None
+    if fail_under is not None and (share is None or share < fail_under):
+        end_without_result(f"--fail-under {fail_under:g}: the strict accuracy is {percent(share, 2)}")
 
 
 def as_text(result: Score) -> str:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 @opt.with_output
 def sessions_command(
     run: Annotated[
-        Path,
-        typer.Argument(help="Folder of a run with --doctor uncertainty, or a folder of session files.", metavar="RUN"),
+        Path, opt.run(help="A run with --doctor uncertainty: its folder, name or latest; or a folder of session files.")
     ],
     session: Annotated[
         str | None,

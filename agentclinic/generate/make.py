@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from agentclinic.clinic.prompts import Prompt
-from agentclinic.config import Settings
+from agentclinic.config import REPLAY, Settings
 from agentclinic.files import Lock
 from agentclinic.generate.case_job import CaseJob, Outcome, Recipe, made_from
 from agentclinic.generate.files import Files
@@ -29,7 +29,7 @@ from agentclinic.models.retry import Clock
 from agentclinic.results.run_folder import write_json
 from agentclinic.results.turn import Usage
 from agentclinic.runs.budget import Budget, Spent, Tokens
-from agentclinic.runs.build import REPLAY, Models
+from agentclinic.runs.build import Models
 from agentclinic.runs.campaign import Campaign
 from agentclinic.runs.pool import Take
 from agentclinic.runs.progress import Progress

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentclinic.cases.model import WrittenStory
 from agentclinic.clinic.prompts import load_prompt, user_prompts
-from agentclinic.config import RunSettings, Settings, is_person, without_credentials
+from agentclinic.config import RunSettings, Settings, is_at_endpoint, is_person, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.files import expanded
 from agentclinic.generate.case import prepare
@@ -21,7 +21,7 @@ from agentclinic.generate.settings import CommonSettings, MimicSettings, SourceS
 from agentclinic.generate.source import Selection
 from agentclinic.generate.story import request
 from agentclinic.privacy import DataClass
-from agentclinic.runs.build import Models, is_at_endpoint
+from agentclinic.runs.build import Models
 from agentclinic.runs.campaign import check_first
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Amount, Estimate, Row, tokens_in
 from agentclinic.runs.plan import refuse_on_cluster

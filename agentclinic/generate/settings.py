@@ -161,7 +161,7 @@ def _merged(
     for name in _INPUTS & values.keys() - given.keys():
         if config and values[name]:
             values[name] = _found(values[name], f"{config}: {section}.{name}", config.absolute().parent)
-    return parse_settings(kind, values, "the flags")
+    return parse_settings(kind, values, "")
 
 
 def _found(name: str, key: str, folder: Path) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
@@ -301,6 +301,11 @@ class Endpoint:
         self._send = send or client.send
         self._target = wire.Target(name, responses or {}, client.is_openai)
 
+    def always(self, explicit: Callable[[str], Mapping[str, Any]]) -> Self:
+        """The model, whose requests have these settings from now on."""
+        self._target = self._target._replace(explicit=explicit)
+        return self
+
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r} at {self.client.host.name!r})"
 
@@ -423,9 +428,7 @@ class Endpoint:
         if answer.truncated:
             if empty:
                 # Not retried: it would cost as many tokens and end the same way.
-                raise MalformedError(
-                    f"{self.name} used all its output tokens before any text; raise llm.responses.max_output_tokens"
-                )
+                raise MalformedError(f"{self.name} used all its output tokens before any text; raise max_output_tokens")
             tally.note("truncated: out of output tokens")
         return self._with_written_call(request, answer, here, tally) if must_call else answer
 

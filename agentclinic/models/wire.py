@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -91,6 +91,8 @@ class Target(NamedTuple):
     """OpenAI's own chat API requires `max_completion_tokens`; many other servers accept only `max_tokens`."""
     capped: bool = True
     """False once the model has used up a cap of ours without an answer: it thinks aloud."""
+    explicit: Callable[[str], Mapping[str, Any]] = lambda _: {}
+    """The generation settings that requests for a purpose always have, whatever the model's name."""
 
 
 def request_body(api: Api, target: Target, request: Request, messages: Sequence[Message], form: Format | None) -> Json:
@@ -105,7 +107,8 @@ def output_cap(target: Target, request: Request) -> int | None:
     """The purpose's own cap on output tokens, if it is lower than the user's and the model can do with it."""
     # A doctor's structured reply holds a plan as well.
     purpose = Purpose.PLANNER if request.purpose is Purpose.DOCTOR and request.schema else request.purpose
-    if not target.capped or _REASONS.search(target.model) or "reasoning" in target.settings:
+    decided = target.explicit(request.purpose).keys() & {"max_output_tokens", "reasoning_effort"}
+    if not target.capped or _REASONS.search(target.model) or "reasoning" in target.settings or decided:
         return None
     cap, given = CAPS.get(purpose), target.settings.get("max_output_tokens")
     return None if cap is None or (isinstance(given, int) and given <= cap) else cap
@@ -120,12 +123,17 @@ def _settings(target: Target, request: Request) -> Json:
     if _GPT_5.search(target.model):
         # These models refuse a temperature.
         settings.pop("temperature", None)
-        return settings
-    settings.pop("reasoning", None)
-    settings.pop("text", None)
-    if request.temperature is not None:
-        settings["temperature"] = request.temperature
-    return settings
+    else:
+        settings.pop("reasoning", None)
+        settings.pop("text", None)
+        if request.temperature is not None:
+            settings["temperature"] = request.temperature
+    explicit = dict(target.explicit(request.purpose))
+    for other_name in ("max_tokens", "max_completion_tokens") if "max_output_tokens" in explicit else ():
+        settings.pop(other_name, None)
+    if effort := explicit.pop("reasoning_effort", None):
+        explicit["reasoning"] = {**as_object(settings.get("reasoning")), "effort": effort}
+    return settings | explicit
 
 
 def _responses_body(target: Target, request: Request, messages: Sequence[Message], form: Format | None) -> Json:

@@ -10,7 +10,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agentclinic.config import ROLES, RunSettings, is_builtin_or_person, is_person, without_credentials
+from agentclinic.config import (
+    ALL_GENERATION,
+    ROLES,
+    RunSettings,
+    is_at_endpoint,
+    is_person,
+    without_credentials,
+)
 from agentclinic.models.endpoint import OPENAI_URL
 from agentclinic.privacy import names_secret
 from agentclinic.report.collect import collect
@@ -209,6 +216,8 @@ def _models(run: _Run) -> list[str]:
     lines = ["## Models", "", *markdown_table(head, rows), "", f"Dates of the calls (UTC): {dates}."]
     file = f", file hash {run.digest['doctor_file']}" if "doctor_file" in run.digest else ""
     lines.append(f"Doctor: {markdown_cell(run.setting('doctor'))}{file}.")
+    sent = [f"{key} {value}" for key in ALL_GENERATION if (value := run.settings.get(key)) is not None]
+    lines += [f"Generation settings: {markdown_cell(', '.join(sent))}."] if sent else []
     words = ("policy", "planner", "synthesis", "confidence", "uncertain", "image", "memory")
     special = [
         (name, "-" if value is None else value)
@@ -225,7 +234,7 @@ def _models(run: _Run) -> list[str]:
 
 def _endpoint(run: _Run, role: str) -> str:
     model = run.setting(f"{role}_llm")
-    if is_builtin_or_person(model) or model.startswith("replay:"):
+    if not is_at_endpoint(model):
         return "none"
     if not run.settings:
         return UNKNOWN

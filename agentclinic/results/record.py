@@ -99,6 +99,8 @@ class Record(BaseModel):
     """How experiences were found and the hash of their file, if the doctor had a memory: `bm25 0123456789abcdef`."""
     session_id: str | None = None
     """Name of the session file in the run's `diagnosis_sessions/`, if the doctor keeps one."""
+    generation: dict[str, Any] | None = None
+    """The generation settings of the run, e.g. temperature or doctor_temperature; null if none were set."""
     doctor_bias: str | None = None
     patient_bias: str | None = None
     unsupported_bias: dict[str, str] | None = None

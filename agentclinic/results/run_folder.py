@@ -7,13 +7,14 @@ import re
 import sys
 from collections.abc import Mapping
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from agentclinic import privacy
-from agentclinic.config import USED, read_json
+from agentclinic.config import USED, load_settings, read_json
 from agentclinic.errors import InputError
-from agentclinic.files import read_limited, write_whole
+from agentclinic.files import exists, read_limited, write_whole
 from agentclinic.jsonl import checksum_of, loads
 from agentclinic.privacy import DataClass
 
@@ -27,6 +28,8 @@ ARMS = "arms"
 """The folder in a sweep that holds its runs."""
 SWEEP = "sweep.json"
 """What a sweep says about its arms: the first is the baseline."""
+LATEST = "latest"
+"""Stands for the run that was begun last."""
 _CHECKSUM = "_checksum"
 """A key of `config.used.json`: a comment, so that the file can be given to `--config`."""
 
@@ -53,6 +56,32 @@ def create(output_dir: Path, dataset: str, now: datetime, *, name: str | None = 
             raise InputError(f"output_dir: {folder} cannot be created ({error.strerror})") from None
         else:
             return folder
+
+
+def find_run(named: str | Path) -> Path:
+    """The run meant by a path or, if there is none, by `latest` or by a name in the folder that runs are written to."""
+    place, usual = Path(named), Path("agentclinic.config.json")
+    if exists(place):
+        inside = [] if exists(place / RECORDS) or exists(place / CONFIG) else _runs_in(place)
+        if inside:
+            raise InputError(f"{place} is a folder of runs; name one of them, e.g. {inside[-1]}, or {LATEST}")
+        return place
+    output = Path(load_settings(usual if usual.is_file() else None).run.output_dir)
+    runs = _runs_in(output)
+    if str(named) == LATEST and runs:
+        return runs[-1]
+    if exists(output / place):
+        return output / place
+    names = [*(run.name for run in runs), LATEST] if runs else []
+    near = ", ".join(get_close_matches(str(named), names, 3, 0.4) or names[-3:])
+    there = f"the closest names there are {near}" if near else "there are no runs there"
+    raise InputError(f"{named}: no such file or folder, and no such run in {output}; {there}")
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    """The runs in a folder, in the order in which they were begun: the settings are written first."""
+    begun = {path.parent: path.stat().st_mtime_ns for name in (RECORDS, CONFIG) for path in folder.glob(f"*/{name}")}
+    return sorted(begun, key=begun.__getitem__)
 
 
 def make_private(folder: Path) -> None:

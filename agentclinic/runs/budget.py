@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentclinic.config import Settings
+from agentclinic.config import REPLAY, Settings
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import ANY_MODEL
 from agentclinic.results.record import Record
-from agentclinic.runs.build import REPLAY, Models, Used
+from agentclinic.runs.build import Models, Used
 
 Tokens = Mapping[str, int | None]
 """Tokens by kind, as in `Record.usage[role]`."""

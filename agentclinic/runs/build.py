@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
@@ -22,9 +22,11 @@ from agentclinic import privacy, sync_bridge, trust
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import (
+    REPLAY,
     RoleModel,
     Settings,
     beside_in_dotenv,
+    is_at_endpoint,
     is_builtin_or_person,
     is_person,
     load_settings,
@@ -55,8 +57,6 @@ class ModelSource(Protocol):
 current: ContextVar[ModelSource | None] = ContextVar("agentclinic_models", default=None)
 """The models of the run that this code belongs to; `query_model` uses them if there is one."""
 
-REPLAY = "replay:"
-
 
 def models_in_use(settings: Settings) -> tuple[str, ...]:
     """The roles that ask their model in a run with these settings; the planner's requests are the doctor's.
@@ -82,6 +82,8 @@ class Used:
     """Its name in `endpoints`; None for the default endpoint."""
     optional: bool = False
     """A custom doctor may ask the model named for it, or not."""
+    explicit: dict[str, Any] = field(default_factory=dict)
+    """The generation settings that its requests have."""
 
     @property
     def setting(self) -> str:
@@ -91,10 +93,6 @@ class Used:
     def host(self) -> str:
         """The endpoint's name in messages."""
         return Host(self.base_url, None).name
-
-
-def is_at_endpoint(name: str) -> bool:
-    return not is_builtin_or_person(name) and not name.startswith(REPLAY)
 
 
 class Models:
@@ -147,7 +145,7 @@ class Models:
                 before = found.get(key)
                 if before is not None:
                     roles_of, optional = (*before.roles, role), before.optional and used.optional
-                    used = replace(used, roles=roles_of, optional=optional)
+                    used = replace(used, roles=roles_of, optional=optional, explicit=before.explicit | used.explicit)
                 found[key] = used
         return tuple(found.values())
 
@@ -157,7 +155,8 @@ class Models:
             return None
         base_url, key = self._address(endpoint)
         optional = role == "doctor" and self.custom_doctor
-        return Used((role,), name, base_url or OPENAI_URL, key, endpoint, optional)
+        explicit = self._settings.run.generation_of(role)
+        return Used((role,), name, base_url or OPENAI_URL, key, endpoint, optional, explicit)
 
     def prepare(self) -> None:
         """Choose every role's model now, so that a missing key or file is reported before anything happens."""
@@ -203,8 +202,9 @@ class Models:
         """Makes models at a role's endpoint that send requests in another way; each knows only its own requests."""
         name, endpoint = self.model_for(role)
         base_url, key = self._address(endpoint)
-        llm = self._settings.with_runtime(llm_api=api).llm
-        return lambda send: Clients(llm, gate=self.gate).endpoint(name, base_url=base_url, api_key=key, send=send)
+        llm, explicit = self._settings.with_runtime(llm_api=api).llm, self._settings.run.generation_of
+        where: dict[str, Any] = {"base_url": base_url, "api_key": key}
+        return lambda send: Clients(llm, gate=self.gate).endpoint(name, **where, send=send).always(explicit)
 
     def model_for(self, role: str) -> RoleModel:
         """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""
@@ -260,7 +260,7 @@ class Models:
                 "or set openai.base_url in llm.config.json to your own server; "
                 "`builtin` runs without either"
             )
-        return self._clients.endpoint(name, base_url=base_url, api_key=key)
+        return self._clients.endpoint(name, base_url=base_url, api_key=key).always(self._settings.run.generation_of)
 
     def _replay(self, path: Path) -> Replay:
         replay = Replay(path)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import anyio
 
@@ -97,43 +96,42 @@ async def failures(used: Sequence[Used], llm: LLMSettings, gate: Gate) -> list[F
     """Send one short request to each model, all at the same time; returns those that failed, in the same order."""
     found: dict[int, Failure] = {}
 
-    async def ask(number: int, one: Used, few: Clients, as_set: Clients) -> None:
+    async def ask(number: int, one: Used, clients: Clients) -> None:
         try:
             try:
-                await _ask(few, one)
+                await _ask(clients, one, {"max_output_tokens": FEW_TOKENS})
             except BadRequestError as error:
                 if type(error) is not BadRequestError:
                     raise
                 # Our limit on the answer may be what the server rejects: ask once more, as the run will.
-                await _ask(as_set, one)
+                await _ask(clients, one)
         except UnknownModelError as error:
-            found[number] = Failure(one, error, await _endpoint(few, one).named_like())
+            found[number] = Failure(one, error, await _endpoint(clients, one).named_like())
         except ModelError as error:
             found[number] = Failure(one, error)
 
     runtime = llm.runtime.model_copy(
         update={"tries": 1, "request_timeout": min(ANSWER_SECONDS, llm.runtime.request_timeout)}
     )
-    short: dict[str, Any] = {**llm.responses, "max_output_tokens": FEW_TOKENS}
-    options: dict[str, Any] = {"workers": max(1, len(used)), "gate": gate, "connect_timeout": CONNECT_SECONDS}
+    llm, workers = llm.model_copy(update={"runtime": runtime}), max(1, len(used))
     try:
         async with (
-            Clients(LLMSettings(responses=short, runtime=runtime), **options) as few,
-            Clients(LLMSettings(responses=llm.responses, runtime=runtime), **options) as as_set,
+            Clients(llm, workers=workers, gate=gate, connect_timeout=CONNECT_SECONDS) as clients,
             anyio.create_task_group() as group,
         ):
             for number, one in enumerate(used):
-                group.start_soon(ask, number, one, few, as_set)
+                group.start_soon(ask, number, one, clients)
     except BaseExceptionGroup as several:
         raise first(several) from None
     return [found[number] for number in sorted(found)]
 
 
-async def _ask(clients: Clients, used: Used) -> None:
+async def _ask(clients: Clients, used: Used, limit: Mapping[str, int] | None = None) -> None:
     # Both are answers: with so few tokens, some models get no further than their hidden reasoning.
     with contextlib.suppress(MalformedError, RefusedError):
-        await _endpoint(clients, used).reply(_EMBED if used.roles == ("embedding",) else _REQUEST)
+        await _endpoint(clients, used, limit).reply(_EMBED if used.roles == ("embedding",) else _REQUEST)
 
 
-def _endpoint(clients: Clients, used: Used) -> Endpoint:
-    return clients.endpoint(used.name, base_url=used.base_url, api_key=used.key)
+def _endpoint(clients: Clients, used: Used, limit: Mapping[str, int] | None = None) -> Endpoint:
+    explicit = {**used.explicit, **(limit or {})}
+    return clients.endpoint(used.name, base_url=used.base_url, api_key=used.key).always(lambda _: explicit)

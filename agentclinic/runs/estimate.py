@@ -13,9 +13,10 @@ from typing import Any
 from agentclinic.cases.model import Case, as_text
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import Prompt
+from agentclinic.config import is_at_endpoint
 from agentclinic.doctors.reference import REFERENCES
 from agentclinic.memory.retrieval import CANDIDATES, MOST_OFFERED
-from agentclinic.runs.build import Models, is_at_endpoint, models_in_use
+from agentclinic.runs.build import Models, models_in_use
 from agentclinic.runs.plan import Plan, Unit
 
 CHARACTERS = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,13 @@ from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import MissingTest, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, Prompts, load_prompts, supported, user_prompts
 from agentclinic.config import (
+    ALL_GENERATION,
+    GENERATION_OF,
+    ROLES,
     Given,
     RunSettings,
     Settings,
+    is_at_endpoint,
     is_builtin_or_person,
     is_person,
     refuse_without_effect,
@@ -175,6 +179,8 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
     prompts, roles = _roles(settings.run, prompts)
+    silent = {"embedding", "measurement"} if roles.laboratory == "voiced" else {"embedding"}
+    refuse_unsent(settings, settings.models.keys() - silent, only_flags=settings.run.people)
     policy = _policy(settings)
     settings, unsupported = _without_unsupported(settings, prompts)
     run = settings.run
@@ -289,6 +295,23 @@ def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings
                 f"result; name a model with --{role}-llm or leave the bias out"
             )
     return settings.changed(**dict.fromkeys(unsupported)), unsupported
+
+
+def refuse_unsent(settings: Settings, in_use: Collection[str], *, only_flags: bool) -> None:
+    """Refuse generation settings that no request will have; `in_use` are the roles that ask their model."""
+    run, given = settings.run, settings.given
+    asking = {GENERATION_OF[role] for role in in_use if is_at_endpoint(settings.models[role].name)}
+    asking |= {"doctor"} if "doctor" in in_use and is_custom(run.doctor) else set()  # it may ask any model by name
+    for key in run.generation:
+        role = key.partition("_")[0] if key.startswith(ROLES) else ""
+        if (role in asking if role else asking) or (only_flags and not given.names(run, key)):
+            continue
+        who = f"the {role} ({getattr(run, f'{role}_llm')})" if role else "every role"
+        other = " and --simulator grounded" if role == "measurement" else ""
+        raise ConfigError(
+            f"{key} has no effect: {who} works without requests to a model here; name a model with "
+            f"--{role or ('doctor' if 'doctor' in in_use else 'moderator')}-llm{other}, or leave it out"
+        )
 
 
 def _path(name: str | None) -> Path | None:
@@ -436,7 +459,8 @@ def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
 
 
 def _digest(settings: Settings, prompts: Prompts) -> dict[str, Any]:
-    run = settings.run.model_dump(mode="json")
+    # So that runs without them can be resumed with a version that has them.
+    run = settings.run.model_dump(mode="json", exclude=set(ALL_GENERATION).difference(settings.run.generation))
     runtime = settings.llm.runtime.model_dump(mode="json")
     return {
         "version": __version__,

@@ -195,6 +195,7 @@ class UnitSeat(Seat):
                 "planner_baseline": planner.baseline if planner else None,
                 "memory": plan.memory.label if plan.memory else None,
                 "session_id": unit.session_id if plan.agent else None,
+                "generation": run.generation or None,
                 "doctor_bias": run.doctor_bias,
                 "patient_bias": run.patient_bias,
                 "unsupported_bias": dict(plan.unsupported_bias) or None,

@@ -25,7 +25,7 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Estimate
 from agentclinic.runs.execute import note_attestations
-from agentclinic.runs.plan import refuse_on_cluster
+from agentclinic.runs.plan import refuse_on_cluster, refuse_unsent
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.regrade_batch import Batched, refuse_batch
 from agentclinic.runs.resume import class_of_run, settings_of
@@ -189,6 +189,7 @@ async def _judge(
 def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:
     """Refuse a batch where there can be none, and to judge directly what a batch was submitted for."""
     refuse_on_cluster(settings)
+    refuse_unsent(settings, task.roles, only_flags=True)
     if batch:
         if settings.ray:
             raise InputError("--batch needs no cluster: the provider does the work; leave out --engine")

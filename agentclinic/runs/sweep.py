@@ -135,7 +135,7 @@ def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
 
 async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: Progress) -> None:
     """Before any arm is played: refuse what an arm may not send or cannot be priced, and check each model once."""
-    open_: dict[tuple[DataClass, str, str, str], tuple[Used, Gate]] = {}
+    open_: dict[tuple[DataClass, str, str, str, str], tuple[Used, Gate]] = {}
     for arm, plan in zip(arms, plans, strict=True):
         async with Models(plan.settings, plan.data_class) as models:
             models.admit()
@@ -143,8 +143,8 @@ async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: P
             check_engine(plan.settings, models.gate)
             if plan.settings.run.check and units_left(plan, arm.folder):
                 for used in models.in_use():
-                    key = used.key.get_secret_value() if used.key else ""
-                    open_.setdefault((plan.data_class, used.name, used.base_url, key), (used, models.gate))
+                    key, asked = used.key.get_secret_value() if used.key else "", str(used.explicit)
+                    open_.setdefault((plan.data_class, used.name, used.base_url, key, asked), (used, models.gate))
     failed = []
     for data_class in dict.fromkeys(kind for kind, *_ in open_):
         chosen = [entry for (kind, *_), entry in open_.items() if kind is data_class]

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -67,11 +67,12 @@ class Task:
         """Where the batches of the judge's requests are noted."""
         return self.path.with_suffix(".batch.json")
 
-    @property
+    @cached_property
     def made_by(self) -> dict[str, Any]:
         """What a verdict depends on."""
         synthesis = {"synthesis": self.synthesis.made_by} if self.synthesis else {}
-        return {"moderator_llm": self.model.name, **synthesis}
+        said = {used.roles[0]: used.explicit for used in self.models.in_use(self.roles) if used.explicit}
+        return {"moderator_llm": self.model.name, **({"generation": said} if said else {}), **synthesis}
 
     def kept(self) -> dict[str, dict[str, Any]]:
         return kept_verdicts(self.path, self.records, self.made_by)
@@ -198,10 +199,10 @@ def kept_verdicts(path: Path, records: list[Record], made_by: Mapping[str, Any])
     resynthesized = "synthesis" in made_by
     kept: dict[str, dict[str, Any]] = {}
     for entry in judgement_lines(path):
-        for key in ("moderator_llm", "synthesis"):
+        for key in ("moderator_llm", "generation", "synthesis"):
             if entry.get(key) != made_by.get(key):
                 raise InputError(
-                    f"{path} holds the verdicts of {entry.get(key)!r}, not of {made_by.get(key)!r}; "
+                    f"{path} holds verdicts with {key} {entry.get(key) or 'none'}, not {made_by.get(key) or 'none'}; "
                     "choose another file with --name"
                 )
         unit = unit_of(entry)

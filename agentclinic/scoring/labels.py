@@ -25,6 +25,7 @@ SETTINGS = {
     "dataset": Setting("data set"),
     "doctor": Setting("doctor"),
     "doctor_llm": Setting("doctor's model"),
+    "generation": Setting("generation settings", "{}", "default generation"),
     "test_policy": Setting("test policy", "policy {}", "no policy"),
     "planner_baseline": Setting("planner starts from", "planner knows {}"),
     "memory": Setting("memory", "memory {}", "no memory"),
@@ -51,7 +52,7 @@ _STAMPED = re.compile(r".*_\d{8}_\d{6}(_.*)?")
 def setting_text(value: Any) -> str:
     """A setting as text: a simulator's two parts in one word if they are the same."""
     if isinstance(value, dict):
-        kinds = list(dict.fromkeys(value.values()))
+        kinds = list(dict.fromkeys(value.values())) if "patient" in value else []
         return str(kinds[0]) if len(kinds) == 1 else ", ".join(f"{part} {kind}" for part, kind in value.items())
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 

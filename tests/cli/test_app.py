@@ -411,10 +411,13 @@ def test_the_options_of_a_run_are_in_sections_in_the_order_of_use(capsys: pytest
     shown = capsys.readouterr().out
 
     titles = re.findall(r"^(\w.*):$", shown, re.M)
-    assert titles == ["Options", "Roles", "Data", "Simulator", "Judge", "Limits", "Output", "The original's names"]
+    assert titles == list(SECTIONS)
     section = dict(zip(titles, re.split(r"^\w.*:$", shown, flags=re.M)[1:], strict=True))
     flags = {title: re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.M) for title, text in section.items()}
     assert flags["Options"] == ["--preset", "--config", "--llm-config", "--help"]
+    assert flags["Roles"][0] == "--model"
+    assert flags["Generation"] == ["--temperature", "--top-p", "--max-output-tokens", "--reasoning-effort"]
+    assert "also there for one role: doctor_temperature, ..." in " ".join(shown.split())
     assert flags["Judge"] == ["--moderator-llm", "--moderator-endpoint", "--judge-relation"]
     assert flags["Output"] == ["--output-dir", "--name", "--record", "--report", "--json", "--quiet"]
     assert {"--use-memory", "--openai-api-key", "--inf-type"} <= set(flags["The original's names"])
@@ -425,14 +428,28 @@ def test_the_options_of_a_run_are_in_sections_in_the_order_of_use(capsys: pytest
 
 
 def test_every_setting_is_a_flag_with_its_description() -> None:
-    from agentclinic.config import choices, described
+    from agentclinic.config import ALL_GENERATION, choices, described
 
     helps = {flag: option.help for option in dict(commands())["run"].params for flag in option.opts}
     for name, field in RunSettings.model_fields.items():
         text = helps[f"--{name.replace('_', '-')}"]
-        assert described(field)
+        assert described(field) or name in ALL_GENERATION[4:], "those of one role share a line"
         assert described(field).partition(" (default")[0] in text
         assert all(choice in text for choice in choices(field))
+
+
+def test_a_model_plays_all_roles_but_the_judge_unless_their_own_flags_say_otherwise(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    point_at(tmp_path, server)
+    (tmp_path / "agentclinic.config.json").write_text('{"run": {"doctor_llm": "in-the-file"}}')
+
+    done = clinic("run", "--limit", "1", "--model", "scripted", "--patient-llm", "builtin", cwd=tmp_path)
+
+    (record,) = records(only_run(tmp_path / "runs"))
+    roles = ("doctor", "patient", "measurement", "moderator")
+    assert [record[f"{role}_llm"] for role in roles] == ["scripted", "builtin", "scripted", "builtin"]
+    assert "The builtin judge called" in done.stdout, "it is still the judge, and the run says so"
 
 
 # Mistakes
@@ -458,7 +475,18 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
         (["runs", ".", "--state", "finished"], "choose from complete, incomplete, running, unreadable"),
         (["scroe", "x"], "did you mean 'score'?\n"),
         (["run", "--output_dir", "afile"], "afile"),
-        (["run", "--inf_type", "robot"], "inf_type"),
+        (["run", "--inf_type", "robot"], "error: --inf-type: must be"),
+        (["run", "--limit", "0"], "error: --limit: must be greater"),
+        (["run", "--num_scenarios=0"], "error: --num-scenarios: must be greater"),
+        (["run", "--temperature", "-1"], "error: --temperature: must be greater"),
+        (["run", "--top-p", "2"], "error: --top-p: must be less"),
+        (["run", "--doctor-reasoning-effort", "huge"], "error: --doctor-reasoning-effort: must be 'none', 'minimal'"),
+        (["run", "--temperature", "0.5"], "error: --temperature has no effect: every role"),
+        (["eval"], "No such command 'eval'; did you mean 'run'?\n"),
+        (["list"], "did you mean 'runs'?\n"),
+        (["memory", "lst"], "did you mean 'list'?\n"),
+        (["score", "."], "is a folder of runs; name one of them, e.g. played, or latest\n"),
+        (["view", "plaid"], "plaid: no such file or folder, and no such run in runs; there are no runs there\n"),
         (["resume", "nowhere"], "nowhere"),
         (["regrade", "nowhere"], "nowhere"),
         (["probe", "builtin"], "builtin"),
@@ -468,6 +496,8 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
 def test_a_mistake_gives_exit_code_2_and_names_the_culprit(arguments: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("")
     (tmp_path / "notes.txt").write_text("Dear diary,\nno news today")
+    (tmp_path / "played").mkdir()
+    (tmp_path / "played" / "scenarios.jsonl").write_text("")
 
     done = clinic(*arguments, cwd=tmp_path, expect=2)
 

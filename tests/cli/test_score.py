@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,23 @@ def test_reports_keep_the_cost_of_models_apart_from_the_price_of_tests(tmp_path:
     text = render(collected, "md")
     assert "| A `small` |" in text
     assert "Made_2026" not in text.split("## Run A")[0]
+
+
+def test_a_score_below_the_limit_ends_with_exit_code_1_after_the_result_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    half = write_run(tmp_path / "half", [record(0), wrong(1)])
+    assert "accuracy 50.0%" in scored(half, capsys, "--fail-under", "0.5")
+
+    with pytest.raises(SystemExit) as ended:
+        main(["score", str(half), "--fail-under", "0.51", "--json", "--output", str(tmp_path / "score.json")])
+    assert ended.value.code == 1
+    assert "--fail-under 0.51: the strict accuracy is 50.00%\n" in capsys.readouterr().err
+    assert json.loads((tmp_path / "score.json").read_text())["outcome"]["correct"] == 1
+
+    unjudged = write_run(tmp_path / "none", [record(0, status="judge_failed", correct=None, judgement=None)])
+    with pytest.raises(SystemExit, match="1"):
+        scored(unjudged, capsys, "--fail-under", "0")
+    with pytest.raises(SystemExit, match="2"):
+        main(["score", str(half), "--fail-under", "60"])
+    assert capsys.readouterr().err.endswith("--fail-under: must be between 0 and 1, e.g. 0.6, not 60\n")

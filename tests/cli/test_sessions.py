@@ -125,7 +125,7 @@ async def test_damaged_files_are_named_and_left_alone(run: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], "nowhere: no such folder"),
+        (["nowhere"], "nowhere: no such file or folder"),
         (["."], "no sessions in this folder"),
         (["RUN", "scenario_9"], "has no session 'scenario_9'"),
         (["RUN", "77"], "has no session '77'"),

@@ -75,6 +75,25 @@ async def test_chat_gets_the_settings_under_its_own_names(connect: Connect, serv
     assert not {"max_output_tokens", "truncation", "instructions", "max_completion_tokens"} & set(body)
 
 
+@pytest.mark.parametrize("name", ["gpt-5-mini", "llama"])
+async def test_explicit_settings_are_sent_whatever_the_models_name_and_win(
+    name: str, connect: Connect, server: ScriptedServer
+) -> None:
+    explicit = {"temperature": 0.1, "top_p": 0.9, "max_output_tokens": 7000, "reasoning_effort": "high"}
+    for api in APIS:
+        endpoint = connect(name, responses={**GPT_5, "max_tokens": 20}, llm_api=api)
+        endpoint.always({"patient": explicit, "doctor": {}}.__getitem__)
+        await endpoint.reply(ask(purpose=Purpose.PATIENT, temperature=0.0))
+        await endpoint.reply(ask(purpose=Purpose.DOCTOR, temperature=0.0))
+    responses, unasked, chat, _ = server.bodies()
+    assert [responses[key] for key in ("temperature", "top_p", "max_output_tokens")] == [0.1, 0.9, 7000]
+    assert [chat[key] for key in ("temperature", "top_p", "max_tokens")] == [0.1, 0.9, 7000]
+    assert responses["reasoning"] == {"effort": "high"}
+    assert chat["reasoning_effort"] == "high"
+    assert "max_tokens" not in responses
+    assert unasked.get("temperature") == (None if name == "gpt-5-mini" else 0.0), "another purpose has its own"
+
+
 # Caps
 
 

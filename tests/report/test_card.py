@@ -207,7 +207,7 @@ def test_the_command_prints_or_writes_and_refuses_what_is_not_a_run(tmp_path: Pa
     assert printed.startswith("# Model and settings card: MedQA_20250101_000000")
     clinic("card", folder, "-o", tmp_path / "card.md", cwd=tmp_path)
     assert (tmp_path / "card.md").read_text(encoding="utf-8") == printed
-    assert "not a run" in clinic("card", tmp_path / "nothing", cwd=tmp_path, expect=2).stderr
+    assert "no such file or folder" in clinic("card", tmp_path / "nothing", cwd=tmp_path, expect=2).stderr
     assert "no such judgements" in clinic("card", folder, "--judge", "nobody", cwd=tmp_path, expect=2).stderr
     assert "no folder" in clinic("card", folder, "-o", tmp_path / "a" / "b.md", cwd=tmp_path, expect=2).stderr
 

@@ -141,7 +141,7 @@ def test_a_run_that_cannot_be_reported_is_named(tmp_path: Path) -> None:
     empty = write_run(tmp_path / "empty", [])
     broken = write_run(tmp_path / "broken", [record()])
     (broken / "config.used.json").write_text("{", encoding="utf-8")
-    assert "not a run" in clinic("report", tmp_path / "nothing", cwd=tmp_path, expect=2).stderr
+    assert "no such file or folder" in clinic("report", tmp_path / "nothing", cwd=tmp_path, expect=2).stderr
     assert "contains no records" in clinic("report", empty, cwd=tmp_path, expect=2).stderr
     assert "config.used.json line 1: not valid JSON" in clinic("report", broken, cwd=tmp_path, expect=2).stderr
     assert "html, md, json, csv" in clinic("report", empty, "--format", "pdf", cwd=tmp_path, expect=2).stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from agentclinic.config import load_settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.jsonl import JsonLines
 from agentclinic.results.run_data import load_run
-from agentclinic.results.run_folder import create, read_used
+from agentclinic.results.run_folder import create, find_run, read_used
 from agentclinic.runs.plan import make_plan
 
 pytestmark = pytest.mark.anyio
@@ -270,3 +271,29 @@ def test_every_line_is_appended_completely(tmp_path: Path) -> None:
         sink.append({"n": 2})
 
     assert [without(line, ["checksum"]) for line in lines(path)] == [{"text": "two\nlines and an é"}, {"n": 2}]
+
+
+def test_a_run_is_found_by_its_path_its_name_or_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"^latest: no such file or folder, and no such run in runs; there are no"):
+        find_run("latest")
+    (tmp_path / "agentclinic.config.json").write_text('{"run": {"output_dir": "mine"}}')
+    for place, name in enumerate(("second", "first", "original")):
+        (tmp_path / "mine" / name).mkdir(parents=True)
+        file = tmp_path / "mine" / name / ("scenarios.jsonl" if name == "original" else "config.used.json")
+        file.write_text("")
+        os.utime(file, (2_000_000_000 - place,) * 2)
+    (tmp_path / "mine" / "first" / "scenarios.jsonl").write_text("")  # resumed since: it was still begun earlier
+
+    assert find_run("latest") == Path("mine/second")
+    assert find_run("first") == Path("mine/first")
+    assert find_run(Path("mine/first/scenarios.jsonl")) == Path("mine/first/scenarios.jsonl")
+    with pytest.raises(InputError, match=r"^frist: .* no such run in mine; the closest names there are first$"):
+        find_run("frist")
+    with pytest.raises(InputError, match=r"the closest names there are latest$"):
+        find_run("lates")
+    with pytest.raises(InputError, match=r"^mine is a folder of runs; name one of them, e\.g\. mine/second, or l"):
+        find_run("mine")
+
+    (tmp_path / "latest").mkdir()
+    assert find_run("latest") == Path("latest"), "a path that exists wins"

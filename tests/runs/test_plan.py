@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from scripted_server import ScriptedServer
 from agentclinic.cli import main
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import Settings
+from agentclinic.errors import ConfigError, InputError
 from agentclinic.results.run_data import load_run
 from agentclinic.runs.build import models_in_use
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
-from agentclinic.scoring.compare import compare_two, load_arm
+from agentclinic.scoring.compare import compare_two, labels_of, load_arm
 
 pytestmark = pytest.mark.anyio
 LABEL = "none (asked for: recencyy, not supported)"
@@ -133,3 +135,81 @@ def test_with_an_original_prompt_file_the_laboratory_asks_its_model(tmp_path: Pa
     plan = planned(tmp_path, "measurement", dialogue="chat")
     assert plan.roles.laboratory == "free"
     assert "measurement" in models_in_use(plan.settings)
+
+
+# Generation settings
+
+WRITING: dict[str, Any] = {
+    "temperature": 0.2,
+    "doctor_temperature": 0.7,
+    "measurement_top_p": 0.5,
+    "patient_max_output_tokens": 99,
+}
+
+
+async def test_generation_settings_reach_each_role_and_the_check_and_are_recorded(
+    server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished, (record,) = await run_here(settings_for(server, tmp_path, num_scenarios=1, **WRITING))
+
+    sent = {entry["purpose"]: entry["body"] for entry in server.log()}
+    assert {role: body["temperature"] for role, body in sent.items()} == {
+        "doctor": 0.7,
+        "patient": 0.2,
+        "measurement": 0.2,
+        "moderator": 0.2,
+    }
+    assert {role: body.get("top_p") for role, body in sent.items() if "top_p" in body} == {"measurement": 0.5}
+    assert sent["patient"]["max_output_tokens"] == 99
+    (check,) = server.checks()
+    assert "temperature" in check["body"], "a server that refuses it is found before the run"
+    assert check["body"]["max_output_tokens"] == 16
+    assert record["generation"] == WRITING
+    used = json.loads((finished.folder / "config.used.json").read_text())
+    assert used["run"].items() >= WRITING.items()
+    assert used["agentclinic"]["digest"]["run.doctor_temperature"] == 0.7
+    main(["card", str(finished.folder)])
+    assert "Generation settings: temperature 0.2, doctor_temperature 0.7, patient_max" in capsys.readouterr().out
+
+
+async def test_a_run_with_another_temperature_is_not_resumed_and_is_labelled(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    warm, _ = await run_here(settings_for(server, tmp_path, num_scenarios=1, temperature=0.2))
+    plain, (record,) = await run_here(settings_for(server, tmp_path, num_scenarios=1))
+    with pytest.raises(InputError, match=r"\(run\.temperature was 0\.2, is 0\.3\)"):
+        plan_again(warm.folder, {"temperature": 0.3})
+    with pytest.raises(InputError, match=r"\(run\.temperature was None, is 0\.3\)"):
+        plan_again(plain.folder, {"temperature": 0.3})
+    assert not any("temperature" in key for key in plan_again(plain.folder).digest), "as before there were such flags"
+    assert record["generation"] is None
+    assert labels_of([load_arm(load_run(run.folder)) for run in (plain, warm)]) == [
+        "default generation",
+        "temperature 0.2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ({"doctor_temperature": 0.1, "patient_llm": "m"}, "doctor_temperature has no effect: the doctor (builtin)"),
+        ({"patient_top_p": 0.1, "patient_llm": "human"}, "patient_top_p has no effect: the patient (human)"),
+        ({"top_p": 0.1, "doctor_llm": "replay:x"}, "top_p has no effect: every role"),
+        ({"measurement_top_p": 0.1, "measurement_llm": "m"}, "with --measurement-llm and --simulator grounded, or"),
+    ],
+)
+def test_a_generation_setting_that_no_request_would_have_is_refused(run: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        plan_of(**run)
+
+
+def test_a_generation_setting_that_may_be_sent_is_accepted(tmp_path: Path) -> None:
+    doctor = tmp_path / "mine.py"
+    doctor.write_text("class Doctor:\n    def act(self, heard):\n        return 'DIAGNOSIS READY: Gout'\n")
+    accepted: list[dict[str, Any]] = [
+        {"doctor_temperature": 0.1, "doctor": f"{doctor}:Doctor"},
+        {"temperature": 0.1, "moderator_llm": "m"},
+        {"measurement_top_p": 0.1, "measurement_llm": "m", "simulator": "grounded"},
+    ]
+    for run in accepted:
+        assert plan_of(**run).settings.run.generation

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import osce
 from runs_support import asked, clinic, lines, only_run, point_at, records, run_here, settings_for
 from scripted_server import ScriptedServer
 
+from agentclinic.config import Given
+from agentclinic.errors import ConfigError, InputError
 from agentclinic.runs.execute import Finished
 from agentclinic.runs.regrade import regrade
 
@@ -177,3 +180,20 @@ def test_judging_again_looks_into_the_charts_of_the_run_and_nowhere_else(tmp_pat
     assert json.loads(done.stdout)["changed"] == []
     (entry,) = lines(folder / "judgements" / "builtin.jsonl")
     assert (entry["correct"], entry["relation"]) == (False, "narrower_unsupported")
+
+
+async def test_a_judge_with_other_generation_settings_is_another_judge(
+    finished: Finished, server: ScriptedServer, tmp_path: Path
+) -> None:
+    writing: dict[str, Any] = {"temperature": 0.3, "moderator_top_p": 0.5}
+    cold = await regrade(finished.folder, settings_for(server, tmp_path, **writing))
+
+    assert {(entry["body"]["temperature"], entry["body"]["top_p"]) for entry in server.log()} == {(0.3, 0.5)}
+    assert lines(cold.path)[0]["generation"] == {"moderator": {"temperature": 0.3, "top_p": 0.5}}
+    with pytest.raises(InputError, match=r"holds verdicts with generation .*, not none; choose another file"):
+        await regrade(finished.folder, settings_for(server, tmp_path))
+    builtin = settings_for(server, tmp_path, **writing).changed(moderator_llm="builtin")
+    with pytest.raises(ConfigError, match=r"temperature has no effect: every role .* with --moderator-llm"):
+        await regrade(finished.folder, builtin)
+    in_file = builtin.model_copy(update={"given": Given()})
+    assert "generation" not in lines((await regrade(finished.folder, in_file)).path)[0], "those of runs, in a file"

@@ -33,7 +33,7 @@ def test_what_cannot_be_served_or_exported_is_refused(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("my own page")
     (tmp_path / "empty").mkdir()
-    assert "there is no such folder" in refused(capsys, tmp_path / "nowhere")
+    assert "no such file or folder, and no such run in" in refused(capsys, tmp_path / "nowhere")
     assert "AGENTCLINIC_PASSWORD" in refused(capsys, tmp_path / "runs", "--host", "0.0.0.0", "--no-browser")
     assert "exists and is not an exported viewer" in refused(capsys, run, "--export", tmp_path / "mine")
     assert "there is no folder" in refused(capsys, run, "--export", tmp_path / "no" / "where")
