@@ -279,6 +279,8 @@ def compare(*runs: Run | str | Path, seed: int = 0) -> Comparison:
         load_arm(run._data, name if names.count(name) == 1 else f"{run.folder}{judge}")
         for run, name, judge in zip(loaded, names, judges, strict=True)
     ]
+    if len({arm.name for arm in arms}) < len(arms):
+        raise InputError("compare: a run is given twice; a run is not compared with itself")
     return Comparison(**dict(compare_arms(arms, seed=seed)))
 
 

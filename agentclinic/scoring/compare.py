@@ -314,9 +314,6 @@ def compare_arms(arms: Sequence[Arm], *, seed: int = 0, corrected: bool = False)
     `corrected` adds the differences corrected for the judge's errors by the labels of the runs.
     """
     baseline, *others = arms
-    names = [arm.name for arm in arms]
-    if len(set(names)) < len(names):
-        raise InputError(f"{max(names, key=names.count)} is given twice; a run is not compared with itself")
     comparisons = [compare_two(baseline, arm, seed=seed) for arm in others]
     if corrected:
         for comparison, arm in zip(comparisons, others, strict=True):

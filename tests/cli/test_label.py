@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,11 +122,10 @@ def test_the_agreement_that_is_shown_and_the_corrected_accuracy(
 
 def test_what_cannot_be_done_is_refused_with_what_to_do(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = write_run(run.parent / "empty", [record(0, status="max_infs_reached", diagnosis_text=None)])
-    again, label = shutil.copytree(run, run.parent / "again"), "agentclinic judge label"
+    label = "agentclinic judge label"
     for arguments, said in (
         (["score", str(run), "--corrected"], f"no labels to correct by; label some diagnoses with: {label} {run}"),
-        (["compare", str(run), str(run)], "is given twice; a run is not compared with itself"),
-        (["compare", str(run), str(again), "--corrected"], "no labels to correct by"),
+        (["compare", str(run), str(run), "--corrected"], "no labels to correct by"),
         (["judge", "label", str(run), "--labeler", "a/b"], "'a/b' cannot be the name of a file"),
         (["judge", "label", str(empty), "--labeler", "ann"], "no diagnosis with a verdict to label"),
         (["judge", "label", str(run), "--judge", "nobody"], "no such judgements"),
