@@ -59,7 +59,10 @@ def create(output_dir: Path, dataset: str, now: datetime, *, name: str | None = 
 
 
 def find_run(named: str | Path) -> Path:
-    """The run meant by a path or, if there is none, by `latest` or by a name in the folder that runs are written to."""
+    """The run meant by a path or, if there is none, by `latest` or by a name in the folder that runs are written to.
+
+    A name is that of the run's folder, or what `--name` said; of several with the same one, the latest is meant.
+    """
     place, usual = Path(named), Path("agentclinic.config.json")
     if exists(place):
         inside = [] if exists(place / RECORDS) or exists(place / CONFIG) else _runs_in(place)
@@ -68,10 +71,11 @@ def find_run(named: str | Path) -> Path:
         return place
     output = Path(load_settings(usual if usual.is_file() else None).run.output_dir)
     runs = _runs_in(output)
-    if str(named) == LATEST and runs:
-        return runs[-1]
     if exists(output / place):
         return output / place
+    for run in reversed(runs):
+        if str(named) == LATEST or run.name.endswith(f"_{named}"):
+            return run
     names = [*(run.name for run in runs), LATEST] if runs else []
     near = ", ".join(get_close_matches(str(named), names, 3, 0.4) or names[-3:])
     there = f"the closest names there are {near}" if near else "there are no runs there"
