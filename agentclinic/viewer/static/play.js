@@ -284,7 +284,7 @@
         if (state.phase === "yours") (state.view.last ? diagnosis : input || question).focus();
       } catch (error) {
         if (error.offline) error.message += " Your words are still here: send them again when it is back.";
-        try { state = await ask(path); draw(); } catch { enable(true); turn.textContent = "Not sent."; }
+        try { state = await ask(path); draw(); } catch { enable(true); turn.textContent = ""; }
         tell(problem, error);
       }
     };
@@ -361,7 +361,7 @@
           make("label", {}, make("span", {}, "Commit to a diagnosis"), diagnosis),
           make("label", { class: "narrow" }, make("span", {}, "How sure (%)"), sure),
           make("button", {}, "Commit and finish"))),
-        make("p", { class: "hint keys" }, "Enter sends. Outside the fields, Q, T, D and P go to question, test, diagnosis and the list of possible diagnoses."));
+        make("p", { class: "hint keys" }, "Enter sends. Outside the fields, Q, T, D and P go to the question, the test, the diagnosis and the differential diagnosis."));
     } else {
       moves.append(form("answer", question, make("label", {}, make("span", {}, "Answer the doctor"), question), make("p", {}, make("button", { class: "primary" }, "Answer"))));
     }
