@@ -78,7 +78,7 @@ async def test_nothing_is_learned_from_the_test_part(server: ScriptedServer, tmp
 
     write_split(tmp_path / "split.json", split)
     tested = await failed_run(server, tmp_path, split=str(tmp_path / "split.json"), part="test")
-    with pytest.raises(InputError, match=f"nothing to learn from: {len(split.test)} encounters are in the test part"):
+    with pytest.raises(InputError, match=f"nothing to learn from: {len(split.test)} encounters in the test part"):
         await learn([tested], tmp_path / "none.jsonl", settings, split=split)
     narrow = Split(split.train, frozenset(), 1, split.checksum)
     with pytest.raises(InputError, match="is in neither part of the split"):
