@@ -116,12 +116,13 @@ async def test_a_batch_asks_what_single_requests_ask_and_gives_the_same_verdicts
     folder: Path, server: ScriptedServer
 ) -> None:
     server.control(rules=[{"match": {"purpose": "moderator", "text_contains": "number 2"}, "reply": "No"}])
-    plain = await regrade(folder, settings(server), "plain")
+    plain = await regrade(folder, settings(server, temperature=0.3), "plain")
     bodies = server.bodies()
+    assert bodies[0]["temperature"] == 0.3
     server.control(batch_polls=3)
     shown = Said()
 
-    done = await by_batch(folder, settings(server), progress=shown)
+    done = await by_batch(folder, settings(server, temperature=0.3), progress=shown)
 
     (uploaded,) = calls(server, "files", "lines")
     assert [line["body"] for line in uploaded] == bodies
@@ -139,7 +140,7 @@ async def test_a_batch_asks_what_single_requests_ask_and_gives_the_same_verdicts
     assert len(calls(server, "files", "delete")) == 2, "what was uploaded, and the answers"
     assert not note_of(folder).exists()
     everything = server.counts()["received"]
-    assert (await by_batch(folder, settings(server))).judged == 4
+    assert (await by_batch(folder, settings(server, temperature=0.3))).judged == 4
     assert server.counts()["received"] == everything, "nothing is left to ask"
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs_support import point_at
+from scripted_server import ScriptedServer
 
 from agentclinic.cli import main
 from agentclinic.config import Settings
@@ -148,3 +150,14 @@ def test_a_dry_run_lists_the_arms_and_plays_none(tmp_path: Path, capsys: pytest.
     main(["sweep", str(write_sweep(tmp_path)), "--dry-run"])
     assert "arm 4 of 4: total_inferences 2, missing_test normal" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_check_asks_a_model_once_for_each_of_its_generation_settings(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    point_at(tmp_path, server)
+    shared = {"num_scenarios": 1, "doctor_llm": "scripted", "output_dir": "out"}
+    main(["sweep", str(write_sweep(tmp_path, run=shared, matrix={"temperature": [0, 1], "seed": [0, 1]})), "--quiet"])
+    assert [check["body"]["temperature"] for check in server.checks()] == [0, 1]
+    assert {body["temperature"] for body in server.bodies()} == {0, 1}
