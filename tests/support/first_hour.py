@@ -18,7 +18,7 @@ from typing import Any
 import pexpect
 from browser_support import Watched, running_browser, serious, visiting
 from docs_runner import COMMANDS, LONG, Block, Command, blocks, commands
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Error, expect
 
 PROMPT = "newcomer> "
 STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -133,15 +133,15 @@ def _play(me: Newcomer, command: str) -> None:
         page.get_by_label("Your name").fill("New")
         page.get_by_role("button", name="Enter").click()
         page.get_by_role("button", name="Continue").click()
-        page.get_by_role("button", name="Next new case").first.click()
+        page.locator(".tile").first.click()
         page.get_by_label("Ask the patient").fill("What brings you in today?")
         page.keyboard.press("Enter")
         expect(page.get_by_label("Ask the patient")).to_be_empty()
         page.get_by_label("Order an examination or test").fill("Vital signs")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("log")).to_contain_text("RESULTS")
+        expect(page.get_by_role("log")).to_contain_text("Blood Pressure")
         page.get_by_label("Commit to a diagnosis").fill("Acute appendicitis")
-        page.get_by_label("How sure, in %").fill("50")
+        page.get_by_label("How sure (%)").fill("50")
         page.keyboard.press("Enter")
         expect(page.locator("#ending")).to_be_visible()
     code, printed = me.first.stop()
@@ -222,7 +222,7 @@ def follow(clone: Path) -> int:
             print(f"README.md:{block.line + command.line}: {command.text}", flush=True)
             try:
                 _do(me, command.text)
-            except (AssertionError, pexpect.ExceptionPexpect) as error:
+            except (AssertionError, Error, pexpect.ExceptionPexpect) as error:
                 sys.exit(f"not true: README.md:{block.line + command.line}: {command.text}\n{error}")
             typed += 1
     return typed
