@@ -144,7 +144,7 @@ def test_a_json_array_is_read_as_its_objects_each_at_its_line(tmp_path: Path) ->
     path.write_text(f"[{good}]")
     assert [case.scenario_id for case in load_cases(str(path))] == [0]
     path.write_text(f"[{good}\n{good}]")
-    with pytest.raises(CaseError, match=rf"cases.json line {2 + lines}: not valid JSON .* must be one list of cases"):
+    with pytest.raises(CaseError, match=rf"cases.json line {2 + lines}: not valid JSON .* must be one list of objects"):
         load_cases(str(path))
 
 

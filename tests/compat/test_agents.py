@@ -231,7 +231,7 @@ def test_none_null_and_empty_mean_no_bias(nothing: str | None) -> None:
 
 
 def test_an_unknown_bias_is_ignored_with_a_warning() -> None:
-    with pytest.warns(UserWarning, match=r"'astrology' is ignored: doctor.json has no such bias.*recency"):
+    with pytest.warns(UserWarning, match=r"doctor\.json has no bias 'astrology'.*recency.* the bias is ignored"):
         doctor = agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "builtin", bias_present="astrology")
     assert doctor.system_prompt() == agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "builtin").system_prompt()
 

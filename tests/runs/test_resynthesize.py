@@ -119,7 +119,7 @@ def _damaged(folder: Path) -> None:
     next((folder / "diagnosis_sessions").glob("*.json")).write_text("{")
 
 
-@pytest.mark.parametrize(("harm", "told"), [(_lost, "missing; scenario"), (_damaged, "not a session")])
+@pytest.mark.parametrize(("harm", "told"), [(_lost, "missing; c/0 cannot be synthesized"), (_damaged, "not a session")])
 async def test_a_session_that_is_lost_is_told_before_anything_is_asked(
     finished: Finished, server: ScriptedServer, tmp_path: Path, harm: Any, told: str
 ) -> None:
