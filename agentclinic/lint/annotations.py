@@ -11,6 +11,7 @@ from agentclinic.cases.values import analyte_of
 from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.lint.physiology import beyond_own_range
 from agentclinic.lint.timeline import SPOKEN
+from agentclinic.scoring.information import below
 from agentclinic.vocabulary.denial import opens_absent
 from agentclinic.vocabulary.text import content_words, fold, words
 
@@ -120,14 +121,10 @@ def check_key_findings(chart: Chart) -> Iterator[Problem]:
             yield error("key_finding", at, "any_of must list chart paths")
             continue
         for path in paths:
-            if not any(_below(fact.path, str(path)) for fact in chart.case.facts):
+            if not any(below(fact.path, str(path)) for fact in chart.case.facts):
                 yield error("path_not_in_chart", at, f"{path!r} is not in the chart")
     if not any(entry.get("role") == "discriminating" for entry in entries):
         yield error("no_discriminating_finding", "Key_Findings", "none has the role discriminating")
-
-
-def _below(path: str, place: str) -> bool:
-    return path.startswith(place) and (len(path) == len(place) or path[len(place)] in "/#[.")
 
 
 def _list(chart: Chart, key: str) -> list[dict[str, JSON]]:
