@@ -133,7 +133,6 @@ class TestCommand:
         assert "8  same by x, broader by y" in shown
         assert "Fleiss' kappa of recorded, a, b, x, y" in shown
         assert "corrected, PPI++  33.3% (" in shown, "3 of 9"
-        assert "Rogan and Gladen  unknown (too few labels" in shown
         assert "Label next: scenarios" not in shown, "everything is labeled"
         assert "scenario 2, labeled right: 'Asthma', truth 'Asthma'" in shown
         assert "    a: wrong (so it is)" in shown
