@@ -33,8 +33,6 @@ OF_ANNOTATIONS: tuple[Check, ...] = (
     of_annotations.check_enough,
     of_annotations.check_answer_key,
     of_annotations.check_refutations,
-    of_annotations.check_quoted_numbers,
-    of_annotations.check_called_normal,
     of_annotations.check_panels,
 )
 """Checks of cases with OpenOSCE's annotations."""

@@ -281,44 +281,6 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
             "refuting_part_not_in_chart",
             "Must_Not_Miss[0]/excluded_by",
         ),
-        (
-            {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "Lactate 3.7 mmol/L"}]},
-            "number_not_in_chart",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "ESR 22 mm/h"}]},  # 22 is the CRP
-            "number_not_in_chart",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {"Answer_Key__reject": [{"text": "Cellulitis", "reason": "Temperature 39.4 would be expected"}]},
-            "number_not_in_chart",
-            "Answer_Key/reject[0]",
-        ),
-        (
-            {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "Normal C-reactive protein"}]},
-            "called_normal",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {
-                f"{CBC}__WBC": "19.8 x10^9/L",
-                "Must_Not_Miss": [
-                    {"name": "Sepsis", "excluded_by": "Normal blood count, fluid culture without growth"}
-                ],
-            },
-            "called_normal",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {
-                f"{VITALS}__Temperature": "39.0°C (102.2°F)",
-                "Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "No fever"}],
-            },
-            "called_normal",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
         # the door, the patient and the results keep the secret
         ({"Objective_for_Doctor": "Assess a 44-year-old man with gout."}, "door_leak", "Objective_for_Doctor"),
         (
@@ -648,8 +610,7 @@ def test_the_command_lists_problems_by_row_and_path_and_fails_on_errors(tmp_path
 
 
 def test_odd_annotations_are_checked_like_others() -> None:
-    """A number with two points and an alternative without a name stopped the check."""
+    """An alternative without a name stopped the check."""
     odd = [{"refuted_by": "Sodium 13..9 and uric acid 1.2.3"}, {"name": "?", "refuted_by": "Sodium 139"}]
     codes = [problem.code for problem in problems(Differential=odd, Correct_Diagnosis="?")]
     assert codes.count("answer_key") == 2, "no name is what '?' is, too"
-    assert "number_not_in_chart" in codes
