@@ -1,4 +1,4 @@
-"""What OpenOSCE's authors add to the chart: annotations, paths, refutations, complete panels."""
+"""What OpenOSCE's authors add to the chart: annotations, paths, complete panels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from agentclinic.cases.model import JSON, Section
 from agentclinic.cases.values import analyte_of
 from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.scoring.information import below
-from agentclinic.vocabulary.denial import opens_absent
-from agentclinic.vocabulary.text import content_words, fold, words
+from agentclinic.vocabulary.text import fold, words
 
 ROLES = ("discriminating", "refuting", "supporting")
 
@@ -128,79 +127,6 @@ def check_key_findings(chart: Chart) -> Iterator[Problem]:
 def _list(chart: Chart, key: str) -> list[dict[str, JSON]]:
     value = chart.case.annotations.get(key)
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-# Words of the argument, not of the chart.
-_ARGUMENT = frozenset(
-    "normal negative positive absent present absence presence finding sign evidence instead rather than explain rule "
-    "ruled against unlikely without within despite although too only never nor neither either same all both none "
-    "whole entire fit fits would expected expect show shows showed shown seen low high raised elevated reduced lack "
-    "lacks lacking typical result test study examination exam imaging film scan level value ratio below above "
-    "under over after before during between while since but because range limit clear entirely remain unremarkable "
-    "alone other course one two change no not intact unchanged lasting beyond true feature another reference history "
-    "nothing ever still keep kept many several least even though first second never usual such set sets "
-    "cell line pattern normally isolated sudden immediate immediately criterion criteria "
-    "symptom explained account accounts".split()
-)
-# Authors' words for what the chart calls by another name.
-_ALSO = {
-    "ecg": "electrocardiogram", "ekg": "electrocardiogram", "echo": "echocardiogram", "cxr": "chest", "crp": "reactive",
-    "ct": "ct", "hct": "hematocrit", "hb": "hemoglobin", "csf": "cerebrospinal", "hcg": "hcg", "ck": "creatine",
-    "abg": "arterial", "urine": "urinalysis", "hematuria": "blood", "febrile": "temperature", "afebrile": "temperature",
-    "fever": "temperature", "dyspnea": "breath", "hypoxia": "saturation", "hypoxemia": "saturation", "rhythm": "sinus",
-    "hypotension": "pressure", "hypertension": "pressure", "tachycardia": "heart", "anemia": "hemoglobin",
-    "leukocytosis": "wbc", "liver": "ast", "thyroid": "tsh", "kidney": "creatinine", "renal": "creatinine",
-    "pregnancy": "hcg", "pregnant": "hcg", "bilirubin": "bilirubin", "inflammatory": "reactive", "marker": "reactive",
-    "electrolyte": "sodium", "jaundice": "bilirubin", "acidosis": "bicarbonate", "focal": "neurological",
-    "hypoglycemia": "glucose", "hyperglycemia": "glucose", "ketosis": "ketone", "eosinophilia": "eosinophil",
-    "thrombocytopenia": "platelet", "neutropenia": "neutrophil", "proteinuria": "protein", "weight": "weight",
-    "hba1c": "a1c", "areflexia": "reflexes", "power": "motor", "strength": "motor", "bowel": "stool",
-    "eeg": "electroencephalogram", "facial": "face", "lesion": "rash",
-    "oxygen": "saturation", "radiograph": "ray", "film": "ray", "x": "ray",
-}  # fmt: skip
-
-
-def _stems(text: str) -> frozenset[str]:
-    """The first five letters of each content word: dilated and dilatation become the same."""
-    return frozenset(word[:5] for word in content_words(text) if not word[0].isdigit())
-
-
-_Claim = tuple[str, str, str]
-"""Path, name of the disease, and words about the chart."""
-
-
-def _entries_of(chart: Chart, key: str, field: str) -> Iterator[_Claim]:
-    for index, entry in enumerate(_list(chart, key)):
-        yield f"{key}[{index}]/{field}", str(entry.get("name", "")), str(entry.get(field, ""))
-
-
-def _claims(chart: Chart) -> list[_Claim]:
-    return [*_entries_of(chart, "Differential", "refuted_by"), *_entries_of(chart, "Must_Not_Miss", "excluded_by")]
-
-
-_PART = re.compile(r"[,;]\s+|\s+and\s+")
-
-
-def check_refutations(chart: Chart) -> Iterator[Problem]:
-    """What refutes an alternative is in the chart: at least half of its words, and something of each part."""
-    known = _stems(chart.text)
-
-    def unknown(claim: str) -> tuple[set[str], set[str]]:
-        asked = {w for w in content_words(claim) if w not in _ARGUMENT and not w[0].isdigit()}
-        return asked, {w for w in asked if w[:5] not in known and _ALSO.get(w, w)[:5] not in known}
-
-    for path, name, claim in _claims(chart):
-        asked, missing = unknown(claim)
-        # Half, because the rest words the argument. Below half, the findings were indeed not in the chart.
-        if not asked or len(missing) > 0.5 * len(asked):
-            told = ", ".join(sorted(missing)) or "any finding"
-            yield warning("refutation_not_in_chart", path, f"{name}: not in the chart: {told}")
-            continue
-        # Only what is called absent or normal: signs are more often in the chart in other words.
-        for part in filter(opens_absent, _PART.split(claim)):
-            asked, missing = unknown(part)
-            if asked and asked == missing:
-                yield warning("refuting_part_not_in_chart", path, f"{name}: the chart has nothing on {part.strip()!r}")
 
 
 def check_leaks(chart: Chart) -> Iterator[Problem]:
