@@ -38,6 +38,24 @@ def check_sex(chart: Chart) -> Iterator[Problem]:
         yield error("wrong_sex", fact.path, f"{found[0]!r} in a {chart.sex} patient")
 
 
+_HE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)
+_SHE = re.compile(r"\b(?:she|her|herself)\b", re.IGNORECASE)
+
+
+def check_pronouns(chart: Chart) -> Iterator[Problem]:
+    """The chart calls a man he and a woman she."""
+    if chart.sex is None:
+        return
+    right, wrong = (_HE, _SHE) if chart.sex == "male" else (_SHE, _HE)
+    told = [f for f in chart.own_facts if f.section in (Section.HISTORY, Section.SOCIAL)]
+    spoken_of = any(right.search(fact.text) for fact in told)
+    for fact in (*told, *chart.facts_of(Section.EXAMINATION)):
+        # In a history, "she" may be the mother mentioned before, unless the history never says "he".
+        doubtful = fact.section is not Section.EXAMINATION and (spoken_of or (chart.age or 0) < 18)
+        if wrong.search(fact.text) and not right.search(fact.text) and not doubtful:
+            yield warning("pronoun", fact.path, f"{fact.text[:70]!r} about a {chart.sex} patient")
+
+
 _PREGNANT = re.compile(
     r"\b\d+ weeks? (?:and \d days? )?(?:pregnant|of gestation|gestation|of pregnancy)|\b(?:is|currently|now) pregnant"
     r"|\bpregnant (?:woman|patient)|\bweeks of (?:her )?pregnancy|\b(?:first|second|third) trimester"

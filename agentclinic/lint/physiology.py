@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from agentclinic.cases.model import Section
+from agentclinic.cases.model import Fact, Section
 from agentclinic.cases.values import names_a_unit, table
 from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.vocabulary.text import fold
@@ -161,14 +161,143 @@ def check_formulas(chart: Chart) -> Iterator[Problem]:
                 yield report(code, given.path, f"{of} {given.value:g}, but {expected:.3g} from {', '.join(parts)}")
 
 
+def check_white_cells(chart: Chart) -> Iterator[Problem]:
+    """The parts of a differential count add up to no more than 100%."""
+    kinds = ("neutrophils", "lymphocytes", "monocytes", "eosinophils", "basophils", "bands")
+    totals: dict[str, float] = {}
+    for value in chart.measured:
+        if value.analyte.name in kinds and value.unit == "%" and value.exact:
+            totals[value.panel] = totals.get(value.panel, 0) + value.raw
+    for panel, total in totals.items():
+        if total > 101:
+            yield error("differential_count", panel, f"the white cell kinds add up to {total:g} %")
+
+
 def check_blood_gas(chart: Chart) -> Iterator[Problem]:
-    """The pH follows from pCO2 and bicarbonate."""
+    """The pH follows from pCO2 and bicarbonate, gas and serum bicarbonate agree, and oxygen is possible on room air."""
     for ph, pco2, bicarbonate in chart.panels("ph", "pco2", "bicarbonate"):
         expected = 6.1 + math.log10(bicarbonate.value / (0.0307 * pco2.value))
         # Henderson-Hasselbalch. Rounding bicarbonate and pCO2 to whole numbers moves a low pH by 0.02 to 0.03.
         slack = 0.04 + 0.217 * (0.5 / bicarbonate.value + 0.5 / pco2.value)
         if abs(expected - ph.value) > slack:
             yield error("blood_gas", ph.path, f"pH {ph.value:g}, but pCO2 and HCO3 give {expected:.2f}")
+    found = chart.values("bicarbonate")
+    gases = [value for value in found if re.search(r"gas|abg|vbg", fold(value.panel))]
+    serum = [value for value in found if value not in gases]
+    if gases and serum and abs(gases[0].value - serum[0].value) > 4:
+        message = f"gas {gases[0].value:g}, serum {serum[0].value:g} mmol/L"
+        yield warning("bicarbonate_disagrees", gases[0].path, message)
+    for po2, pco2 in chart.panels("po2", "pco2"):
+        if not re.search(r"room air|fio2 (?:0\.21|21)", _panel_text(chart, po2.panel)):
+            continue
+        if po2.value > 150 - pco2.value / 0.8 + 10:
+            yield error("oxygen_impossible", po2.path, f"pO2 {po2.value:g} mmHg is more than room air allows")
+        saturation = chart.first("oxygen_saturation")
+        poisoned = re.search(r"carbon monoxide|methemoglobin|carboxyhemoglobin", chart.about)
+        curve = po2.value**3 + 150 * po2.value
+        expected = 100 * curve / (curve + 23400)  # Severinghaus
+        if "arter" in fold(po2.panel) and saturation and not poisoned and abs(expected - saturation) > 7:
+            message = f"pO2 {po2.value:g} mmHg goes with {expected:.0f} %, not {saturation:g} %"
+            yield warning("oxygen_disagrees", po2.path, message)
+
+
+def _panel_text(chart: Chart, panel: str) -> str:
+    facts = (fact for fact in chart.case.facts if fact.path.startswith(panel))
+    return " ".join(fold(" ".join((*fact.heads[-1:], fact.text))) for fact in facts).replace(": ", " ")
+
+
+_ECG = re.compile(r"\b(?:ecg|ekg|electrocardiogram|electrocardiography|twelve lead|12 lead)\b")
+_RATE = re.compile(
+    r"(?:\b(?:at|rate(?: of)?|about|around)\s+)(?:about |around )?(\d{2,3})\b(?!\s*(?:ms|mm|%|years|hours|days))"
+    r"|\b(\d{2,3})\s*(?:bpm|beats|/\s*min|per minute)",
+    re.IGNORECASE,
+)
+
+
+def _electrocardiograms(chart: Chart) -> list[Fact]:
+    return [fact for fact in chart.facts_of(Section.TESTS) if fact.heads and _ECG.search(fold(fact.heads[0]))]
+
+
+def check_heart_rates(chart: Chart) -> Iterator[Problem]:
+    """The electrocardiogram has the heart rate of the vital signs."""
+    counted = [m.value for m in chart.values("heart_rate") if m.exact]
+    for fact in _electrocardiograms(chart) if counted else ():
+        rates = [float(a or b) for a, b in _RATE.findall(fact.text)]
+        if rates and not any(abs(rate - pulse) <= 5 for rate in rates for pulse in counted):
+            yield warning("heart_rates_disagree", fact.path, f"{fact.text[:60]!r}, but heart rate {counted[0]:g}")
+
+
+_SINUS = re.compile(r"\bsinus (rhythm|tachycardia|bradycardia)\b[^.;,]{0,200}?\b(\d{2,3})\b", re.IGNORECASE)
+
+
+def check_rhythm_name(chart: Chart) -> Iterator[Problem]:
+    """In adults sinus rhythm is 50 to 100 beats a minute, tachycardia is faster, and bradycardia is below 60."""
+    limits = {"rhythm": (50, 100), "tachycardia": (100, 250), "bradycardia": (15, 60)}
+    for fact in _electrocardiograms(chart) if chart.adult else ():
+        if found := _SINUS.search(fact.text):
+            least, most = limits[found[1].lower()]
+            if not least <= float(found[2]) <= most:
+                yield warning("rhythm_name", fact.path, f"{found[0]!r}: the name does not fit the rate")
+
+
+def check_sums(chart: Chart) -> Iterator[Problem]:
+    """Parts are not more than the whole."""
+    total, direct, indirect = (chart.first(f"{n}_bilirubin") for n in ("total", "direct", "indirect"))
+    if total is not None and direct is not None:
+        path = chart.values("total_bilirubin")[0].path
+        if direct > total:
+            yield error("bilirubin", path, f"direct bilirubin {direct:g} is more than the total {total:g}")
+        elif indirect is not None and abs(direct + indirect - total) > 0.2 + 0.03 * total:
+            yield error("bilirubin", path, f"direct {direct:g} and indirect {indirect:g} are not {total:g}")
+    albumin, protein = chart.first("albumin"), chart.first("total_protein")
+    if albumin is not None and protein is not None and albumin > protein:
+        path = chart.values("albumin")[0].path
+        yield error("albumin", path, f"albumin {albumin:g} is more than total protein {protein:g}")
+
+
+def check_clotting(chart: Chart) -> Iterator[Problem]:
+    """INR and prothrombin time are prolonged together."""
+    for inr, time in chart.panels("inr", "prothrombin_time"):
+        if (inr.value >= 1.4 and time.value < 13.5) or (inr.value <= 1.1 and time.value > 15.5):
+            yield error("clotting", inr.path, f"INR {inr.value:g} with a prothrombin time of {time.value:g} s")
+
+
+def check_osmolality(chart: Chart) -> Iterator[Problem]:
+    """Measured osmolality is 2 Na + glucose / 18 + BUN / 2.8, and more only with a poison."""
+    parts = [chart.first(name) for name in ("osmolality", "sodium", "glucose", "urea_nitrogen")]
+    if None in parts:
+        return
+    measured, sodium, glucose, nitrogen = (part or 0.0 for part in parts)
+    expected = 2 * sodium + glucose / 18 + nitrogen / 2.8
+    poison = re.search(r"alcohol|ethanol|methanol|glycol|mannitol", chart.about)
+    if measured < expected - 10 or (measured > expected + 15 and not poison):
+        path = chart.values("osmolality")[0].path
+        yield warning("osmolality", path, f"measured {measured:g}, calculated {expected:.0f} mOsm/kg")
+
+
+_FLOW = re.compile(r"(fev1 fvc ratio|fev1 fvc|ratio|fev1|fvc)\b ?(\w*)")
+
+
+def check_spirometry(chart: Chart) -> Iterator[Problem]:
+    """FEV1 divided by FVC is the stated ratio."""
+    blows: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
+    for fact in chart.facts_of(Section.TESTS):
+        name = _FLOW.fullmatch(" ".join(fold(fact.heads[-1]).split()[:4])) if fact.heads else None
+        number = re.match(r"\s*(\d+(?:\.\d+)?)\s*(L\b|%)?", fact.text)
+        if not name or not number:
+            continue
+        kind = name[1] if name[1] in ("fev1", "fvc") else "ratio"
+        value = float(number[1])
+        if kind == "ratio":
+            value = value / 100 if number[2] == "%" else value
+        elif number[2] != "L":
+            continue  # percent of predicted
+        # "before" and "after" a bronchodilator are two blows in one panel.
+        blows.setdefault((fact.path.rpartition("/")[0], name[2]), {})[kind] = (value, fact.path)
+    for blow in (blow for blow in blows.values() if len(blow) == 3):
+        expected, (ratio, path) = blow["fev1"][0] / blow["fvc"][0], blow["ratio"]
+        if abs(expected - ratio) > 0.02:
+            yield error("spirometry", path, f"ratio {ratio:.2f}, FEV1 / FVC is {expected:.2f}")
 
 
 _STATED = re.compile(

@@ -40,8 +40,10 @@ CHECKS: tuple[Check, ...] = (
     *(of_annotations.check_key_findings, of_annotations.check_leaks),
     *(physiology.check_units, physiology.check_possible, physiology.check_age_bands),
     *(physiology.check_temperature, physiology.check_blood_pressure, physiology.check_anion_gap),
-    *(physiology.check_formulas, physiology.check_blood_gas, physiology.check_flags),
-    *(person.check_sex, person.check_pregnancy, person.check_age, person.check_drugs),
+    *(physiology.check_formulas, physiology.check_white_cells, physiology.check_blood_gas),
+    *(physiology.check_heart_rates, physiology.check_rhythm_name, physiology.check_sums, physiology.check_clotting),
+    *(physiology.check_osmolality, physiology.check_spirometry, physiology.check_flags),
+    *(person.check_sex, person.check_pronouns, person.check_pregnancy, person.check_age, person.check_drugs),
 )
 """Every check of a single case, in the order in which problems are listed."""
 

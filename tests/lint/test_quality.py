@@ -336,13 +336,37 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
         ({f"{CBC}__MCV": "78 fL"}, "red_cell_index", "Test_Results/Complete_Blood_Count/MCV"),
         ({f"{CBC}__MCH": "24 pg"}, "red_cell_index", "Test_Results/Complete_Blood_Count/MCH"),
         ({f"{CBC}__MCHC": "28 g/dL"}, "red_cell_index", "Test_Results/Complete_Blood_Count/MCHC"),
+        ({f"{CBC}__Lymphocytes": "40%"}, "differential_count", "Test_Results/Complete_Blood_Count"),
         ({f"{GAS}__pH": "7.25"}, "blood_gas", "Test_Results/Arterial_Blood_Gas/pH"),
+        (
+            {f"{GAS}__pH": "7.55", f"{GAS}__HCO3": "34 mmol/L"},
+            "bicarbonate_disagrees",
+            "Test_Results/Arterial_Blood_Gas/HCO3",
+        ),
+        ({f"{GAS}__pO2": "160 mmHg"}, "oxygen_impossible", "Test_Results/Arterial_Blood_Gas/pO2"),
+        ({f"{GAS}__pO2": "45 mmHg"}, "oxygen_disagrees", "Test_Results/Arterial_Blood_Gas/pO2"),
+        (
+            {"Test_Results__Electrocardiogram": {"Findings": "Sinus tachycardia at 120 per minute"}},
+            "heart_rates_disagree",
+            "Test_Results/Electrocardiogram/Findings",
+        ),
+        (
+            {"Test_Results__Electrocardiogram": {"Findings": "Sinus tachycardia at 84 per minute"}},
+            "rhythm_name",
+            "Test_Results/Electrocardiogram/Findings",
+        ),
+        ({f"{LFT}__Direct_Bilirubin": "1.9 mg/dL"}, "bilirubin", "Test_Results/Liver_Function_Tests/Total_Bilirubin"),
+        ({f"{LFT}__Indirect_Bilirubin": "1.6 mg/dL"}, "bilirubin", "Test_Results/Liver_Function_Tests/Total_Bilirubin"),
+        ({f"{LFT}__Total_Protein": "4.0 g/dL"}, "albumin", "Test_Results/Liver_Function_Tests/Albumin"),
         (
             {"Test_Results__Iron_Studies__Transferrin_Saturation": "40%"},
             "transferrin_saturation",
             "Test_Results/Iron_Studies/Transferrin_Saturation",
         ),
         ({"Test_Results__Lipids__LDL": "90 mg/dL"}, "cholesterol", "Test_Results/Lipids/LDL"),
+        ({"Test_Results__Coagulation__INR": "2.4"}, "clotting", "Test_Results/Coagulation/INR"),
+        ({"Test_Results__Serum_Osmolality": "330 mOsm/kg"}, "osmolality", "Test_Results/Serum_Osmolality"),
+        ({"Test_Results__Spirometry__Ratio": "0.60"}, "spirometry", "Test_Results/Spirometry/Ratio"),
         ({"Test_Results__TSH": "2.0 mIU/L, high (ref 0.4-4.0)"}, None, None),  # the flag stands apart from the value
         ({"Test_Results__TSH": "2.0 mIU/L high (ref 0.4-4.0)"}, "flag_contradicts_range", "Test_Results/TSH"),
         # the person
@@ -353,6 +377,11 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
             "Patient_Actor/Symptoms/Secondary_Symptoms[0]",
         ),
         ({"Test_Results__Beta_hCG": "<5 mIU/mL (negative)"}, "wrong_sex", "Test_Results/Beta_hCG"),
+        (
+            {"Physical_Examination_Findings__General_Appearance": "She limps."},
+            "pronoun",
+            "Physical_Examination_Findings/General_Appearance",
+        ),
         (
             {**WOMAN, "Patient_Actor__Demographics": "30-year-old woman, 20 weeks pregnant"},
             "pregnant_hcg_negative",
@@ -393,6 +422,11 @@ def test_a_planted_defect_is_found_where_it_was_planted(
         {f"{VITALS}__Blood_Pressure": "128/76 mmHg right arm, 130/78 mmHg left arm"},
         {f"{BMP}__Chloride": "90 mmol/L", "Test_Results__Lactate": "9.0 mmol/L"},
         {f"{BMP}__Chloride": "90 mmol/L", "Correct_Diagnosis": "Ketoacidosis of hunger"},
+        {
+            "Test_Results__Electrocardiogram": {
+                "Findings": "Atrial waves at 300 per minute, ventricles at 84 per minute"
+            }
+        },
         {"Test_Results__Serum_hCG": "40 mIU/mL", "Patient_Actor__Past_Medical_History": "Testicular tumor."},
         {"Test_Results__Cerebrospinal_Fluid": {"Glucose": "60 mg/dL", "Protein": "40 mg/dL", "WBC": "2 cells/µL"}},
         {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "Lactate below 2 mmol/L, culture without growth"}]},
