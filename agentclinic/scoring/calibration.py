@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,19 @@ COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
 # --- results --------------------------------------------------------------------------------------------------------
 
 
+class BrierDecomposition(BaseModel):
+    """brier = reliability - resolution + uncertainty + within, over ten bins of equal width."""
+
+    reliability: Estimate
+    """Squared gap between forecast and share right; 0 is best."""
+    resolution: Estimate
+    """How much the share right varies between bins; more is better."""
+    uncertainty: Estimate
+    """What follows from the share right alone: accuracy · (1 - accuracy)."""
+    within: Estimate
+    """What the binning hides."""
+
+
 class CalibrationError(BaseModel):
     """The expected calibration error, next to what perfect forecasts would show by chance."""
 
@@ -43,6 +56,7 @@ class CalibrationError(BaseModel):
     high: float
     """The band that holds 95% of such values; a value inside it is no evidence against the forecasts."""
     n: int
+    bins: Literal["equal_width", "equal_mass"]
     note: str | None = None
 
 
@@ -76,6 +90,7 @@ class SourceCalibration(BaseModel):
     right: int
     unmatched: int
     """Judged diagnoses that are not in the final differential; left out of everything here."""
+    unmatched_right: int
     unnumbered: int
     """Judged diagnoses in the differential without a number; also left out."""
     accuracy: Estimate
@@ -87,8 +102,12 @@ class SourceCalibration(BaseModel):
     risk_coverage: list[CoveragePoint]
     mean_forecast: Estimate | None = None
     brier: Estimate | None = None
+    brier_parts: BrierDecomposition | None = None
     log_score: Estimate | None = None
+    clipped: int | None = None
+    """Forecasts closer than 10⁻⁶ to 0 or 1, moved to that distance for the log score."""
     ece: CalibrationError | None = None
+    ece_equal_mass: CalibrationError | None = None
     bins: list[Bin] | None = None
     notes: list[str]
 
@@ -131,6 +150,7 @@ def _source(rows: Sequence[Row], source: Source, scale: Scale, seed: int) -> Sou
         cases=len(data.keys),
         right=int(data.y.sum()),
         unmatched=sum(not final.listed for final, _, _ in finals),
+        unmatched_right=sum(right and not final.listed for final, right, _ in finals),
         unnumbered=sum(final.listed and final.value is None for final, _, _ in finals),
         accuracy=values["accuracy"],
         auroc=values["auroc"],
@@ -149,6 +169,7 @@ def _ranking_measure(p: Floats, y: Floats, w: Floats) -> dict[str, Floats]:
 def _probability_measure(p: Floats, y: Floats, w: Floats) -> dict[str, Floats]:
     return {
         **_ranking_measure(p, y, w),
+        **brier_parts(p, y, w),
         "mean_forecast": mean(p, w),
         "brier": brier(p, y, w),
         "log_score": log_score(p, y, w),
@@ -157,25 +178,33 @@ def _probability_measure(p: Floats, y: Floats, w: Floats) -> dict[str, Floats]:
 
 def _probability_fields(data: Forecasts, values: dict[str, Estimate], rng: np.random.Generator) -> dict[str, Any]:
     """What is reported about probabilities beyond their ranking."""
+    parts = BrierDecomposition(**{name: values[name] for name in BrierDecomposition.model_fields})
     return {
         **{name: values[name] for name in ("mean_forecast", "brier", "log_score")},
-        "ece": calibration_error(data, rng),
+        "brier_parts": parts,
+        "clipped": count_clipped(data.p),
+        "ece": calibration_error(data, "equal_width", rng),
+        "ece_equal_mass": calibration_error(data, "equal_mass", rng),
         "bins": reliability_bins(data),
     }
 
 
-def calibration_error(data: Forecasts, rng: np.random.Generator) -> CalibrationError | None:
+def calibration_error(
+    data: Forecasts, binning: Literal["equal_width", "equal_mass"], rng: np.random.Generator
+) -> CalibrationError | None:
     """The ECE in ten bins with its mean and 95% band under perfect calibration; None without forecasts."""
     if data.n == 0:
         return None
-    chance = ece_expected(data.p, rng, resamples(data.n))
+    bins = equal_width(data.p) if binning == "equal_width" else equal_mass(data.p)
+    chance = ece_expected(data.p, bins, rng, resamples(data.n))
     low, high = np.quantile(chance, [0.025, 0.975])
     return CalibrationError(
-        value=float(ece(data.p, data.y, np.ones(data.n))),
+        value=float(ece(data.p, data.y, np.ones(data.n), bins)),
         expected=float(chance.mean()),
         low=float(low),
         high=float(high),
         n=data.n,
+        bins=binning,
         note="repeats of a case are treated as independent" if len(data.keys) < data.n else None,
     )
 
@@ -230,8 +259,41 @@ def brier(p: Floats, y: Floats, w: Floats) -> Floats:
 
 def log_score(p: Floats, y: Floats, w: Floats) -> Floats:
     """Logarithmic score in nats: -Σ w·(y·ln p + (1 - y)·ln(1 - p)) / Σ w, p clipped to [ε, 1 - ε]; 0 is best."""
-    q = np.clip(p, EPSILON, 1 - EPSILON)
+    q = clipped(p)
     return mean(-np.where(y == 1, np.log(q), np.log1p(-q)), w)
+
+
+def clipped(p: Floats) -> Floats:
+    """Forecasts moved into [ε, 1 - ε]."""
+    return np.clip(p, EPSILON, 1 - EPSILON)
+
+
+def count_clipped(p: Floats) -> int:
+    return int(np.count_nonzero((p < EPSILON) | (p > 1 - EPSILON)))
+
+
+def brier_parts(p: Floats, y: Floats, w: Floats, bins: int = BINS) -> dict[str, Floats]:
+    """Murphy's decomposition over bins of equal width, made exact by the within-bin terms (Stephenson et al. 2008).
+
+    brier = reliability - resolution + uncertainty + within.
+    With n_b the weight, p̄_b the mean forecast and ȳ_b the share of right ones in bin b, N = Σ n_b:
+    reliability = Σ n_b·(p̄_b - ȳ_b)² / N, resolution = Σ n_b·(ȳ_b - ȳ)² / N, uncertainty = ȳ·(1 - ȳ),
+    within = Σ_b Σ_i [(p_i - p̄_b)² - 2·(p_i - p̄_b)·(y_i - ȳ_b)] / N.
+    With one bin per distinct forecast `within` would be 0, but continuous forecasts would each be a bin.
+    Reliability and resolution are both too large by about (bins in use) · ȳ(1 - ȳ) / N.
+    """
+    member = _membership(equal_width(p, bins), bins)
+    n, sp, sy, spp, spy = (w @ (member * v[:, None]) for v in (np.ones_like(p), p, y, p * p, p * y))
+    total = n.sum(axis=-1)
+    base = _ratio(sy.sum(axis=-1), total)
+    forecast, right = _ratio(sp, n, 0.0), _ratio(sy, n, 0.0)
+    spread = (spp - sp * forecast) - 2 * (spy - sp * right)
+    return {
+        "reliability": _ratio((n * (forecast - right) ** 2).sum(axis=-1), total),
+        "resolution": _ratio((n * (right - base[..., None]) ** 2).sum(axis=-1), total),
+        "uncertainty": base * (1 - base),
+        "within": _ratio(spread.sum(axis=-1), total),
+    }
 
 
 def auroc(p: Floats, y: Floats, w: Floats) -> Floats:
@@ -282,20 +344,27 @@ def risk_coverage(p: Floats, y: Floats, w: Floats, coverage: Floats) -> tuple[Fl
     return _ratio(errors, wanted), forecast[::-1][place]
 
 
-def equal_width(p: Floats) -> Ints:
+def equal_width(p: Floats, bins: int = BINS) -> Ints:
     """The bin of each forecast among bins of equal width: [0, 0.1), …, [0.9, 1]."""
-    return np.minimum((p * BINS).astype(np.int64), BINS - 1)
+    return np.minimum((p * bins).astype(np.int64), bins - 1)
 
 
-def ece(p: Floats, y: Floats, w: Floats) -> Floats:
+def equal_mass(p: Floats, bins: int = BINS) -> Ints:
+    """The bin of each forecast among bins of about equal size, ties together: floor(bins · mid-rank / n)."""
+    _, place, count = np.unique(p, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(count) - count / 2) / max(1, p.size)
+    return np.minimum((middle * bins).astype(np.int64), bins - 1)[place]
+
+
+def ece(p: Floats, y: Floats, w: Floats, bins: Ints) -> Floats:
     """Expected calibration error: Σ_b |Σ_i∈b w·(y - p)| / Σ w; above 0 even for perfect forecasts (`ece_expected`)."""
-    gaps = w @ (_in_bins(p) * (y - p)[:, None])
+    gaps = w @ (_membership(bins, int(bins.max(initial=0)) + 1) * (y - p)[:, None])
     return _ratio(np.abs(gaps).sum(axis=-1), w.sum(axis=-1))
 
 
-def ece_expected(p: Floats, rng: np.random.Generator, draws: int) -> Floats:
+def ece_expected(p: Floats, bins: Ints, rng: np.random.Generator, draws: int) -> Floats:
     """Draws of the calibration error that perfect forecasts p would show: independent y ~ Bernoulli(p)."""
-    member = _in_bins(p)
+    member = _membership(bins, int(bins.max(initial=0)) + 1)
     due = p @ member
     rows = max(1, CHUNK // max(1, p.size))
     values = []
@@ -324,9 +393,9 @@ def _by_forecast(p: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats, Float
     return p[last], right, both - right
 
 
-def _in_bins(p: Floats) -> Floats:
+def _membership(bins: Ints, number: int) -> Floats:
     """One row per forecast, 1 in the column of its bin."""
-    member: Floats = (equal_width(p)[:, None] == np.arange(BINS)).astype(np.float64)
+    member: Floats = (bins[:, None] == np.arange(number)).astype(np.float64)
     return member
 
 
@@ -338,6 +407,17 @@ def _ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
 
 
 # --- intervals, by resampling whole cases with all their repeats ----------------------------------------------------
+
+RANGES: Mapping[str, tuple[float, float]] = {
+    "log_score": (0, math.inf),
+    "within": (-1, 1),
+    "resolution": (0, 0.25),
+    "uncertainty": (0, 0.25),
+}
+"""The bounds of each statistic; 0 and 1 for all others."""
+BIASED = frozenset({"reliability", "resolution", "within"})
+"""Chance differences between bins bias these, and each resample adds the same bias again. Their interval is the pivotal
+one (2·estimate - quantile), which removes the bias; it may not contain the estimate."""
 
 
 @dataclass(frozen=True)
@@ -417,7 +497,11 @@ def _estimate(name: str, value: float, drawn: Floats | None, data: Forecasts) ->
     low, high = (float(q) for q in np.quantile(defined, [0.025, 0.975]))
     if high - low < 1e-12:
         return Estimate(value=value, n=data.n, note="no interval: all cases agree, so resampling shows no spread")
+    note = None
+    if name in BIASED:
+        low, high = 2 * value - high, 2 * value - low
+        note = "the interval is corrected for bias, the value is not"
     stretch = stretch_for(len(data.keys))
-    most = math.inf if name == "log_score" else 1.0
-    low, high = (min(most, max(0.0, value + (limit - value) * stretch)) for limit in (low, high))
-    return Estimate(value=value, low=low, high=high, n=data.n)
+    least, most = RANGES.get(name, (0, 1))
+    low, high = (min(most, max(least, value + (limit - value) * stretch)) for limit in (low, high))
+    return Estimate(value=value, low=low, high=high, n=data.n, note=note)

@@ -108,7 +108,7 @@ def test_a_diagnosis_outside_the_differential_is_counted_separately_not_guessed(
     stray = record(1, diagnosis_text="Botulism", correct=False)
     narrower = record(2, differential=differential(Pneumonia=0.9), diagnosis_text="Viral pneumonia")
     found = only(calibrated([record(0, 0.7, True), stray, narrower]))
-    assert (found.n, found.unmatched) == (1, 2)
+    assert (found.n, found.unmatched, found.unmatched_right) == (1, 2, 1)
     assert found.brier is not None
     assert found.brier.value == pytest.approx(0.09)
 
@@ -173,9 +173,14 @@ def test_scores_are_judged_by_their_order_only() -> None:
 @pytest.mark.slow
 def test_perfect_forecasts_look_perfect() -> None:
     found = only(calibrated(many(1000), seed=1))
-    assert found.ece is not None
-    assert found.ece.low <= found.ece.value <= found.ece.high
-    assert found.ece.low < found.ece.expected < found.ece.high
+    for error in (found.ece, found.ece_equal_mass):
+        assert error is not None
+        assert error.low <= error.value <= error.high
+        assert error.low < error.expected < error.high
+    assert found.brier_parts is not None
+    assert found.brier is not None
+    parts = [getattr(found.brier_parts, name).value for name in ("reliability", "resolution", "uncertainty", "within")]
+    assert parts[0] - parts[1] + parts[2] + parts[3] == pytest.approx(found.brier.value)
     assert found.bins is not None
     assert sum(each.n for each in found.bins) == 1000
     assert sum(each.right for each in found.bins) == found.right
@@ -216,6 +221,11 @@ def test_one_record_and_none() -> None:
     assert found.brier.value == pytest.approx(0.09)
     assert found.brier.low is None
     assert calibrated([]).sources == []
+
+
+def test_clipped_forecasts_are_counted() -> None:
+    found = only(calibrated([record(0, 1.0, False), record(1, 0.0, True), record(2, 0.5, True)]))
+    assert found.clipped == 2
 
 
 def test_repeats_of_a_case_are_resampled_together() -> None:

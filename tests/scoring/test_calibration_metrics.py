@@ -20,7 +20,9 @@ METRICS: list[Callable[[Floats, Floats, Floats], Floats]] = [
     m.log_score,
     m.auroc,
     m.aurc,
-    m.ece,
+    lambda p, y, w: m.brier_parts(p, y, w)["reliability"],
+    lambda p, y, w: m.brier_parts(p, y, w)["resolution"],
+    lambda p, y, w: m.ece(p, y, w, m.equal_width(p)),
 ]
 
 
@@ -65,9 +67,25 @@ def test_log_score_by_hand() -> None:
     assert m.log_score(P, Y, ones(P)) == pytest.approx(-math.log(0.9 * 0.2 * 0.6 * 0.7) / 4)
 
 
-def test_certainty_that_was_wrong_is_clipped() -> None:
+def test_certainty_that_was_wrong_is_clipped_and_counted() -> None:
     p = floats(1, 0, 0.5)
     assert m.log_score(p, floats(0, 0, 1), ones(p)) == pytest.approx((-math.log(1e-6) + math.log(2)) / 3, rel=1e-5)
+    assert m.count_clipped(p) == 2
+
+
+def test_murphy_decomposition_by_hand() -> None:
+    p, y = floats(0.2, 0.2, 0.2, 0.2, 0.8, 0.8), floats(0, 0, 1, 0, 1, 1)
+    parts = m.brier_parts(p, y, ones(p))
+    assert parts["reliability"] == pytest.approx((4 * 0.05**2 + 2 * 0.2**2) / 6)
+    assert parts["resolution"] == pytest.approx((4 * 0.25**2 + 2 * 0.5**2) / 6)
+    assert parts["uncertainty"] == pytest.approx(0.25)
+    assert parts["within"] == pytest.approx(0, abs=1e-15)
+
+
+def test_terms_within_bins_by_hand() -> None:
+    p, y = floats(0.12, 0.18), floats(0, 1)
+    # One bin: mean forecast 0.15, half right; deviations ∓0.03 and ∓½ go together.
+    assert m.brier_parts(p, y, ones(p))["within"] == pytest.approx((2 * 0.03**2 - 2 * (2 * 0.03 * 0.5)) / 2)
 
 
 def test_auroc_by_hand_counts_ties_half() -> None:
@@ -92,19 +110,24 @@ def test_risk_at_coverage_by_hand() -> None:
 def test_ece_by_hand() -> None:
     p, y = floats(0.11, 0.19, 0.95, 0.99), floats(0, 1, 1, 0)
     gaps = abs(1 - 0.30) + abs(1 - 1.94)
-    assert m.ece(p, y, ones(p)) == pytest.approx(gaps / 4)
+    assert m.ece(p, y, ones(p), m.equal_width(p)) == pytest.approx(gaps / 4)
 
 
 def test_bins_hold_their_lower_edge_and_ones_fall_into_the_last() -> None:
     assert m.equal_width(floats(0, 0.1, 0.3, 0.6, 0.7, 0.9999, 1)).tolist() == [0, 1, 3, 6, 7, 9, 9]
 
 
+def test_bins_of_equal_mass_keep_ties_together() -> None:
+    assert m.equal_mass(np.linspace(0, 1, 20)).tolist() == [k // 2 for k in range(20)]
+    assert m.equal_mass(np.full(7, 0.4)).tolist() == [5] * 7
+
+
 def test_expected_ece_by_hand() -> None:
     # One forecast of 0.5: the error is 0.5 whatever happens. Two in a bin: 0 or 0.5, each with chance ½.
     rng = np.random.default_rng(0)
     one, two = floats(0.5), floats(0.5, 0.5)
-    assert m.ece_expected(one, rng, 100).tolist() == [0.5] * 100
-    assert m.ece_expected(two, rng, 20_000).mean() == pytest.approx(0.25, abs=0.01)
+    assert m.ece_expected(one, m.equal_width(one), rng, 100).tolist() == [0.5] * 100
+    assert m.ece_expected(two, m.equal_width(two), rng, 20_000).mean() == pytest.approx(0.25, abs=0.01)
 
 
 # Against others
@@ -116,7 +139,7 @@ def test_scores_agree_with_scikit_learn(seed: int, digits: int | None) -> None:
     p, y, w = random_forecasts(300, seed, digits)
     assert m.brier(p, y, w) == pytest.approx(brier_score_loss(y, p, sample_weight=w))
     assert m.auroc(p, y, w) == pytest.approx(roc_auc_score(y, p, sample_weight=w))
-    assert m.log_score(p, y, w) == pytest.approx(log_loss(y, np.clip(p, m.EPSILON, 1 - m.EPSILON), sample_weight=w))
+    assert m.log_score(p, y, w) == pytest.approx(log_loss(y, m.clipped(p), sample_weight=w))
 
 
 def brute_aurc(p: Floats, y: Floats, rng: np.random.Generator, shuffles: int) -> float:
@@ -139,10 +162,20 @@ def test_area_with_ties_is_the_mean_over_their_orders() -> None:
 @given(forecasts())
 def test_bounds(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
-    for value in (m.brier(p, y, w), m.aurc(p, y, w), m.ece(p, y, w), m.auroc(p, y, w)):
+    for value in (m.brier(p, y, w), m.aurc(p, y, w), m.ece(p, y, w, m.equal_width(p)), m.auroc(p, y, w)):
         assert np.isnan(value) or -1e-12 <= value <= 1 + 1e-12
     assert m.log_score(p, y, w) >= 0
+    parts = m.brier_parts(p, y, w)
+    assert all(-1e-12 <= parts[name] <= 1 for name in ("reliability", "resolution", "uncertainty"))
     assert m.aurc(y, y, w) <= m.aurc(p, y, w) + 1e-12, "no ranking beats the perfect one"
+
+
+@settings(max_examples=60)
+@given(forecasts())
+def test_the_decomposition_adds_up(data: tuple[Floats, Floats, Floats]) -> None:
+    parts = m.brier_parts(*data)
+    total = parts["reliability"] - parts["resolution"] + parts["uncertainty"] + parts["within"]
+    assert total == pytest.approx(float(m.brier(*data)), abs=1e-12)
 
 
 @settings(max_examples=60)
@@ -195,9 +228,10 @@ def test_ranking_depends_only_on_the_order(data: tuple[Floats, Floats, Floats]) 
 @given(forecasts())
 def test_expected_ece_is_the_mean_of_simulated_eces(data: tuple[Floats, Floats, Floats]) -> None:
     p = data[0]
+    bins = m.equal_mass(p)
     rng = np.random.default_rng(5)
-    simulated = [float(m.ece(p, (rng.random(p.size) < p).astype(np.float64), ones(p))) for _ in range(400)]
-    expected = m.ece_expected(p, np.random.default_rng(6), 400)
+    simulated = [float(m.ece(p, (rng.random(p.size) < p).astype(np.float64), ones(p), bins)) for _ in range(400)]
+    expected = m.ece_expected(p, bins, np.random.default_rng(6), 400)
     spread = float(np.std(simulated))
     assert expected.mean() == pytest.approx(np.mean(simulated), abs=1e-9 + 6 * spread / math.sqrt(200))
 
@@ -215,10 +249,18 @@ def test_degenerate_forecasts_give_nan_and_never_raise(n: int, forecast: float, 
     assert np.isnan(m.aurc(p, y, w)) == (n == 0)
     assert np.isnan(m.risk_coverage(p, y, w, floats(0.5, 1))[0]).all() == (n == 0)
     m.log_score(p, y, w)
-    m.ece(p, y, w)
+    m.brier_parts(p, y, w)
+    m.ece(p, y, w, m.equal_mass(p))
 
 
 # Perfect forecasts
+
+
+def test_the_reliability_of_perfect_forecasts_is_almost_zero() -> None:
+    rng = np.random.default_rng(7)
+    p = rng.beta(1, 1, 100_000)
+    y = (rng.random(p.size) < p).astype(np.float64)
+    assert m.brier_parts(p, y, ones(p))["reliability"] < 1e-3
 
 
 def test_the_ece_of_perfect_forecasts_lies_in_its_band_19_times_of_20() -> None:
@@ -226,8 +268,9 @@ def test_the_ece_of_perfect_forecasts_lies_in_its_band_19_times_of_20() -> None:
     within = 0
     for _ in range(400):
         p = rng.beta(2, 1, 150)
-        low, high = np.quantile(m.ece_expected(p, rng, 400), [0.025, 0.975])
-        within += bool(low <= m.ece(p, (rng.random(p.size) < p).astype(np.float64), ones(p)) <= high)
+        bins = m.equal_width(p)
+        low, high = np.quantile(m.ece_expected(p, bins, rng, 400), [0.025, 0.975])
+        within += bool(low <= m.ece(p, (rng.random(p.size) < p).astype(np.float64), ones(p), bins) <= high)
     assert 0.92 <= within / 400 <= 0.98
 
 
@@ -235,7 +278,7 @@ def test_the_ece_of_perfect_forecasts_lies_in_its_band_19_times_of_20() -> None:
 
 
 def measure(p: Floats, y: Floats, w: Floats) -> dict[str, Floats]:
-    return {"brier": m.brier(p, y, w), "auroc": m.auroc(p, y, w)}
+    return {"brier": m.brier(p, y, w), "auroc": m.auroc(p, y, w), **m.brier_parts(p, y, w)}
 
 
 @pytest.mark.slow
@@ -246,15 +289,18 @@ def test_intervals_cover_the_truth_when_cases_repeat(monkeypatch: pytest.MonkeyP
     truth = float((p * (1 - p)).mean())
     rng = np.random.default_rng(9)
     cases = [f"case {i:02}" for i in range(60)] * 3
-    covered = 0
+    covered = clearly_reliable = 0
     for _ in range(300):
         y = np.tile((rng.random(60) < p).astype(np.float64), 3)
         found = estimates(Forecasts.of(np.tile(p, 3), y, cases), measure, rng)
-        brier = found["brier"]
+        brier, reliability = found["brier"], found["reliability"]
         assert brier.low is not None
         assert brier.high is not None
+        assert reliability.low is not None
         covered += brier.low <= truth <= brier.high
+        clearly_reliable += reliability.low > 0
     assert 0.90 <= covered / 300 <= 0.98
+    assert clearly_reliable / 300 <= 0.06, "perfect forecasts have a reliability of 0"
 
 
 def test_what_cannot_have_an_interval_says_why() -> None:
