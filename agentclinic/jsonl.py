@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
-from agentclinic.files import NO_LINK, lock_file
+from agentclinic.files import NO_LINK, lock_file, waited_lock
 
 MOST_LEVELS = 100
 """Nesting accepted from outside: charts and configs have fewer than ten levels, and records are read up to 200."""
@@ -92,9 +92,12 @@ class JsonLines:
     """Appends objects to a file, each in a single write; opening it repairs an incomplete last line.
 
     A `journal` has only one writer at a time, its lines carry a checksum, and a change by anyone else is an error.
+    Others who `wait` take turns.
     """
 
-    def __init__(self, path: Path, *, durable: bool = True, private: bool = False, journal: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, durable: bool = True, private: bool = False, journal: bool = False, wait: bool = False
+    ) -> None:
         """Open for appending; `private`: readable only by the owner, even if the file exists and others can read it."""
         self.path = path
         self._durable = durable
@@ -109,6 +112,8 @@ class JsonLines:
         if journal and not lock_file(self._file):
             self.close()
             raise InputError(f"{path}: another process is writing to it; wait for it or stop it")
+        if wait:
+            waited_lock(self._file)
         self.removed = repair(path)
         """Bytes of an incomplete last line that were removed."""
         self._size = os.fstat(self._file).st_size

@@ -35,7 +35,7 @@ from agentclinic.scoring.outcome import summarise
 from agentclinic.scoring.rows import row_of
 from agentclinic.scoring.stats import Estimate, Proportion
 from agentclinic.scoring.verdicts import answer_key
-from agentclinic.vocabulary.base import in_place, knowledge, redrawn
+from agentclinic.vocabulary.base import Knowledge, in_place, knowledge
 
 PUBLIC = Path(__file__).parents[2] / "shared" / "data" / "agentclinic" / "agentclinic_medqa_extended.jsonl"
 ARMS = ("plain", *REFERENCES)
@@ -146,6 +146,18 @@ def table(parts: Sequence[Part]) -> None:
 def accuracy(records: Sequence[Record]) -> float:
     """Share right by the strict rule."""
     return sum(bool(record.correct) for record in records) / len(records)
+
+
+def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
+    """The same knowledge with every likelihood redrawn within its range (triangular, mode at p)."""
+    diseases = {
+        disease.id: replace(
+            disease,
+            links=tuple(replace(link, p=rng.triangular(link.low, link.high, link.p)) for link in disease.links),
+        )
+        for disease in known.diseases.values()
+    }
+    return Knowledge(diseases, known.findings, known.tests)
 
 
 def _redraw(seed: int) -> float:

@@ -90,7 +90,7 @@ def main(argv: Sequence[str] = ()) -> None:
     vars(judges_correction)["case_draws"] = partial(case_draws, resamples=1000)
     rng = np.random.default_rng(given.seed)
     print("coverage of 95% intervals, and their mean width in points")
-    print("accuracy | sensitivity, specificity | cases | labels | uncorrected | PPI++ | Rogan-Gladen | halving")
+    print("accuracy | sensitivity, specificity | cases | labels | uncorrected | PPI++ | halving")
     for kind in KINDS:
         print(f"{kind} | {single(kind, given.runs, rng)}", flush=True)
     print("\npaired differences; the judge knows 10 points fewer of the other doctor's names")
@@ -100,16 +100,16 @@ def main(argv: Sequence[str] = ()) -> None:
 
 
 def single(kind: Kind, runs: int, rng: Generator) -> str:
-    """Coverage and width of three intervals, and how many labels are said to halve the second."""
+    """Coverage and width of two intervals, and how many labels are said to halve the second."""
     found: list[list[Estimate]] = []
     needed = []
     for run in range(runs):
         units = _labeled(kind, _truths(kind, rng), rng)
         corrected = correct(units, run)
-        found.append([_uncorrected(units, run), corrected.powered, corrected.rogan_gladen])
+        found.append([_uncorrected(units, run), corrected.powered])
         halved = labels_to_halve(units, corrected.powered)
         needed.append(halved.more if halved else None)
-    shown = [_coverage([row[column] for row in found], kind.accuracy) for column in range(3)]
+    shown = [_coverage([row[column] for row in found], kind.accuracy) for column in range(2)]
     known = [more for more in needed if more is not None]
     return " | ".join([*shown, f"{np.median(known):.0f} more" if len(known) > runs / 2 else "no"])
 

@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT)]
 from agentclinic.builtin.roles import answer, report
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, speaks_for_self
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.answers import SET_PHRASES
+from agentclinic.clinic.answers import EXAMINE, NO_FAMILY, NOT_NOTICED, NOT_SURE, REST_NOT_NOTICED, UNCLEAR
 from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import Provenance
@@ -286,6 +286,8 @@ def compare(name: str, rows: Sequence[Item], told: Sequence[Told], *, provenance
     yield f"  {name:<10} {'lenient':<9} {low:<26} {high:<26}  told that either marks; recall of what both mark"
 
 
+SET_PHRASES = (NOT_NOTICED, REST_NOT_NOTICED, NOT_SURE, UNCLEAR, EXAMINE, NO_FAMILY)
+"""Everything the patient says that is not from the chart; it reveals nothing about the case."""
 # Words a voice may add to what the chart says: who speaks, and of whom.
 _VOICE = STOP_WORDS | frozenset("daughter son child condition myself themself dont him".split())
 

@@ -59,7 +59,7 @@ from agentclinic.generate.files import Files
 from agentclinic.generate.medqa import select_questions
 from agentclinic.generate.mimic import icd, results, story, tables
 from agentclinic.generate.mimic.choose import load_salt
-from agentclinic.generate.mimic.classify import classify
+from agentclinic.generate.mimic.classify import data_class
 from agentclinic.generate.settings import GenFile
 from agentclinic.generate.source import SourceCase, Truth
 from agentclinic.jsonl import encodable, sealed
@@ -461,7 +461,7 @@ def _marker(path: Path) -> None:
         if not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(",".join(table.columns) + "\n", encoding="utf-8")
-    classify(path.parent)
+    data_class(path.parent)
 
 
 def _generated(path: Path) -> None:

@@ -256,7 +256,7 @@ def readers() -> dict[str, Reader]:
         "clinic.reply_checks.own_words": reply_checks.own_words,
         "doctors.uncertainty.tools.check_step": lambda t: tools.check_step(steps.NO_DOUBTS, t),
         "doctors.uncertainty.tools.salvage": lambda t: tools.salvage(
-            "diagnosis_step", json.dumps(dict.fromkeys(("new_information", "next_step_action"), t))
+            json.dumps(dict.fromkeys(("new_information", "next_step_action"), t))
         ),
         "generate.mimic.story.note_story": lambda t: story.note_story(note + t, lambda _: False),
         "generate.mimic.story.note_drugs": lambda t: story.note_drugs(note + t, lambda _: False),

@@ -12,13 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from agentclinic.audit.model import ROLES, Kind, Role
-from agentclinic.scoring.judges.agreement import MIN_CASES
-from agentclinic.scoring.judges.correction import MIN_LABELS, rogan_gladen
-from agentclinic.scoring.stats import Estimate, Proportion, case_draws, proportion, totals_by_case
+from agentclinic.scoring.judges.agreement import MIN_CASES, interval_around
+from agentclinic.scoring.judges.correction import MIN_LABELS
+from agentclinic.scoring.stats import Estimate, Floats, Proportion, case_draws, proportion, totals_by_case
 
 DATA = Path(__file__).parent / "data" / "exact.json"
 RESAMPLES = 4_000
@@ -72,11 +71,19 @@ def exact_accuracy() -> dict[str, Measured]:
     }
 
 
-def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, seed: int = 0) -> Estimate:
-    """The share of replies with a finding, corrected for the auditor's sensitivity and specificity.
+def rogan_gladen(apparent: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
+    """The true share behind an apparent one: (apparent + specificity - 1) / (sensitivity + specificity - 1).
 
-    rogan_gladen: (apparent + specificity - 1) / (sensitivity + specificity - 1), clipped to [0, 1]. Null if
-    sensitivity + specificity is at most 1, because then the auditor is no better than chance.
+    Clipped to [0, 1]; NaN when sensitivity + specificity is at most 1, since such an auditor is no better than a coin.
+    """
+    better = sensitivity + specificity - 1
+    with np.errstate(invalid="ignore"):
+        true: Floats = np.clip((apparent + specificity - 1) / np.where(better <= 1e-12, np.nan, better), 0.0, 1.0)
+    return true
+
+
+def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, seed: int = 0) -> Estimate:
+    """The share of replies with a finding, corrected by `rogan_gladen`.
 
     The interval varies all three: each resample redraws the cases of the run (Bayesian bootstrap, as for judges) and
     draws sensitivity from Beta(found + ½, missed + ½) and specificity from Beta(clean + ½, false alarms + ½). If the
@@ -118,14 +125,14 @@ def apparent_rate(found: Sequence[bool], cases: Sequence[str], seed: int = 0) ->
     rates = _redrawn(found, cases, np.random.default_rng(seed))
     if rates is None:
         return Estimate(value=value, n=len(found), note=_FEW_CASES)
-    low, high = np.quantile(rates, [0.025, 0.975])
-    return Estimate(value=value, low=min(float(low), value), high=max(float(high), value), n=len(found))
+    low, high = interval_around(value, rates)
+    return Estimate(value=value, low=low, high=high, n=len(found))
 
 
 _FEW_CASES = f"no interval from fewer than {MIN_CASES} cases"
 
 
-def _redrawn(found: Sequence[bool], cases: Sequence[str], rng: np.random.Generator) -> NDArray[np.float64] | None:
+def _redrawn(found: Sequence[bool], cases: Sequence[str], rng: np.random.Generator) -> Floats | None:
     """The share in each resample of the cases; None if there are too few cases."""
     totals = totals_by_case([[float(yes), float(not yes)] for yes in found], cases)
     if len(totals) < MIN_CASES:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentclinic.audit.consistency import self_contradictions
 from agentclinic.audit.model import AuditedReply, Departure, Kind, facts_of, suggestions
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.matcher.asking import clauses
@@ -29,7 +28,6 @@ def exact_findings(reply: AuditedReply, case: Case, names: Names | None = None) 
         *_invented_numbers(reply, case),
         *_diseases(reply, case, names or names_of(case)),
         *_unasked(reply, case),
-        *self_contradictions(reply, case),
     ]
 
 

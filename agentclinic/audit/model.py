@@ -38,9 +38,7 @@ class Kind(StrEnum):
     """Leaves out something that was asked for and is in the chart."""
 
 
-BY_CODE = (
-    Kind.INVENTED_NUMBER, Kind.DISEASE_NAMED, Kind.DIAGNOSIS_REVEALED, Kind.UNASKED, Kind.SELF_CONTRADICTED,
-)  # fmt: skip
+BY_CODE = (Kind.INVENTED_NUMBER, Kind.DISEASE_NAMED, Kind.DIAGNOSIS_REVEALED, Kind.UNASKED)
 """What code can decide."""
 BY_REVIEWER = (
     Kind.INVENTED, Kind.CONTRADICTED, Kind.OMITTED, Kind.UNASKED, Kind.DISEASE_NAMED, Kind.DIAGNOSIS_REVEALED,
@@ -77,7 +75,6 @@ class AuditedReply:
     """What the matcher suggested when the reply was made; None if that was not recorded."""
     silent_symptom: str = "deny"
     missing_test: str = "unavailable"
-    turn: int = 0
     place: str = ""
     """Where the reply is, for people who read a file of reviews."""
 

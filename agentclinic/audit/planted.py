@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.audit.consistency import COMPLAINTS
 from agentclinic.audit.model import AuditedReply, Kind, Role, facts_of
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Case, Fact, Section, speaks_for_self
@@ -39,6 +38,13 @@ _QUESTIONS = {
     "Does anything run in your family?": Section.FAMILY,
     "Do you smoke or drink alcohol?": Section.SOCIAL,
 }
+COMPLAINTS = frozenset(
+    {"suicidality", "hallucination", "seizure", "blood in urine", "painful urination", "hematemesis", "diarrhea",
+     "constipation", "nausea", "vomiting", "heartburn", "jaundice", "hemoptysis", "cough", "wheeze", "breathlessness",
+     "palpitations", "sore throat", "night sweats", "fever", "chills", "fatigue", "neck stiffness", "headache",
+     "vertigo", "tremor", "nosebleed", "vaginal discharge"}
+)  # fmt: skip
+"""Complaints that a patient either has or does not have, wherever in the body."""
 _NAMED = {"patient": "I was told that this is {x}.", "measurement": "Consistent with {x}."}
 _OPENING_DENIAL = re.compile(r"^(?:No|Denies|Without)(?: history of| any)?\s+", re.IGNORECASE)
 
@@ -90,7 +96,7 @@ class _Base:
     def but(self, text: str, *kinds: Kind, asked: str = "", earlier: tuple[AuditedReply, ...] = ()) -> Planted:
         """The same reply with this text or, if it begins with `+`, with this text added."""
         text = f"{self.reply.text} {text.removeprefix('+')}" if text.startswith("+") else text
-        reply = AuditedReply(self.reply.role, asked or self.reply.asked, text, earlier, turn=len(earlier) + 1)
+        reply = AuditedReply(self.reply.role, asked or self.reply.asked, text, earlier)
         return Planted(self.case, reply, frozenset(kinds))
 
 
@@ -155,7 +161,7 @@ def _itself(base: _Base, rng: random.Random) -> Planted | None:
         kinds = (Kind.SELF_CONTRADICTED, Kind.OMITTED)
         return base.but(_unavailable(base), *kinds, earlier=(base.reply,)) if base.told else None
     name = _complaint(base, rng, denied=False)
-    before = AuditedReply("patient", f"Have you had {name}?", f"Yes, I have had {name}.", turn=1)
+    before = AuditedReply("patient", f"Have you had {name}?", f"Yes, I have had {name}.")
     kinds = (Kind.SELF_CONTRADICTED, Kind.CONTRADICTED)
     said = f"No, I have not had {name}."
     return base.but(said, *kinds, asked=f"Any {name}?", earlier=(before,)) if name else None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from agentclinic.audit.model import (
     Departure,
     Kind,
     Role,
-    suggestions,
 )
 from agentclinic.audit.planted import Planted, planted
 from agentclinic.audit.reviewer import Reviewer, Reviews, review_path
@@ -74,26 +72,6 @@ class Rate(BaseModel):
     """For a reviewer: corrected for its errors on planted replies; null if these are unknown or too large."""
 
 
-class Comparison(BaseModel):
-    """What a role chose compared with what our matcher suggests; a difference is not an error."""
-
-    role: Role
-    replies: int
-    """Replies with provenance; the others are free text."""
-    suggested: int
-    """Facts."""
-    chosen: int
-    both: int
-    left_out: int
-    """Replies in which a suggested fact was not chosen."""
-    added: int
-    """Replies in which a fact was chosen that was not suggested."""
-    worded_by_code: int
-    """Replies in which code replaced the model's words."""
-    slips: dict[str, int]
-    """Replies by what was wrong with the model's own words."""
-
-
 class AuditReport(BaseModel):
     """The result of `agentclinic audit`."""
 
@@ -102,11 +80,8 @@ class AuditReport(BaseModel):
     models: dict[Role, list[str]]
     encounters: int
     """Encounters that were audited."""
-    without_transcript: int
-    without_case: int
     replies: dict[Role, int]
     rates: list[Rate] = []
-    comparisons: list[Comparison] = []
     reviewer: Reviews | None = None
     calibration: Reviews | None = None
     """The reviewer on planted replies."""
@@ -227,8 +202,6 @@ def read_replies(place: Path, cases: Path | None = None) -> tuple[AuditReport, l
         dataset=str(cases) if cases else dataset,
         models={role: sorted(name for played, name in played_by if played == role) for role in ROLES},
         encounters=audited,
-        without_transcript=without_transcript,
-        without_case=without_case,
         replies={role: sum(item.reply.role == role for item in items) for role in ROLES},
         notes=[note for note, applies in notes.items() if applies],
     )
@@ -251,7 +224,6 @@ def audited_replies(record: Record) -> Iterator[tuple[Turn, AuditedReply]]:
                 record.silent_symptom or "deny",
                 # The original's laboratory was told to report tests that are not in the chart as normal.
                 record.missing_test or "normal",
-                turn.turn,
                 f"{record.unit} turn {turn.turn}",
             )
             yield turn, reply
@@ -286,7 +258,6 @@ def _report(
         notes += [] if judged else ["the reviewer's errors are not known; --calibrate measures them"]
     changes = {
         "rates": rates,
-        "comparisons": [_comparison(items, role) for role in ROLES],
         "reviewer": reviews,
         "calibration": calibration,
         "findings": [_locate(finding, item) for item, found in read for finding in found],
@@ -317,20 +288,4 @@ def _rate(by: Auditor, role: Role, kind: Kind, read: _Read, seed: int, known: Ma
         sensitivity={name: counts.sensitivity for name, counts in errors.items()},
         specificity={name: counts.specificity for name, counts in errors.items()},
         corrected=corrected_rate(found, cases, errors["planted"], seed) if by == "reviewer" and errors else None,
-    )
-
-
-def _comparison(items: Iterable[Item], role: Role) -> Comparison:
-    own = [item for item in items if item.reply.role == role and item.reply.disclosures]
-    pairs = [(suggestions(item.reply, item.case), item.reply.chosen) for item in own]
-    return Comparison(
-        role=role,
-        replies=len(own),
-        suggested=sum(len(suggested) for suggested, _ in pairs),
-        chosen=sum(len(chosen) for _, chosen in pairs),
-        both=sum(len(suggested & chosen) for suggested, chosen in pairs),
-        left_out=sum(bool(suggested - chosen) for suggested, chosen in pairs),
-        added=sum(bool(chosen - suggested) for suggested, chosen in pairs),
-        worded_by_code=sum((item.turn.details or {}).get("worded_by") == "code" for item in own),
-        slips=dict(Counter(slip for item in own for slip in dict.fromkeys(item.turn.slips))),
     )

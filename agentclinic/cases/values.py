@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,6 @@ class Analyte:
     """Each unit with its factor to the first one; "" if the number needs no unit."""
     possible: tuple[float, float] | None
     """Limits in the first unit; None if the units are not comparable (% and cells)."""
-    usual: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """By sex: the range that may be called normal in an adult, in the first unit; wide, because laboratories differ."""
 
     def unit_at(self, rest: str) -> str | None:
         """The unit at the beginning of the text after a number."""
@@ -145,10 +143,8 @@ def _analytes() -> Mapping[tuple[str, tuple[str, ...]], Analyte]:
         for value, entry in tests.table()[kind].items():
             for name, read in entry.get("measured", {}).items():
                 limits = read["possible"]
-                usual = {sex: (low, high) for sex, (low, high) in read.get("usual", {}).items()}
-                analyte = Analyte(
-                    name, read.get("fluid", where), read["units"], (limits[0], limits[1]) if limits else None, usual
-                )
+                possible = (limits[0], limits[1]) if limits else None
+                analyte = Analyte(name, read.get("fluid", where), read["units"], possible)
                 for heading in _headings(kind, value, read):
                     found[analyte.fluid, _key(heading)] = analyte
     return found

@@ -17,7 +17,7 @@ from agentclinic.scoring.format import as_percent, percent
 
 if TYPE_CHECKING:
     from agentclinic.audit.model import Role
-    from agentclinic.audit.run import AuditReport, Comparison, Listed, Rate
+    from agentclinic.audit.run import AuditReport, Listed, Rate
     from agentclinic.scoring.stats import Proportion
 
 _FORMATS = ("text", "md", "csv", "json")
@@ -61,9 +61,9 @@ def audit_command(
 ) -> None:
     """Check the replies of patient and laboratory.
 
-    Code compares them with the chart and finds invented numbers, diseases named without reason, the diagnosis, parts of
-    the chart that were not asked for, and contradictions between replies; without --reviewer no model is called. A
-    reviewer also finds what is invented, contradicted or left out in free text. Nothing is played again.
+    Code compares them with the chart and finds invented numbers, diseases named without reason, the diagnosis, and
+    parts of the chart that were not asked for; without --reviewer no model is called. A reviewer also finds what is
+    invented, contradicted or left out in free text, and contradictions between replies. Nothing is played again.
     """
     from agentclinic.audit.model import ROLES, Kind
     from agentclinic.audit.run import audit_run, review_run
@@ -115,7 +115,6 @@ def _only(report: AuditReport, role: str | None, kind: str | None) -> AuditRepor
         update={
             "rates": [rate for rate in report.rates if wanted(rate)],
             "findings": [finding for finding in report.findings if wanted(finding)],
-            "comparisons": [c for c in report.comparisons if role in (None, c.role)],
         }
     )
 
@@ -183,7 +182,6 @@ def _as_text(report: AuditReport, *, list_findings: bool) -> str:
                 if (rate.role, rate.by) == (role, by):
                     lines.append(f"    {rate.kind.value:19}{_found(rate)}")
                     lines += [f"    {'':19}  {detail}" for detail in _details(rate)]
-        lines += [f"  {line}" for c in report.comparisons if c.role == role for line in _compared(c)]
     if list_findings:
         lines += _list_findings(report)
     return "\n".join([*lines, "", *_closing(report, list_findings=list_findings)]) + "\n"
@@ -212,8 +210,7 @@ def _as_markdown(report: AuditReport, *, list_findings: bool) -> str:
             (f.name, f.turn, f.role, f.kind.value, f.by, clipped(f.words), f.path or "", f.why) for f in report.findings
         ]
         lines += ["", *markdown_table(columns, found)]
-    compared = [f"{c.role}: {line}" for c in report.comparisons for line in _compared(c)]
-    closing = [*compared, *_closing(report, list_findings=list_findings)]
+    closing = _closing(report, list_findings=list_findings)
     return "\n".join([*lines, "", *(f"- {line}" for line in closing)]) + "\n"
 
 
@@ -239,23 +236,6 @@ def _details(rate: Rate) -> Iterator[str]:
 
 def _of(share: Proportion) -> str:
     return f"{percent(share.value, 0)} (of {share.of})"
-
-
-def _compared(c: Comparison) -> Iterator[str]:
-    """The set comparison: nothing to show for free text."""
-    if not c.replies:
-        return
-    yield (
-        f"{plural(c.replies, 'reply', 'replies')} with recorded facts: {plural(c.chosen, 'fact')} chosen, "
-        f"{c.suggested} suggested by the matcher, {c.both} both"
-    )
-    yield (
-        f"disagreement with the matcher, not an error: {plural(c.left_out, 'reply', 'replies')} left out a suggested "
-        f"fact, {c.added} added another"
-    )
-    if c.worded_by_code or c.slips:
-        slips = f" ({counted(c.slips)})" if c.slips else ""
-        yield f"the model's own words were replaced by code in {plural(c.worded_by_code, 'reply', 'replies')}{slips}"
 
 
 def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:

@@ -69,7 +69,7 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
 
 
 def _verdict(verdict: RuleComparison) -> list[str]:
-    tests = [f"bootstrap p = {verdict.p_bootstrap:.3g}", f"permutation p = {verdict.p_permutation:.3g}"]
+    tests = [f"permutation p = {verdict.p_permutation:.3g}"]
     if verdict.p_mcnemar is not None:
         tests.append(f"exact McNemar p = {verdict.p_mcnemar:.3g}")
     if verdict.p_holm is not None:

@@ -147,7 +147,7 @@ def check_command(
     leaks: Annotated[bool, typer.Option("--leaks", help="List every leak, not only how many there are.")] = False,
     quality: Annotated[
         bool,
-        typer.Option("--quality", help="Also check units, physiology, the person, timeline, annotations and twins."),
+        typer.Option("--quality", help="Also check units, physiology, the person, annotations and twins."),
     ] = False,
     json: opt.Json = False,
 ) -> None:

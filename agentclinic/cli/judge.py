@@ -146,7 +146,6 @@ def _show_labels(labels: LabelReport) -> None:
         print_lines(*(f"  {line}" for line in agreement_lines(judge)))
         print(f"    uncorrected       {as_percent(judge.accuracy)}")
         print(f"    corrected, PPI++  {as_percent(judge.corrected)}")
-        print(f"    Rogan and Gladen  {as_percent(judge.rogan_gladen)}")
         for note in label_notes(judge):
             print(f"    note: {note}")
     if labels.judges:
@@ -171,8 +170,8 @@ def agreement_lines(judge: AgainstLabels) -> list[str]:
 def label_notes(judge: AgainstLabels) -> list[str]:
     """What to bear in mind about a judge's figures."""
     unsure = f"{judge.unsure} labeled as unsure and left out" if judge.unsure else None
-    noted = [estimate.note for estimate in (judge.corrected, judge.rogan_gladen) if estimate.value is not None]
-    return [note for note in (*noted, unsure, judge.note) if note]
+    noted = judge.corrected.note if judge.corrected.value is not None else None
+    return [note for note in (noted, unsure, judge.note) if note]
 
 
 def next_lines(judge: AgainstLabels) -> list[str]:

@@ -107,7 +107,6 @@ def _correction(result: Score) -> list[str]:
         return []
     lines = [
         f"Corrected by {plural(found.labeled, 'label')}: {as_percent(found.corrected)} (prediction-powered, PPI++)",
-        f"  by the judge's sensitivity and specificity (Rogan and Gladen): {as_percent(found.rogan_gladen)}",
         *(f"  note: {note}" for note in label_notes(found)),
     ]
     return [*lines, *next_lines(found)]

@@ -23,8 +23,6 @@ NOT_SURE = "I am not sure."
 UNCLEAR = "I am not sure what you mean. Could you ask in another way?"
 EXAMINE = "You would have to examine or test that yourself, doctor."
 NO_FAMILY = "I don't know about my family history."
-SET_PHRASES = (NOT_NOTICED, REST_NOT_NOTICED, NOT_SURE, UNCLEAR, EXAMINE, NO_FAMILY)
-"""Everything the patient says that is not from the chart; it reveals nothing about the case."""
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 
 

@@ -27,17 +27,9 @@ from agentclinic.runs.progress import Progress
 from agentclinic.scoring.information import gap_to_full_information
 from agentclinic.scoring.stats import Estimate
 from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.numbers import NUMBER_WORDS
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
-_NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate(
-        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty".split(),
-        start=2,
-    )
-} | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90"}
-"""Without "one", which is rarely a number."""
 _WORD = re.compile(r"[a-z]+", re.IGNORECASE)
 # Triage shorthand in full, so that a story in plain words is recognized as saying the same.
 _SHORTHAND = {
@@ -118,7 +110,7 @@ def numbers(text: str) -> set[str]:
 
 
 def _counted(text: str) -> set[str]:
-    spelled = {_NUMBER_WORDS[word] for word in map(str.lower, _WORD.findall(text)) if word in _NUMBER_WORDS}
+    spelled = {f"{NUMBER_WORDS[word]:g}" for word in map(str.lower, _WORD.findall(text)) if word in NUMBER_WORDS}
     return numbers(text) | spelled
 
 

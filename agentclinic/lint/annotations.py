@@ -1,4 +1,4 @@
-"""What OpenOSCE's authors add to the chart: annotations, paths, refutations, complete panels."""
+"""What OpenOSCE's authors add to the chart: annotations, paths, complete panels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from agentclinic.cases.leaks import Leak, leaks
 from agentclinic.cases.model import JSON, Section
 from agentclinic.cases.values import analyte_of
 from agentclinic.lint.chart import Chart, Problem, error, warning
-from agentclinic.lint.physiology import beyond_own_range
-from agentclinic.lint.timeline import SPOKEN
-from agentclinic.vocabulary.denial import opens_absent
-from agentclinic.vocabulary.text import content_words, fold, words
+from agentclinic.scoring.information import below
+from agentclinic.vocabulary.text import fold, words
 
 ROLES = ("discriminating", "refuting", "supporting")
 
@@ -122,204 +120,15 @@ def check_key_findings(chart: Chart) -> Iterator[Problem]:
             yield error("key_finding", at, "any_of must list chart paths")
             continue
         for path in paths:
-            if not any(_below(fact.path, str(path)) for fact in chart.case.facts):
+            if not any(below(fact.path, str(path)) for fact in chart.case.facts):
                 yield error("path_not_in_chart", at, f"{path!r} is not in the chart")
     if not any(entry.get("role") == "discriminating" for entry in entries):
         yield error("no_discriminating_finding", "Key_Findings", "none has the role discriminating")
 
 
-def _below(path: str, place: str) -> bool:
-    return path.startswith(place) and (len(path) == len(place) or path[len(place)] in "/#[.")
-
-
 def _list(chart: Chart, key: str) -> list[dict[str, JSON]]:
     value = chart.case.annotations.get(key)
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-# Words of the argument, not of the chart.
-_ARGUMENT = frozenset(
-    "normal negative positive absent present absence presence finding sign evidence instead rather than explain rule "
-    "ruled against unlikely without within despite although too only never nor neither either same all both none "
-    "whole entire fit fits would expected expect show shows showed shown seen low high raised elevated reduced lack "
-    "lacks lacking typical result test study examination exam imaging film scan level value ratio below above "
-    "under over after before during between while since but because range limit clear entirely remain unremarkable "
-    "alone other course one two change no not intact unchanged lasting beyond true feature another reference history "
-    "nothing ever still keep kept many several least even though first second never usual such set sets "
-    "cell line pattern normally isolated sudden immediate immediately criterion criteria "
-    "symptom explained account accounts".split()
-)
-# Authors' words for what the chart calls by another name.
-_ALSO = {
-    "ecg": "electrocardiogram", "ekg": "electrocardiogram", "echo": "echocardiogram", "cxr": "chest", "crp": "reactive",
-    "ct": "ct", "hct": "hematocrit", "hb": "hemoglobin", "csf": "cerebrospinal", "hcg": "hcg", "ck": "creatine",
-    "abg": "arterial", "urine": "urinalysis", "hematuria": "blood", "febrile": "temperature", "afebrile": "temperature",
-    "fever": "temperature", "dyspnea": "breath", "hypoxia": "saturation", "hypoxemia": "saturation", "rhythm": "sinus",
-    "hypotension": "pressure", "hypertension": "pressure", "tachycardia": "heart", "anemia": "hemoglobin",
-    "leukocytosis": "wbc", "liver": "ast", "thyroid": "tsh", "kidney": "creatinine", "renal": "creatinine",
-    "pregnancy": "hcg", "pregnant": "hcg", "bilirubin": "bilirubin", "inflammatory": "reactive", "marker": "reactive",
-    "electrolyte": "sodium", "jaundice": "bilirubin", "acidosis": "bicarbonate", "focal": "neurological",
-    "hypoglycemia": "glucose", "hyperglycemia": "glucose", "ketosis": "ketone", "eosinophilia": "eosinophil",
-    "thrombocytopenia": "platelet", "neutropenia": "neutrophil", "proteinuria": "protein", "weight": "weight",
-    "hba1c": "a1c", "areflexia": "reflexes", "power": "motor", "strength": "motor", "bowel": "stool",
-    "eeg": "electroencephalogram", "facial": "face", "lesion": "rash",
-    "oxygen": "saturation", "radiograph": "ray", "film": "ray", "x": "ray",
-}  # fmt: skip
-
-
-def _stems(text: str) -> frozenset[str]:
-    """The first five letters of each content word: dilated and dilatation become the same."""
-    return frozenset(word[:5] for word in content_words(text) if not word[0].isdigit())
-
-
-_NUMBER = r"(\d{1,3}(?:,\d{3})+|\d++(?:\.\d++)?)"
-_FIGURE = re.compile(rf"(?<![\w.]){_NUMBER}(?!\w*\d)")
-# Limits and calculated values are part of the argument, not of the chart: "over 60", "rather than eight weeks".
-_OWN_FIGURE = re.compile(
-    r"\b(?:after|over|above|below|under|near|nearly|about|around|than|least|most|of|to|within|ratio|gap|score|gradient"
-    r"|limit|beyond|past|before|older|younger|ratio of)\s+(?:the |a |age )?[\d,.]+(?:\s*(?:-|to|or)\s*[\d,.]+)?"
-)
-
-
-def _as_figures(text: str) -> str:
-    """A text in lower case with number words as figures."""
-    parts = re.split(r"([a-z]+)", text.lower())
-    # "One" is more often a pronoun than a number.
-    return "".join(str(SPOKEN[p]) if SPOKEN.get(p, 1) > 1 else p for p in parts)
-
-
-def _figures(text: str) -> frozenset[float]:
-    return frozenset(float(number.replace(",", "")) for number in _FIGURE.findall(_as_figures(text)))
-
-
-def _quoted(claim: str) -> frozenset[float]:
-    return _figures(_OWN_FIGURE.sub(" ", _as_figures(claim)))
-
-
-_Claim = tuple[str, str, str]
-"""Path, name of the disease, and words about the chart."""
-
-
-def _entries_of(chart: Chart, key: str, field: str) -> Iterator[_Claim]:
-    for index, entry in enumerate(_list(chart, key)):
-        yield f"{key}[{index}]/{field}", str(entry.get("name", "")), str(entry.get(field, ""))
-
-
-def _claims(chart: Chart) -> list[_Claim]:
-    return [*_entries_of(chart, "Differential", "refuted_by"), *_entries_of(chart, "Must_Not_Miss", "excluded_by")]
-
-
-def _reasons(chart: Chart) -> list[_Claim]:
-    """What else the annotations say about the chart."""
-    rejected = enumerate(chart.case.answer_key.reject)
-    return [
-        *((f"Answer_Key/reject[{index}]", name, reason) for index, (name, reason) in rejected),
-        *_entries_of(chart, "Differential", "why_considered"),
-    ]
-
-
-_PART = re.compile(r"[,;]\s+|\s+and\s+")
-
-
-def check_refutations(chart: Chart) -> Iterator[Problem]:
-    """What refutes an alternative is in the chart: at least half of its words, and something of each part."""
-    known = _stems(chart.text)
-
-    def unknown(claim: str) -> tuple[set[str], set[str]]:
-        asked = {w for w in content_words(claim) if w not in _ARGUMENT and not w[0].isdigit()}
-        return asked, {w for w in asked if w[:5] not in known and _ALSO.get(w, w)[:5] not in known}
-
-    for path, name, claim in _claims(chart):
-        asked, missing = unknown(claim)
-        # Half, because the rest words the argument. Below half, the findings were indeed not in the chart.
-        if not asked or len(missing) > 0.5 * len(asked):
-            told = ", ".join(sorted(missing)) or "any finding"
-            yield warning("refutation_not_in_chart", path, f"{name}: not in the chart: {told}")
-            continue
-        # Only what is called absent or normal: signs are more often in the chart in other words.
-        for part in filter(opens_absent, _PART.split(claim)):
-            asked, missing = unknown(part)
-            if asked and asked == missing:
-                yield warning("refuting_part_not_in_chart", path, f"{name}: the chart has nothing on {part.strip()!r}")
-
-
-def check_quoted_numbers(chart: Chart) -> Iterator[Problem]:
-    """Numbers that the annotations quote are in the chart, at the same test."""
-    figures = _figures(chart.text)
-    tests = _by_name(chart)
-    for path, name, claim in (*_claims(chart), *_reasons(chart)):
-        for figure in sorted(_quoted(claim) - figures):
-            yield warning("number_not_in_chart", path, f"{name}: {figure:g} is not in the chart")
-        for test, texts in tests.items():
-            quoted = re.search(rf"\b{re.escape(test)} (?:is |was |of )?{_NUMBER}(?![\d+:/])", fold(claim))
-            number = float(quoted[1].replace(",", "")) if quoted else None
-            # The same test may be in other places: "92% neutrophils" in spinal fluid, glucose at the bedside.
-            places = (f.text for f in chart.case.facts if test in fold(" ".join((*f.heads, f.text))))
-            if number is not None and not any(number in _figures(text) for text in (*texts, *places)):
-                yield warning("number_not_in_chart", path, f"{name}: {test} {number:g}, but the chart has {texts[0]!r}")
-
-
-_GROUPS = (
-    (re.compile(r"normal (?:full )?blood counts?\b|blood count normal"), ("white_cells", "hemoglobin", "platelets")),
-    (
-        re.compile(r"normal liver (?:enzyme|test|function|panel|value)|liver (?:enzymes|tests|function|values) normal"),
-        ("ast", "alt", "alkaline_phosphatase", "total_bilirubin"),
-    ),
-    (re.compile(r"normal (?:kidney|renal) function|(?:kidney|renal) function normal"), ("creatinine",)),
-    (re.compile(r"normal electrolytes|electrolytes normal"), ("sodium", "potassium", "bicarbonate")),
-    (re.compile(r"normal (?:white cells?|white cell count|leukocytes?|wbc)\b|white cells? normal"), ("white_cells",)),
-    (re.compile(r"normal inflammat\w+ markers|inflammat\w+ markers normal"), ("crp",)),
-)
-"""Phrases that call several tests normal, and those tests."""
-_NO_FEVER = re.compile(r"(?:^|[,;] )(?:no fever|afebrile)")
-
-
-def check_called_normal(chart: Chart) -> Iterator[Problem]:
-    """What the annotations call normal is normal, by its range in the chart or the usual adult range."""
-    tests = _by_name(chart)
-    temperatures = " ".join(f.text for f in chart.facts_of(Section.VITALS) if "temperature" in fold(f.heads[-1]))
-    hot = [found for found in re.findall(r"(\d\d\.\d) ?°C", temperatures) if float(found) >= 38]
-    for path, name, claim in (*_claims(chart), *_reasons(chart)):
-        said = fold(claim)
-        for test, texts in tests.items():
-            called = re.search(rf"\bnormal {re.escape(test)}\b|\b{re.escape(test)} (?:is |was )?normal\b", said)
-            if called and all(beyond_own_range(text) for text in texts):
-                yield warning("called_normal", path, f"{name}: {test} is called normal, but the chart has {texts[0]!r}")
-        for phrase, analytes in _GROUPS:
-            for analyte in analytes if phrase.search(said) else ():
-                yield from _unusual(chart, analyte, path, name)
-        for value in chart.measured:
-            spoken = value.analyte.name.replace("_", " ")
-            after = rf"(?<!fluid )(?<!csf )(?<!urine )\b{spoken} (?:is |was )?normal\b"
-            known = value.analyte.usual and value.analyte.fluid == "blood"
-            if known and re.search(rf"\bnormal {spoken}\b|{after}", said):
-                yield from _unusual(chart, value.analyte.name, path, name)
-        if hot and _NO_FEVER.search(said):
-            yield warning("called_normal", path, f"{name}: no fever, but {hot[0]} °C")
-
-
-def _unusual(chart: Chart, analyte: str, path: str, name: str) -> Iterator[Problem]:
-    if chart.sex is None or not chart.adult:
-        return
-    for value in chart.values(analyte)[:1]:
-        low, high = value.analyte.usual.get(chart.sex, (float("-inf"), float("inf")))
-        if value.exact and not low <= value.value <= high and "ref" not in value.text:
-            message = f"{name}: {analyte} is called normal, but the chart has {value.text!r}"
-            yield warning("called_normal", path, message)
-
-
-def _by_name(chart: Chart) -> dict[str, list[str]]:
-    """Numeric results by their name in the chart."""
-    found: dict[str, list[str]] = {}
-    for fact in chart.facts_of(Section.TESTS):
-        heads = [head for head in fact.heads if fold(head) not in ("findings", "result")]
-        if heads and re.match(r"\s*[<>]?\s*\d", fact.text) and "urin" not in fold(fact.heads[0]):
-            for name in {fold(heads[-1]), _SHORT.get(fold(heads[-1]), fold(heads[-1]))}:
-                found.setdefault(name, []).append(fact.text)
-    return found
-
-
-_SHORT = {"c reactive protein": "crp", "creatine kinase": "ck", "total bilirubin": "bilirubin"}
 
 
 def check_leaks(chart: Chart) -> Iterator[Problem]:

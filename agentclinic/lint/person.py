@@ -61,15 +61,11 @@ _PREGNANT = re.compile(
     r"|\bpregnant (?:woman|patient)|\bweeks of (?:her )?pregnancy|\b(?:first|second|third) trimester"
     r"|\bintrauterine (?:pregnancy|gestation)|\bthis pregnancy\b"
 )
-_PERIOD = re.compile(
-    r"pregnan|gestation|period|menstrua|lmp|trophoblast|molar|mole|miscarriage|abortion|ectopic|postpartum|delivery|"
-    r"germ cell|choriocarcinoma"
-)
 
 
 def check_pregnancy(chart: Chart) -> Iterator[Problem]:
-    """A pregnant patient has a positive hCG, and a positive hCG is explained."""
-    if chart.sex != "female":
+    """A pregnant patient has a positive hCG."""
+    if chart.sex != "female" or (chart.age or 0) < 12:
         return
     door = fold(f"{chart.case.door.objective} {chart.case.door.demographics}")
     told = [fold(f.text) for f in chart.own_facts if not f.denied and f.section is not Section.PAST]
@@ -78,22 +74,11 @@ def check_pregnancy(chart: Chart) -> Iterator[Problem]:
         and not re.search(r"\b(?:no|not|denies|without|believes|thinks|fears|might)\b", text[: found.end()])
         for text in told
     )
-    for fact in chart.facts_of(Section.TESTS):
-        heads = fold(" ".join(fact.heads))
-        if "hcg" not in heads.split() and "pregnancy test" not in heads:
-            continue
-        said = fold(fact.text)
-        negative = "negative" in said or said.startswith("<")
-        if pregnant and negative and (chart.age or 0) >= 12:
+    for fact in chart.facts_of(Section.TESTS) if pregnant else ():
+        heads, said = fold(" ".join(fact.heads)), fold(fact.text)
+        tested = "hcg" in heads.split() or "pregnancy test" in heads
+        if tested and ("negative" in said or said.startswith("<")):
             yield error("pregnant_hcg_negative", fact.path, f"pregnant, but {fact.text!r}")
-        elif not negative and not pregnant and not _PERIOD.search(chart.about.replace("pregnancy test", "")):
-            message = f"{fact.text!r}, but periods and pregnancy are not mentioned"
-            yield warning("hcg_unexplained", fact.path, message)
-    if pregnant:
-        for fact in chart.facts_of(Section.DRUGS):
-            for drug in table("drug_classes")["not_in_pregnancy"]:
-                if not fact.denied and re.search(rf"\b{drug}\b", fold(fact.text)):
-                    yield warning("drug_in_pregnancy", fact.path, f"{drug} in pregnancy")
 
 
 _STATED_AGE = re.compile(r"\b\d{1,3}(?:\.\d)?[- ](?:year|month|week|day)s?[- ]old\b", re.IGNORECASE)
@@ -125,12 +110,11 @@ def check_age(chart: Chart) -> Iterator[Problem]:
 
 
 def check_drugs(chart: Chart) -> Iterator[Problem]:
-    """The patient takes nothing they are allergic to, a man no contraceptives, and warfarin shows in the INR."""
-    drugs = table("drug_classes")
+    """The patient takes nothing they are allergic to."""
     taken = [f for f in chart.facts_of(Section.DRUGS) if not f.denied]
     allergies = " ".join(fold(f.text) for f in chart.facts_of(Section.ALLERGIES) if not f.denied)
     allergies = re.sub(r"\b(?:no|tolerates|not|denies)\b[^.;,]*", "", allergies)
-    for name, members in drugs["classes"].items():
+    for name, members in table("drug_classes")["classes"].items():
         if not any(_named(member, allergies) for member in members):
             continue
         for fact in taken:
@@ -142,14 +126,6 @@ def check_drugs(chart: Chart) -> Iterator[Problem]:
                 for member in members:
                     if _named(member, said):
                         yield warning("allergic_to_own_drug", fact.path, f"took {member}, allergic to {name}")
-    if chart.sex == "male":
-        for fact in taken:
-            if any(_named(drug, fold(fact.text)) for drug in drugs["women_only"]):
-                yield error("drug_for_other_sex", fact.path, f"{fact.text!r} taken by a man")
-    inr = [m for m in chart.values("inr") if m.exact]
-    for fact in taken:
-        if inr and _named("warfarin", fold(fact.text)) and "stop" not in fold(fact.text) and inr[0].value < 1.3:
-            yield warning("warfarin_without_effect", fact.path, f"takes warfarin, INR {inr[0].value:g}")
 
 
 def _named(drug: str, text: str) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agentclinic.cases.model import Case, Section
 from agentclinic.lint import annotations as of_annotations
-from agentclinic.lint import person, physiology, timeline
+from agentclinic.lint import person, physiology
 from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.vocabulary.text import fold, words
 
@@ -32,9 +32,6 @@ OF_ANNOTATIONS: tuple[Check, ...] = (
     of_annotations.check_annotations,
     of_annotations.check_enough,
     of_annotations.check_answer_key,
-    of_annotations.check_refutations,
-    of_annotations.check_quoted_numbers,
-    of_annotations.check_called_normal,
     of_annotations.check_panels,
 )
 """Checks of cases with OpenOSCE's annotations."""
@@ -47,7 +44,6 @@ CHECKS: tuple[Check, ...] = (
     *(physiology.check_heart_rates, physiology.check_rhythm_name, physiology.check_sums, physiology.check_clotting),
     *(physiology.check_osmolality, physiology.check_spirometry, physiology.check_flags),
     *(person.check_sex, person.check_pronouns, person.check_pregnancy, person.check_age, person.check_drugs),
-    timeline.check_timeline,
 )
 """Every check of a single case, in the order in which problems are listed."""
 

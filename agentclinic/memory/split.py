@@ -58,7 +58,6 @@ def make_split(cases: Sequence[Case], seed: int, share: float = 0.5) -> Split:
     """
     groups = _groups(cases)
     groups.sort(key=lambda group: hashlib.sha256(f"{seed}:{min(group)}".encode()).digest())
-    total = sum(len(group) for group in groups)
     train: set[str] = set()
     test: set[str] = set()
     for group in groups:
@@ -66,7 +65,7 @@ def make_split(cases: Sequence[Case], seed: int, share: float = 0.5) -> Split:
         (train if behind else test).update(group)
     if not train or not test:
         raise ConfigError(
-            f"split: {total} cases cannot be divided: they have the same diagnosis or are copies; use more cases"
+            f"split: {len(cases)} cases cannot be divided: they have the same diagnosis or are copies; use more cases"
         )
     content = _content(train, test, seed)
     return Split(frozenset(train), frozenset(test), seed, _checksum(content))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,8 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
-from agentclinic.files import NO_LINK, waited_lock
-from agentclinic.jsonl import read_json_lines, read_lines, repair
+from agentclinic.jsonl import JsonLines, read_json_lines, read_lines
 from agentclinic.memory.experience import Experience, Lesson, Source, dumped
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.vocabulary.text import content_words, fold, words
@@ -27,30 +25,12 @@ LONGEST_LINE = 64 * 2**10
 
 def append(path: Path, lesson: Lesson) -> None:
     """Add a lesson. The file is locked, so that no process repairs a line that another is still writing."""
-    private = lesson.data_class is DataClass.CREDENTIALED
-    line = json.dumps(dumped(lesson), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-    if len(line) > LONGEST_LINE:
-        raise AgentClinicError(f"{path}: a lesson of {len(line):,} bytes is not written; at most {LONGEST_LINE:,} fit")
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_LINK, 0o600 if private else 0o644)
-    except OSError as error:
-        raise AgentClinicError(f"{path}: cannot be opened for writing ({error.strerror})") from None
-    try:
-        if private:
-            os.fchmod(descriptor, 0o600)
-        waited_lock(descriptor)
-        repair(path)
-        size = os.fstat(descriptor).st_size
-        if os.write(descriptor, line) != len(line):
-            os.ftruncate(descriptor, size)
-            raise AgentClinicError(f"{path}: cannot be written (the disk is full); the lines already in it are safe")
-        os.fsync(descriptor)
-    except OSError as error:
-        raise AgentClinicError(
-            f"{path}: cannot be written ({error.strerror}); the lines already in it are safe"
-        ) from None
-    finally:
-        os.close(descriptor)
+    entry = dumped(lesson)
+    size = len(json.dumps(entry, ensure_ascii=False).encode())
+    if size > LONGEST_LINE:
+        raise AgentClinicError(f"{path}: a lesson of {size:,} bytes is not written; at most {LONGEST_LINE:,} fit")
+    with JsonLines(path, private=lesson.data_class is DataClass.CREDENTIALED, wait=True) as lines:
+        lines.append(entry)
 
 
 def read_lessons(path: Path, *, limits: bool = True) -> Iterator[Lesson]:

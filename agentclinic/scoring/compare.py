@@ -27,7 +27,6 @@ from agentclinic.scoring.stats import (
     Clusters,
     Estimate,
     bootstrap_interval,
-    bootstrap_p,
     detectable_difference,
     holm,
     mcnemar_p,
@@ -228,7 +227,6 @@ class RuleComparison(BaseModel):
     before: float
     after: float
     difference: Estimate
-    p_bootstrap: float
     p_permutation: float
     p_mcnemar: float | None
     """Exact McNemar; null with repeats or clusters of several cases, since its pairs are then not independent."""
@@ -505,7 +503,6 @@ def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: in
         before=paired.before,
         after=paired.after,
         difference=_difference(clusters, rng),
-        p_bootstrap=bootstrap_p(clusters, rng),
         p_permutation=permutation_p(clusters, rng),
         p_mcnemar=mcnemar_p(len(gained), len(lost)) if single else None,
         detectable=detectable_difference(error) if error > 0 else None,

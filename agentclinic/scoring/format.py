@@ -1,9 +1,9 @@
 """Numbers, shares and their intervals as text: the one formatter behind the commands and the report.
 
 `percent`, `points` and `number` show a bare number; `as_percent`, `as_points`, `as_number` and `interval` an `Estimate`
-or a `Proportion`. Options of the latter: `digits`; `label="95% interval"`, written before the interval; `n=True`, which
-adds `n = 20` to an `Estimate`. A value that is not known reads `unknown`, and a value or interval that is missing is
-followed by the estimate's note, if it has one: `unknown (no forecasts)`, `50.0% (no interval: fewer than three cases)`.
+or a `Proportion`. `label="95% interval"` is written before the interval, and `n=True` adds `n = 20`. A value that is
+not known reads `unknown`, and a value or interval that is missing is followed by the estimate's note, if it has one:
+`unknown (no forecasts)`, `50.0% (no interval: fewer than three cases)`.
 """
 
 from __future__ import annotations
@@ -45,21 +45,19 @@ def number(value: float | None, digits: int = 2, unknown: str = UNKNOWN, *, sign
     return unknown if value is None else f"{value:{'+' if signed else ''}z,.{digits}f}"
 
 
-def as_percent(estimate: Estimate | Proportion | None, digits: int = 1, *, label: str = "", n: bool = False) -> str:
+def as_percent(estimate: Estimate | Proportion | None, *, label: str = "") -> str:
     """A share with its interval and counts: `50.0% (40.4% to 59.6%; 50 of 100)`."""
-    return _text(estimate, lambda value: percent(value, digits), "", label, n=n)
+    return _text(estimate, percent, "", label)
 
 
-def as_points(estimate: Estimate | None, digits: int = 1, *, label: str = "", n: bool = False) -> str:
+def as_points(estimate: Estimate | None, *, label: str = "") -> str:
     """A difference of shares with its interval: `+5.0 points (-1.2 to +11.2)`."""
-    return _text(estimate, lambda value: points(value, digits), " points", label, n=n)
+    return _text(estimate, points, " points", label)
 
 
-def as_number(
-    estimate: Estimate | None, digits: int = 2, *, signed: bool = False, label: str = "", n: bool = False
-) -> str:
+def as_number(estimate: Estimate | None, digits: int = 2, *, signed: bool = False, n: bool = False) -> str:
     """A number with its interval: `0.82 (0.74 to 0.90)`."""
-    return _text(estimate, lambda value: number(value, digits, signed=signed), "", label, n=n)
+    return _text(estimate, lambda value: number(value, digits, signed=signed), "", "", n=n)
 
 
 def interval(estimate: Estimate | Proportion | None, digits: int = 1) -> str:
@@ -68,7 +66,7 @@ def interval(estimate: Estimate | Proportion | None, digits: int = 1) -> str:
 
 
 def _text(
-    estimate: Estimate | Proportion | None, show: Callable[[float], str], unit: str, label: str, *, n: bool
+    estimate: Estimate | Proportion | None, show: Callable[[float], str], unit: str, label: str, *, n: bool = False
 ) -> str:
     from agentclinic.scoring.stats import Estimate, Proportion
 

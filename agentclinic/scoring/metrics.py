@@ -578,10 +578,8 @@ class Orders(Measured):
     """Sum of the known prices: everything costs at least this. Null if none is known."""
     priced: int = 0
     unpriced: int = 0
-    """Items done without a price."""
+    """Items done without a price, and therefore without a waiting time."""
     waiting_hours: Estimate
-    untimed: int = 0
-    """Items done without a waiting time: those without a price."""
     resource_level: dict[str, int] = {}
     """Records by the run's `resource_level`."""
     accuracy_by_unanswerable: dict[str, Proportion] = {}
@@ -637,7 +635,6 @@ def orders(rows: Rows, seed: int = 0) -> Orders:
         priced_usd=math.fsum(tests.bill.usd for tests in seen) if priced else None,
         priced=priced,
         unpriced=unpriced,
-        untimed=unpriced,
         resource_level=dict(sorted(Counter(row.resource_level for row in rows).items())),
         accuracy_by_unanswerable={
             name: proportion(strata[name, True], n)

@@ -179,16 +179,6 @@ def stretch_for(k: int) -> float:
     return t / Z95 * math.sqrt(k / (k - 1))
 
 
-def bootstrap_p(clusters: Clusters, rng: np.random.Generator, resamples: int = RESAMPLES) -> float:
-    """Two-sided p-value of "the mean is 0": the level at which the bootstrap interval touches 0."""
-    stretch = stretch_for(clusters.number)
-    if math.isinf(stretch):
-        return 1.0
-    means = clusters.mean + (bootstrap_means(clusters, rng, resamples) - clusters.mean) * stretch
-    below = (np.count_nonzero(means < 0) + 0.5 * np.count_nonzero(means == 0) + 0.5) / (resamples + 1)
-    return float(min(1.0, 2 * min(below, 1 - below)))
-
-
 def permutation_p(clusters: Clusters, rng: np.random.Generator, resamples: int = RESAMPLES) -> float:
     """Two-sided p-value under exchange of the two arms within each cluster.
 

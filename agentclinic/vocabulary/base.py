@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -95,10 +94,6 @@ class Disease:
     sex: Mapping[str, float]
     links: tuple[Link, ...]
 
-    @cached_property
-    def by_finding(self) -> Mapping[str, Link]:
-        return {link.finding: link for link in self.links}
-
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
@@ -153,18 +148,6 @@ def shipped() -> Knowledge:
     findings = {entry["id"]: _finding(entry) for entry in read_table("findings")["findings"]}
     diseases = {entry["id"]: _disease(entry) for entry in read_table("diseases")["diseases"]}
     return Knowledge(diseases, findings, priced_tests())
-
-
-def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
-    """The same knowledge with every likelihood redrawn within its range (triangular, mode at p)."""
-    diseases = {
-        disease.id: replace(
-            disease,
-            links=tuple(replace(link, p=rng.triangular(link.low, link.high, link.p)) for link in disease.links),
-        )
-        for disease in known.diseases.values()
-    }
-    return Knowledge(diseases, known.findings, known.tests)
 
 
 def _finding(entry: dict[str, Any]) -> Finding:

@@ -445,20 +445,7 @@ def _by_cause(found: Comparison, said: ParsedDiagnosis, meant: Name) -> Comparis
             "what the disease leads to, and the disease as its cause",
             as_cause=not _is_no_sign(said, meant, found),
         )
-    if found.relation is not Relation.BROADER and _follows_from(said, meant):
-        return Comparison(Relation.MANIFESTATION, "names what the disease leads to, and the disease as its cause")
     return None
-
-
-def _follows_from(said: ParsedDiagnosis, meant: Name) -> bool:
-    """Whether another disease is named with the truth as its cause: anemia of chronic kidney disease."""
-    head = name(said.principal.split(" of ")[0])
-    return (
-        bool(said.cause and head.specific)
-        and not head.key & meant.key
-        and not name(said.full).key & _NOT_IT
-        and _by_name(name(said.cause), meant).relation in STRICT
-    )
 
 
 def _fits_better(whole: Comparison, alone: Comparison) -> bool:

@@ -266,7 +266,6 @@ _NOT_FOUND = rf"not (?:{'|'.join(sorted(_LOOKED_FOR))}|palpable)"
 _NO = re.compile(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
 # "I have a cough" does not answer yes to another question; "I have." does.
 _YES = re.compile(r"^\W*(?:(?:yes|yeah|correct|that's right)\b|i (?:do|have)\s*(?:[.,!]|$))", re.IGNORECASE)
-_OPENS_ABSENT = re.compile(r"\s*(?:no|none|normal|negative|absent|without|never)\b", re.IGNORECASE)
 _NOTHING_FOUND = re.compile(
     r"\bnormal\b|unremarkable|no (?:significant |acute |visible )?abnormal|\bclear\b|negative|no growth", re.IGNORECASE
 )
@@ -293,10 +292,6 @@ def answers_no(reply: str) -> bool:
 def answers_yes(reply: str) -> bool:
     """Whether a reply opens with a plain yes: "Yes, ...", "I do."."""
     return bool(_YES.match(reply))
-
-
-def opens_absent(text: str) -> bool:
-    return bool(_OPENS_ABSENT.match(text))
 
 
 def finds_nothing(report: str) -> bool:

@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 import json
+import math
 
 import anyio
 import numpy as np
 import pytest
 from benchmark_support import BENCHMARKS, load_benchmark
 from helpers import PUBLIC
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentclinic.audit.accuracy import DATA, Counts, corrected_rate, exact_accuracy, measure
+from agentclinic.audit.accuracy import DATA, Counts, corrected_rate, exact_accuracy, measure, rogan_gladen
 from agentclinic.audit.exact import exact_findings
 from agentclinic.audit.model import BY_CODE, ROLES, Kind, Role
 from agentclinic.audit.planted import planted
 from agentclinic.builtin import Builtin
 
 B = load_benchmark("audit")
+
+
+class TestRoganGladen:
+    def test_by_hand(self) -> None:
+        # (0.55 + 0.8 - 1) / (0.9 + 0.8 - 1) = 0.35 / 0.7 = 0.5
+        assert rogan(0.55, 0.9, 0.8) == pytest.approx(0.5)
+
+    @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+    def test_undoes_what_a_judge_does_to_a_share(self, true: float, sensitivity: float, specificity: float) -> None:
+        apparent = true * sensitivity + (1 - true) * (1 - specificity)
+        corrected = rogan(apparent, sensitivity, specificity)
+        if sensitivity + specificity > 1.01:
+            assert corrected == pytest.approx(true, abs=1e-9)
+        if sensitivity + specificity <= 1:
+            assert math.isnan(corrected)
+
+    def test_stays_a_share(self) -> None:
+        assert rogan(0.05, 0.9, 0.9) == 0
+        assert rogan(0.99, 0.9, 0.9) == 1
+
+    def test_a_perfect_auditor_needs_no_correction(self) -> None:
+        assert rogan(0.37, 1, 1) == pytest.approx(0.37)
+
+
+def rogan(apparent: float, sensitivity: float, specificity: float) -> float:
+    return float(rogan_gladen(np.array(apparent), np.array(sensitivity), np.array(specificity)))
 
 
 def test_a_worked_example() -> None:

@@ -144,52 +144,6 @@ def test_in_free_text_only_the_charts_own_words_show_what_was_told() -> None:
     assert kinds("measurement", "Uric Acid and knee X-ray", recited) == set()
 
 
-# --- contradictions between replies -------------------------------------------------------------------------------
-
-
-def after(asked: str, text: str, role: Role = "patient", **more: Any) -> dict[str, Any]:
-    return {"earlier": (AuditedReply(role, asked, text, turn=1, **more),)}
-
-
-@pytest.mark.parametrize(
-    ("first", "asked", "text"),
-    [
-        ("I have had a fever and a cough.", "Any fever?", "No fever."),
-        ("No, I have no fever and no chills.", "How are you?", "I have a fever."),
-        ("I have had a fever.", "Have you had any fever?", "No."),
-    ],
-)
-def test_a_complaint_that_is_affirmed_and_denied_is_a_contradiction(first: str, asked: str, text: str) -> None:
-    assert kinds("patient", asked, text, **after("How are you?", first)) == {"self_contradicted"}
-
-
-@pytest.mark.parametrize(
-    ("first", "asked", "text"),
-    [
-        ("I had a fever last week.", "Any fever?", "No fever now."),
-        ("I have had a fever.", "Is the fever worse at night?", "No."),
-        ("I have had a fever.", "Any cough?", "No cough."),
-        ("I have had a fever.", "Any chills?", "No, not really."),
-        ("I have had a fever.", "Was it a high fever?", "No high fever."),
-        ("I have had a fever.", "Any fever?", "Yes."),
-    ],
-)
-def test_a_limited_denial_or_another_complaint_is_no_contradiction(first: str, asked: str, text: str) -> None:
-    assert kinds("patient", asked, text, **after("How are you?", first)) == set()
-
-
-def test_a_laboratory_that_changes_a_value_contradicts_itself() -> None:
-    before = after("Uric Acid", "RESULTS: Uric Acid: 9.8 mg/dL", "measurement")
-    assert "self_contradicted" in kinds("measurement", "Uric Acid", "RESULTS: Uric Acid: 7.0 mg/dL", **before)
-    assert kinds("measurement", "Uric Acid", "RESULTS: Uric Acid: 9.80 mg/dL", **before) == set()
-
-
-def test_a_laboratory_that_no_longer_has_a_test_contradicts_itself() -> None:
-    before = after("Uric Acid", "RESULTS: Uric Acid: 9.8 mg/dL (ref <7.0)", "measurement")
-    assert kinds("measurement", "Uric Acid", "RESULTS: Uric acid not available.", **before) == {"self_contradicted"}
-    assert kinds("measurement", "Ferritin", "RESULTS: Ferritin not available.", **before) == set()
-
-
 # --- builtin replies, and what provenance guarantees ---------------------------------------------------------------
 
 

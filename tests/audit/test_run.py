@@ -142,7 +142,7 @@ def test_cases_are_matched_by_content_and_records_of_others_are_counted(tmp_path
     strange = record(1, [LYING], case_hash="0" * 16)
     report = audit_run(make_run(tmp_path / "run", [record(0, [FAITHFUL]), strange]))
 
-    assert (report.encounters, report.without_case) == (1, 1)
+    assert report.encounters == 1
     assert any("1 records are of cases that are not in" in note for note in report.notes)
 
 
@@ -151,7 +151,7 @@ def test_a_record_of_the_original_is_matched_by_row_and_truth(tmp_path: Path) ->
     other = record(1, [LYING], case_hash=None, ground_truth="Something else")
     report = audit_run(make_run(tmp_path / "run", [old, other]))
 
-    assert (report.encounters, report.without_case) == (1, 1)
+    assert report.encounters == 1
     assert report.findings[0].kind is Kind.INVENTED_NUMBER
 
 
@@ -164,44 +164,6 @@ def test_earlier_questions_count_as_asked(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", records, cases=0)
     write_cases(folder, [case])
     assert {(f.repeat, f.kind) for f in audit_run(folder).findings} == {(0, "unasked")}
-
-
-def test_a_contradiction_with_an_earlier_reply_is_found(tmp_path: Path) -> None:
-    first = ("patient", "How are you?", "I have had a cough.")
-    report = audit_run(make_run(tmp_path / "run", [record(0, [first, ("patient", "Any cough?", "No cough.")])]))
-
-    assert [(f.turn, f.kind) for f in report.findings] == [(2, "self_contradicted")]
-    assert "turn 1" in report.findings[0].why
-
-
-def grounded(number: int, suggested: list[str], chosen: list[str], **turn: Any) -> dict[str, Any]:
-    """A record whose patient chose facts."""
-    entry = record(number, [FAITHFUL])
-    entry["transcript"][1] |= {
-        "disclosures": [{"topic": "fever", "provenance": "chart", "paths": chosen}],
-        "details": {"simulator": "grounded", "worded_by": turn.pop("worded_by", "model"), "suggested": suggested},
-        **turn,
-    }
-    return entry
-
-
-def test_what_was_chosen_is_compared_with_what_was_suggested_and_is_no_finding(tmp_path: Path) -> None:
-    fever, cough = (f"Patient_Actor/Review_of_Systems.{n}" for n in (0, 1))
-    records = [
-        grounded(0, [fever], [fever]),
-        grounded(1, [fever, cough], [fever]),
-        grounded(2, [fever], [fever, cough], worded_by="code", slips=["number", "number"], raw="38.9"),
-        record(3, [FAITHFUL]),
-    ]
-    report = audit_run(make_run(tmp_path / "run", records))
-
-    patient, laboratory = report.comparisons
-    assert (patient.replies, patient.suggested, patient.chosen, patient.both) == (3, 4, 4, 3)
-    assert (patient.left_out, patient.added, patient.worded_by_code, patient.slips) == (1, 1, 1, {"number": 1})
-    assert laboratory.replies == 0
-    assert report.findings == []
-    shown = clinic("audit", tmp_path / "run", "--full").stdout
-    assert "disagreement with the matcher, not an error: 1 reply left out a suggested fact, 1 added another" in shown
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from benchmark_support import load_benchmark
 
 from agentclinic.builtin.beliefs import beliefs
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence
-from agentclinic.vocabulary.base import in_place, knowledge, redrawn
+from agentclinic.vocabulary.base import in_place, knowledge
 
 DOOR = Door("Find out what is wrong.", "40-year-old woman")
 
@@ -51,7 +52,7 @@ def test_a_disease_of_the_other_sex_is_impossible() -> None:
 
 def test_redrawn_likelihoods_stay_within_their_ranges_and_are_put_back() -> None:
     before = update(DOOR, {"cough": True})
-    with in_place(redrawn(knowledge(), random.Random(1))):
+    with in_place(load_benchmark("clinic").redrawn(knowledge(), random.Random(1))):
         links = [link for disease in knowledge().diseases.values() for link in disease.links]
         assert all(link.low <= link.p <= link.high for link in links)
         assert update(DOOR, {"cough": True}) != before

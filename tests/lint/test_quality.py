@@ -17,7 +17,6 @@ from agentclinic.cli import main
 from agentclinic.cli.app import app
 from agentclinic.lint.chart import Problem
 from agentclinic.lint.quality import CHECKS, check_file_quality, check_quality, differences
-from agentclinic.lint.timeline import spans
 
 SOUND: dict[str, Any] = {
     "Objective_for_Doctor": "Assess and diagnose a 44-year-old man with a sore big toe for two days.",
@@ -191,7 +190,6 @@ CHILD: dict[str, Any] = {
     f"{BMP}__Creatinine": "0.3 mg/dL",
     f"{LFT}__Alkaline_Phosphatase": "240 U/L",
 }
-TWO_WEEKS = "The patient reports that his right big toe has been sore for two weeks. He took no tablets."
 
 
 @pytest.mark.parametrize("sound", [{}, WOMAN, CHILD])
@@ -266,58 +264,6 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
             {"Key_Findings": [{"any_of": [], "role": "discriminating", "weight": 1}]},
             "key_finding",
             "Key_Findings[0]",
-        ),
-        (
-            {"Must_Not_Miss": [{"name": "Stroke", "excluded_by": "Brain magnetic resonance without diffusion defect"}]},
-            "refutation_not_in_chart",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {
-                "Must_Not_Miss": [
-                    {"name": "Sepsis", "excluded_by": "Joint fluid culture without growth, no splenomegaly"}
-                ]
-            },
-            "refuting_part_not_in_chart",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "Lactate 3.7 mmol/L"}]},
-            "number_not_in_chart",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "ESR 22 mm/h"}]},  # 22 is the CRP
-            "number_not_in_chart",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {"Answer_Key__reject": [{"text": "Cellulitis", "reason": "Temperature 39.4 would be expected"}]},
-            "number_not_in_chart",
-            "Answer_Key/reject[0]",
-        ),
-        (
-            {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "Normal C-reactive protein"}]},
-            "called_normal",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {
-                f"{CBC}__WBC": "19.8 x10^9/L",
-                "Must_Not_Miss": [
-                    {"name": "Sepsis", "excluded_by": "Normal blood count, fluid culture without growth"}
-                ],
-            },
-            "called_normal",
-            "Must_Not_Miss[0]/excluded_by",
-        ),
-        (
-            {
-                f"{VITALS}__Temperature": "39.0°C (102.2°F)",
-                "Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "No fever"}],
-            },
-            "called_normal",
-            "Must_Not_Miss[0]/excluded_by",
         ),
         # the door, the patient and the results keep the secret
         ({"Objective_for_Doctor": "Assess a 44-year-old man with gout."}, "door_leak", "Objective_for_Doctor"),
@@ -441,18 +387,6 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
             "pregnant_hcg_negative",
             "Test_Results/Beta_hCG",
         ),
-        ({**WOMAN, "Test_Results__Beta_hCG": "5200 mIU/mL (positive)"}, "hcg_unexplained", "Test_Results/Beta_hCG"),
-        (
-            {
-                **WOMAN,
-                "Patient_Actor__Demographics": "30-year-old woman, 20 weeks pregnant",
-                "Test_Results__Beta_hCG": "positive",
-                "Patient_Actor__Medications": ["Warfarin 5 mg"],
-                "Test_Results__Coagulation": {"INR": "2.5", "aPTT": "40 s"},
-            },
-            "drug_in_pregnancy",
-            "Patient_Actor/Medications[0]",
-        ),
         ({"Patient_Actor__Demographics": "47-year-old man"}, "age_disagrees", "Objective_for_Doctor"),
         (
             {"Patient_Actor__Past_Medical_History": "Hernia repair at 51."},
@@ -463,23 +397,6 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
             {"Patient_Actor__Medications": ["Amoxicillin 500 mg"]},
             "allergic_to_own_drug",
             "Patient_Actor/Medications[0]",
-        ),
-        (
-            {"Patient_Actor__Medications": ["Combined contraceptive pill"]},
-            "drug_for_other_sex",
-            "Patient_Actor/Medications[0]",
-        ),
-        (
-            {"Patient_Actor__Medications": ["Warfarin 5 mg once daily"]},
-            "warfarin_without_effect",
-            "Patient_Actor/Medications[0]",
-        ),
-        # time
-        ({"Patient_Actor__History": TWO_WEEKS}, "durations_differ", "Patient_Actor/Symptoms/Primary_Symptom"),
-        (
-            {"Objective_for_Doctor": "Assess and diagnose a 44-year-old man with a sore toe for three months."},
-            "durations_differ",
-            "Objective_for_Doctor",
         ),
     ],
 )
@@ -514,7 +431,6 @@ def test_a_planted_defect_is_found_where_it_was_planted(
         {"Test_Results__Cerebrospinal_Fluid": {"Glucose": "60 mg/dL", "Protein": "40 mg/dL", "WBC": "2 cells/µL"}},
         {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "Lactate below 2 mmol/L, culture without growth"}]},
         {"Patient_Actor__Allergies": "No known drug allergies", "Patient_Actor__Medications": ["Amoxicillin 500 mg"]},
-        {"Patient_Actor__Medications": ["Warfarin, stopped last year"]},
         {"Patient_Actor__History": "His toe has been sore since the day before yesterday. He walks twice a day."},
         {
             **WOMAN,
@@ -541,24 +457,6 @@ def test_unannotated_cases_need_no_annotations_and_no_panels() -> None:
     chart = {key: SOUND[key] for key in list(SOUND)[:5]}
     chart["Test_Results"] = {"ESR": "25 mm/h"}
     assert check_quality(case_of({"OSCE_Examination": chart})) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "days"),
-    [
-        ("a sore toe for two days", [2.0]),
-        ("since yesterday", [1.0]),
-        ("three weeks ago", [21.0]),
-        ("an hour ago", [1 / 24]),
-        ("a 44-year-old man", []),
-        ("twice a day", []),
-        ("34 weeks pregnant", []),
-        ("an hour after supper", []),
-        ("the past 6 months", [182.4]),
-    ],
-)
-def test_durations_are_read(text: str, days: list[float]) -> None:
-    assert spans(text) == pytest.approx(days)
 
 
 def twins(**changes: Any) -> list[dict[str, Any]]:
@@ -682,8 +580,7 @@ def test_the_command_lists_problems_by_row_and_path_and_fails_on_errors(tmp_path
 
 
 def test_odd_annotations_are_checked_like_others() -> None:
-    """A number with two points and an alternative without a name stopped the check."""
+    """An alternative without a name stopped the check."""
     odd = [{"refuted_by": "Sodium 13..9 and uric acid 1.2.3"}, {"name": "?", "refuted_by": "Sodium 139"}]
     codes = [problem.code for problem in problems(Differential=odd, Correct_Diagnosis="?")]
     assert codes.count("answer_key") == 2, "no name is what '?' is, too"
-    assert "number_not_in_chart" in codes

@@ -40,8 +40,7 @@ def test_a_rounded_zero_has_no_minus_sign() -> None:
 
 def test_an_estimate_with_its_interval() -> None:
     assert as_percent(WHOLE) == "50.0% (40.0% to 62.5%)"
-    assert as_percent(WHOLE, 0) == "50% (40% to 62%)"
-    assert as_percent(WHOLE, n=True) == "50.0% (40.0% to 62.5%; n = 20)"
+    assert as_number(WHOLE, 1, n=True) == "0.5 (0.4 to 0.6; n = 20)"
     assert as_percent(WHOLE, label="95% interval") == "50.0% (95% interval 40.0% to 62.5%)"
     assert as_number(WHOLE) == "0.50 (0.40 to 0.62)"
     assert interval(WHOLE) == "40.0% to 62.5%"
@@ -63,9 +62,9 @@ def test_a_proportion_with_its_interval_and_counts() -> None:
 
 def test_a_missing_interval_is_left_out_and_its_note_given() -> None:
     assert as_percent(BARE) == "50.0%"
-    assert as_percent(BARE, n=True) == "50.0% (n = 2)"
+    assert as_percent(BARE, label="95% interval") == "50.0%"
     assert as_points(BARE) == "+50.0 points"
-    assert as_number(BARE, label="95% interval") == "0.50"
+    assert as_number(BARE, n=True) == "0.50 (n = 2)"
     assert as_number(NOTED) == "0.50 (no interval: fewer than three cases)"
     assert as_number(NOTED, n=True) == "0.50 (no interval: fewer than three cases; n = 2)"
     assert interval(BARE) == ""

@@ -74,7 +74,7 @@ def test_an_order_that_the_limit_left_without_answer_is_unanswered() -> None:
 
 def test_without_prices_every_item_is_unpriced_and_no_total_is_given() -> None:
     found = score([ordering(0, ("CBC", [("CBC", CHART)]), ("MRI", [("MRI", GONE)])), ordering(1)])
-    assert (found.unpriced, found.priced, found.untimed) == (1, 0, 1)
+    assert (found.unpriced, found.priced) == (1, 0)
     assert (found.price_usd.value, found.priced_usd, found.waiting_hours.value) == (None, None, None)
 
 

@@ -20,7 +20,7 @@ def test_a_disease_has_known_findings_and_possible_numbers(disease: Disease) -> 
     assert disease.prior > 0
     assert re.fullmatch(r"[A-Z]\d[\dA-Z](?:\.[\dA-Z]{1,4})?", disease.icd10)
     assert disease.links
-    assert len(disease.by_finding) == len(disease.links), "a finding is listed twice"
+    assert len({link.finding for link in disease.links}) == len(disease.links), "a finding is listed twice"
     for link in disease.links:
         assert link.finding in KNOWN.findings
         assert 0 < link.low <= link.p <= link.high < 1

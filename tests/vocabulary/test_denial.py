@@ -14,7 +14,6 @@ from agentclinic.vocabulary.denial import (
     finds_nothing,
     has_denying_word,
     is_denial,
-    opens_absent,
     read_denial,
     says_absent,
     split_statements,
@@ -58,14 +57,6 @@ def test_neither_yes_nor_no(reply: str) -> None:
 )
 def test_a_finding_is_absent_only_if_it_was_looked_for(state: str, absent: bool) -> None:
     assert says_absent(state) is absent
-
-
-@pytest.mark.parametrize(
-    ("text", "absent"),
-    [("No murmur", True), (" negative", True), ("Normal tone", True), ("Notable murmur", False), ("A murmur", False)],
-)
-def test_a_text_that_opens_with_absence(text: str, absent: bool) -> None:
-    assert opens_absent(text) is absent
 
 
 @pytest.mark.parametrize(

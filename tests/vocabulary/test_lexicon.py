@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentclinic.audit.consistency import COMPLAINTS
+from agentclinic.audit.planted import COMPLAINTS
 from agentclinic.vocabulary import lexicon
 
 CONCEPTS = lexicon._lexicon().concepts

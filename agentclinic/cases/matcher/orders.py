@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from agentclinic.cases.matcher.order_examinations import Chart, examination, names_examination, whole_examination
+from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
 from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, Item, items
 from agentclinic.cases.matcher.order_words import (
     Reading,
@@ -69,12 +69,7 @@ def _redundant(item: Item, before: Sequence[Item], after: Sequence[Item]) -> boo
 def charted_as(fact: Fact) -> Reading:
     """What a result is about, from its headings, or from its text if they are too general."""
     heads = joined(reading(head) for head in fact.heads)
-    if _general(heads):
-        return joined((heads, reading(fact.text)))
-    if set(heads.by_kind) <= {"tests", "sites", "specimens"} and heads.of("tests") & _NAMES_NOTHING:
-        found = reading(fact.text).of("values")
-        return replace(heads, by_kind={**heads.by_kind, "values": found}) if found else heads
-    return heads
+    return joined((heads, reading(fact.text))) if _general(heads) else heads
 
 
 def _general(heads: Reading) -> bool:
@@ -86,8 +81,6 @@ def _general(heads: Reading) -> bool:
 
 _NOTHING: frozenset[str] = frozenset()
 _ANY_METHOD = frozenset({"serology", "pcr", "microscopy"})
-_NAMES_NOTHING = frozenset({"serology", "pcr"})
-"""Methods that detect many things; the text says which."""
 _TOO_GENERAL = {
     "timings": frozenset({"initial", "repeat"}),
     "specimens": frozenset({"blood"}),
@@ -114,11 +107,6 @@ def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
     for phrase, matches in targets:
         found = _nearest(item.read, [(fact, charted) for fact, charted in chart if matches(fact, charted)])
         yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
-    if names_examination(item.text):
-        # "Tanner staging, genital exam" without the comma orders both.
-        found = examination(item, chart)
-        if found:
-            yield Ordered(item.text, found)
 
 
 def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
@@ -237,8 +225,6 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if value in charted.of("values"):
         if charted.of("values") & _PROVOKED and value not in _PROVOKED:
             return False
-        if value in _CLASSES and charted.of("values") - _CLASSES:
-            return False
         return not (_AGAINST & charted.words and value in vocabulary().of_blood) and _qualified(asked, fact, charted)
     panels = vocabulary().panels
     alone = sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
@@ -280,8 +266,6 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if panel.headings & under:
         return True
-    if "24 hour" in charted.of("timings") - asked.of("timings"):
-        return False
     values = charted.of("values") & panel.values - _SHARED.get(name, _NOTHING)
     if not values:
         return not charted.of("values") and any(panel.values <= known[other].values for other in under if panel.values)

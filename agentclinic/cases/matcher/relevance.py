@@ -74,15 +74,14 @@ _SIGNS = [
 
 @dataclass(frozen=True)
 class Asked:
-    """A part of a question, with its clause."""
+    """A part of a question, and the place of its clause."""
 
-    clause: Clause
     at: int
     part: Part
 
 
 def parts_of(clauses: Sequence[Clause]) -> list[Asked]:
-    return [Asked(clause, at, part) for at, clause in enumerate(clauses) for part in clause.parts]
+    return [Asked(at, part) for at, clause in enumerate(clauses) for part in clause.parts]
 
 
 def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:

@@ -358,11 +358,11 @@ class _Attempt:
         given: Mapping[str, Any] = {}
         prose = reply.text
         if reply.tool_calls:
-            given = salvage("diagnosis_step", reply.tool_calls[0].arguments)
+            given = salvage(reply.tool_calls[0].arguments)
         elif isinstance(reply.parsed, ToolChoice):
             given, prose = dict(reply.parsed), ""
         elif reply.text.lstrip().startswith(("{", "```")):  # a badly filled-in form: nothing to say to a patient
-            given, prose = salvage("diagnosis_step", reply.text), ""
+            given, prose = salvage(reply.text), ""
         elif not self._doctor.structured:
             # Prose twice: the model or the server does not make tool calls. Structured output may work better.
             self._doctor.structured = True

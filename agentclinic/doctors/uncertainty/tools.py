@@ -209,16 +209,15 @@ def read_arguments(name: str, arguments: Mapping[str, Any] | str) -> dict[str, A
     return {field: getattr(parsed, field) for field in model.model_fields}
 
 
-def salvage(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
-    """The usable arguments of a call if not all can be used; empty for an unknown tool."""
-    model = ARGUMENTS.get(name)
+def salvage(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
+    """The usable arguments of a step if not all can be used."""
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = loads(arguments, strict=False)
-    if model is None or not isinstance(arguments, Mapping):
+    if not isinstance(arguments, Mapping):
         return {}
-    blank, usable = model.model_construct(), {}
-    for field in model.model_fields.keys() & arguments.keys():
+    blank, usable = ARGUMENTS["diagnosis_step"].model_construct(), {}
+    for field in DiagnosisStep.model_fields.keys() & arguments.keys():
         with suppress(ValidationError):
             setattr(blank, field, arguments[field])
             usable[field] = getattr(blank, field)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import NamedTuple
 
 from agentclinic.errors import InputError
 from agentclinic.generate.mimic.tables import LAB_ITEMS, NOTES, READ, TITLES, Folder, opened, run
@@ -22,35 +21,22 @@ MARKER = "INVENTED.json"
 # of real patients cannot pass by having the marker copied next to it.
 RESERVED_FROM = 900_000_000
 RESERVED_TO = 999_999_999
-
-
-class Classified(NamedTuple):
-    data_class: DataClass
-    reason: str
+_RESERVED = f"BETWEEN {RESERVED_FROM} AND {RESERVED_TO}"
 
 
 def data_class(base_dir: Path) -> DataClass:
-    return classify(base_dir).data_class
-
-
-def classify(base_dir: Path) -> Classified:
-    """The data class of the folder and the reason; anything that cannot be shown to be open is credentialed."""
+    """The data class of the folder; anything that cannot be shown to be open is credentialed."""
     folder = Folder(base_dir)
     if marker := _near(folder, MARKER):
-        return _invented(folder, marker)
-    if listed := _near(folder, DEMO_LIST):
-        return _demo(folder, listed)
-    return _credentialed(f"there is neither {DEMO_LIST} nor a list of invented tables")
-
-
-def _credentialed(reason: str) -> Classified:
-    return Classified(DataClass.CREDENTIALED, reason)
+        return DataClass.SYNTHETIC if _is_invented(folder, marker) else DataClass.CREDENTIALED
+    listed = _near(folder, DEMO_LIST)
+    return DataClass.OPEN_DEMO if listed and _is_demo(folder, listed) else DataClass.CREDENTIALED
 
 
 def mark_synthetic(base_dir: Path) -> None:
     """Mark a folder of invented rows; refused if a patient has a number that MIMIC could give."""
     folder = Folder(base_dir)
-    if not _subjects_within(folder, f"BETWEEN {RESERVED_FROM} AND {RESERVED_TO}"):
+    if not _subjects_within(folder, _RESERVED):
         raise InputError(f"{base_dir}: a patient number is outside {RESERVED_FROM} to {RESERVED_TO}: not invented")
     (base_dir / MARKER).write_text(json.dumps({"tables": _hashes(folder)}, indent=1) + "\n", encoding="utf-8")
 
@@ -62,28 +48,22 @@ def _near(folder: Folder, name: str) -> Path | None:
     return next((place / name for place in places if (place / name).is_file()), None)
 
 
-def _invented(folder: Folder, marker: Path) -> Classified:
+def _is_invented(folder: Folder, marker: Path) -> bool:
+    """Whether every table is the one that the marker lists, and no patient has a number that MIMIC could give."""
     try:
         listed = loads(marker.read_bytes())["tables"]
     except (OSError, ValueError, KeyError, TypeError):
-        return _credentialed(f"{MARKER} cannot be read")
-    if listed != _hashes(folder):
-        return _credentialed(f"a table differs from what {MARKER} lists")
-    if not _subjects_within(folder, f"BETWEEN {RESERVED_FROM} AND {RESERVED_TO}"):
-        return _credentialed("a patient has a number that MIMIC could give")
-    return Classified(DataClass.SYNTHETIC, f"every table is listed in {MARKER} and every patient number is invented")
+        return False
+    return bool(listed == _hashes(folder)) and _subjects_within(folder, _RESERVED)
 
 
-def _demo(folder: Folder, listed: Path) -> Classified:
+def _is_demo(folder: Folder, listed: Path) -> bool:
+    """Whether every patient is in the published list; there must be no notes, which were never published openly."""
     content = listed.read_bytes()
-    if hashlib.sha256(content).hexdigest() != DEMO_SHA256:
-        return _credentialed(f"{DEMO_LIST} is not the published one")
-    if folder.file(NOTES):
-        return _credentialed("there are notes, and notes were never published openly")
+    if hashlib.sha256(content).hexdigest() != DEMO_SHA256 or folder.file(NOTES):
+        return False
     subjects = ", ".join(str(int(line)) for line in content.split()[1:])
-    if not _subjects_within(folder, f"IN ({subjects})"):
-        return _credentialed(f"a patient is not in {DEMO_LIST}")
-    return Classified(DataClass.OPEN_DEMO, f"every patient is in {DEMO_LIST}")
+    return _subjects_within(folder, f"IN ({subjects})")
 
 
 def _subjects_within(folder: Folder, allowed: str) -> bool:

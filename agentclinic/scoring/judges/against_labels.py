@@ -66,8 +66,6 @@ class AgainstLabels(BaseModel):
     """The run's strict accuracy as this judge sees it."""
     corrected: Estimate
     """The same, corrected for the judge's errors: prediction-powered."""
-    rogan_gladen: Estimate
-    """The same by sensitivity and specificity."""
     labels_to_halve: int | None = None
     """How many more labels would halve the interval of `corrected`; null if no number of labels would."""
     half_width_if_all_labeled: float | None = None
@@ -144,7 +142,6 @@ def against_labels(panel: Panel, name: str, matched: Matched, seed: int = 0) -> 
         credited=found.credited,
         accuracy=proportion(sum(unit.verdict is True for unit in units), len(units)),
         corrected=found.powered,
-        rogan_gladen=found.rogan_gladen,
         labels_to_halve=halved.more if halved else None,
         half_width_if_all_labeled=halved.half_width if halved else None,
         label_next=next_to_label(panel, name, matched),

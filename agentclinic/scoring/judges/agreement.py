@@ -78,11 +78,11 @@ def _estimate(
     if len(totals) < MIN_CASES:
         return Estimate(value=value, n=n, note=f"no interval: fewer than {MIN_CASES} cases")
     draws = statistic(case_draws(totals, prior, np.random.default_rng(seed)))
-    low, high = interval_around(value, draws, draws)
+    low, high = interval_around(value, draws)
     return Estimate(value=value, low=low, high=high, n=n)
 
 
-def interval_around(value: float, low_draws: Floats, high_draws: Floats) -> tuple[float, float]:
+def interval_around(value: float, draws: Floats) -> tuple[float, float]:
     """The 95% percentile interval, widened to hold the estimate (the prior can pull it away from an edge)."""
-    low, high = float(np.quantile(low_draws, 0.025)), float(np.quantile(high_draws, 0.975))
-    return min(low, value), max(high, value)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return min(float(low), value), max(float(high), value)

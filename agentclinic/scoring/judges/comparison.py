@@ -52,7 +52,6 @@ class Agreement(BaseModel):
 
     first: str
     second: str
-    judged_by_both: int
     only_first_judged: int
     only_second_judged: int
     neither_judged: int
@@ -178,7 +177,6 @@ def _agreement(panel: Panel, first: str, second: str, seed: int) -> Agreement:
     return Agreement(
         first=first,
         second=second,
-        judged_by_both=len(rows),
         only_first_judged=judged[True, False],
         only_second_judged=judged[False, True],
         neither_judged=judged[False, False],

@@ -1,14 +1,14 @@
 """The accuracy of a run corrected for its judge's errors, which labels reveal.
 
-Two estimates of the same share. *Prediction-powered* (PPI++, Angelopoulos, Duchi and Zrnic 2023): the verdicts on all
-diagnoses, corrected by their mean error on the labeled ones. For yes-or-no verdicts with the best tuning this is
+Prediction-powered (PPI++, Angelopoulos, Duchi and Zrnic 2023): the verdicts on all diagnoses, corrected by their mean
+error on the labeled ones. For yes-or-no verdicts with the best tuning this is
 
     P(yes) · P(right | yes) + P(no) · P(right | no),
 
-with the conditional shares from the labels. *Rogan and Gladen* (1978) correct the share of yes by sensitivity and
-specificity. If the sample was drawn by this judge's verdicts, both are the same; otherwise the former is more precise.
+with the conditional shares from the labels. A correction by sensitivity and specificity (Rogan and Gladen 1978) is the
+same if the sample was drawn by this judge's verdicts, and otherwise less precise.
 
-`ppi-python` has the former for independent labels and a normal interval. Here labels are drawn from strata, cases are
+`ppi-python` has it for independent labels and a normal interval. Here labels are drawn from strata, cases are
 repeated, and a judge may make no error among 40 labels, where a normal interval has no width. The tests compare both.
 """
 
@@ -37,17 +37,6 @@ _VERDICTS = ((_YES, _TP, _FP), (_NO, _FN, _TN))
 """The column of each verdict, and those of its diagnoses labeled right and labeled wrong."""
 
 
-def rogan_gladen(apparent: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
-    """The true share behind an apparent one: (apparent + specificity - 1) / (sensitivity + specificity - 1).
-
-    Clipped to [0, 1]; NaN when sensitivity + specificity is at most 1, since such a judge is no better than a coin.
-    """
-    better = sensitivity + specificity - 1
-    with np.errstate(invalid="ignore"):
-        true: Floats = np.clip((apparent + specificity - 1) / np.where(better <= 1e-12, np.nan, better), 0.0, 1.0)
-    return true
-
-
 class JudgedUnit(NamedTuple):
     """What the correction needs to know about a unit."""
 
@@ -68,8 +57,6 @@ class Correction(NamedTuple):
 
     powered: Estimate
     """The accuracy, prediction-powered."""
-    rogan_gladen: Estimate
-    """The accuracy corrected by sensitivity and specificity."""
     missed: Estimate
     """The share that the judge calls wrong of the right diagnoses."""
     credited: Estimate
@@ -87,11 +74,10 @@ def correct(units: Sequence[JudgedUnit], seed: int = 0) -> Correction:
     """
     table = _Table(units)
     if table.problem:
-        return Correction(*[Estimate(value=None, n=table.n, note=table.problem)] * 5)
+        return Correction(*[Estimate(value=None, n=table.n, note=table.problem)] * 4)
     draws = table.combined(case_draws(table.totals, table.prior, np.random.default_rng(seed)))
     return Correction(
         _estimate(_powered, table, draws, table.caution),
-        _by_rogan_gladen(table, draws),
         _error(table, draws, (_FN, _TP), "right"),
         _error(table, draws, (_FP, _TN), "wrong"),
         _estimate(_kappa, table, draws),
@@ -269,7 +255,7 @@ def _estimate(of: Callable[[Floats], Floats], table: _Table, draws: Floats, note
 def _interval(value: float, draws: Floats, tables: Sequence[_Table]) -> tuple[float, float]:
     """The percentile interval, widened for few labels as in `stats.bootstrap_interval`."""
     stretch = min(stretch_for(min(table.cases for table in tables)), _WIDEST)
-    return interval_around(value, *[value + (draws - value) * stretch] * 2)
+    return interval_around(value, value + (draws - value) * stretch)
 
 
 def _powered(sums: Floats) -> Floats:
@@ -285,38 +271,6 @@ def _powered(sums: Floats) -> Floats:
 
 def _kappa(sums: Floats) -> Floats:
     return cohen_kappa(sums[..., [_TP, _FP, _FN, _TN]])
-
-
-def _by_rogan_gladen(table: _Table, draws: Floats) -> Estimate:
-    """The accuracy: judged ÷ all · rogan_gladen(yes ÷ judged, sensitivity, specificity).
-
-    Only what was judged can be misjudged. A resample in which the judge is no better than a coin says nothing; it
-    counts as 0 for the lower limit and as 1 for the upper, and if there are too many, nothing can be said at all.
-    """
-    cells = table.labeled
-    right, wrong = (int(np.count_nonzero(cells[:, columns].any(axis=1))) for columns in ([0, 1], [2, 3]))
-    if min(right, wrong) < MIN_LABELS:
-        have = f"{right} cases with one labeled right, {wrong} with one labeled wrong"
-        return Estimate(value=None, n=table.n, note=f"too few labels: {have}, {MIN_LABELS} of each are needed")
-    yes, no, _, tp, fn, tn, fp = table.sums
-    sensitivity, specificity = tp / (tp + fn), tn / (tn + fp)
-    value, drawn = float(_rogan_gladen(table.sums)), _rogan_gladen(draws)
-    lost = np.isnan(drawn)
-    if math.isnan(value) or lost.mean() > 0.025:  # the limits would be 0 and 1
-        reason = f"sensitivity + specificity is {sensitivity + specificity:.2f}, hardly better than a coin"
-        return Estimate(value=None, n=table.n, note=reason)
-    low, _ = _interval(value, np.where(lost, 0.0, drawn), [table])
-    _, high = _interval(value, np.where(lost, 1.0, drawn), [table])
-    clipped = not 1 - specificity - 1e-12 <= yes / (yes + no) <= sensitivity + 1e-12
-    note = "clipped: the judge's share of yes lies outside what its errors alone would give" if clipped else None
-    return Estimate(value=value, low=max(0.0, low), high=min(1.0, high), n=table.n, note=note)
-
-
-def _rogan_gladen(sums: Floats) -> Floats:
-    yes, no, unjudged, tp, fn, tn, fp = (sums[..., column] for column in range(7))
-    judged = yes + no
-    share: Floats = judged / (judged + unjudged)
-    return share * rogan_gladen(yes / judged, tp / (tp + fn), tn / (tn + fp))
 
 
 def _error(table: _Table, draws: Floats, columns: tuple[int, int], kind: str) -> Estimate:

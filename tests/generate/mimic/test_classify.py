@@ -12,7 +12,7 @@ from helpers import PUBLIC
 from mimic_rows import SALT, Ward, settings, ward
 
 from agentclinic.errors import InputError
-from agentclinic.generate.mimic import choose, classify, data_class, source_cases
+from agentclinic.generate.mimic import choose, data_class, source_cases
 from agentclinic.generate.mimic.classify import DEMO_LIST, MARKER, mark_synthetic
 from agentclinic.privacy import DataClass
 
@@ -30,10 +30,7 @@ def test_invented_tables_are_synthetic_and_so_is_every_case(tmp_path: Path) -> N
 
 def test_an_unmarked_folder_is_credentialed(tmp_path: Path) -> None:
     folder = ward().write(tmp_path, synthetic=False)
-    assert classify(folder) == (
-        DataClass.CREDENTIALED,
-        f"there is neither {DEMO_LIST} nor a list of invented tables",
-    )
+    assert data_class(folder) is DataClass.CREDENTIALED
     cases = source_cases(settings(folder), choose(settings(folder), SALT))
     assert {case.data_class for case in cases} == {DataClass.CREDENTIALED}
 
@@ -96,7 +93,7 @@ def test_a_list_that_only_has_the_demos_name_does_not_count(tmp_path: Path) -> N
     folder = ward().write(tmp_path, synthetic=False)
     subjects = {str(row["subject_id"]) for row in ward().rows["hosp/patients"]}
     (folder / DEMO_LIST).write_text("subject_id\n" + "\n".join(sorted(subjects)) + "\n")
-    assert classify(folder) == (DataClass.CREDENTIALED, f"{DEMO_LIST} is not the published one")
+    assert data_class(folder) is DataClass.CREDENTIALED
 
 
 @pytest.fixture
@@ -116,7 +113,7 @@ def demo(tmp_path: Path) -> Path:
 
 @needs_demo
 def test_the_published_demo_is_open() -> None:
-    assert classify(DEMO) == (DataClass.OPEN_DEMO, f"every patient is in {DEMO_LIST}")
+    assert data_class(DEMO) is DataClass.OPEN_DEMO
     assert data_class(DEMO / "hosp") is DataClass.OPEN_DEMO
 
 
@@ -125,14 +122,14 @@ def test_the_demo_with_one_row_of_another_patient_is_credentialed(demo: Path) ->
     assert data_class(demo) is DataClass.OPEN_DEMO
     path = demo / "hosp/omr.csv.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"10000033,2150-01-01,1,Weight (Lbs),150\n"))
-    assert classify(demo) == (DataClass.CREDENTIALED, f"a patient is not in {DEMO_LIST}")
+    assert data_class(demo) is DataClass.CREDENTIALED
 
 
 @needs_demo
 def test_the_demo_with_notes_is_credentialed(demo: Path) -> None:
     (demo / "note").mkdir()
     (demo / "note/discharge.csv").write_text("note_id,subject_id,hadm_id,note_type,note_seq,charttime,storetime,text\n")
-    assert classify(demo) == (DataClass.CREDENTIALED, "there are notes, and notes were never published openly")
+    assert data_class(demo) is DataClass.CREDENTIALED
 
 
 @needs_demo

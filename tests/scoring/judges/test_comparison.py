@@ -29,7 +29,7 @@ class TestCompareJudges:
         assert [(j.judged, j.not_judged, j.right.count) for j in comparison.judges] == [(8, 0, 4), (7, 1, 3), (8, 0, 4)]
         assert comparison.judges[0].models == ["gpt-4"]
         first = comparison.pairs[0]
-        assert (first.first, first.second, first.judged_by_both, first.only_first_judged) == ("recorded", "a", 7, 1)
+        assert (first.first, first.second, first.agreement.of, first.only_first_judged) == ("recorded", "a", 7, 1)
         assert first.confusion.model_dump() == {
             "both_yes": 3, "only_first_yes": 1, "only_second_yes": 0, "both_no": 3,
         }  # fmt: skip
@@ -133,7 +133,6 @@ class TestCommand:
         assert "8  same by x, broader by y" in shown
         assert "Fleiss' kappa of recorded, a, b, x, y" in shown
         assert "corrected, PPI++  33.3% (" in shown, "3 of 9"
-        assert "Rogan and Gladen  unknown (too few labels" in shown
         assert "Label next:" not in shown, "everything is labeled"
         assert "MedQA/2, labeled right: 'Asthma', truth 'Asthma'" in shown
         assert "    a: wrong (so it is)" in shown

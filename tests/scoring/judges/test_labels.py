@@ -44,8 +44,6 @@ class TestLabels:
         assert (row.missed.value, row.credited.value) == pytest.approx((3 / 12, 2 / 8))
         assert (row.missed.low, row.missed.high) == pytest.approx((0.07, 0.53), abs=0.06)
         assert (row.accuracy.count, row.accuracy.of) == (40, 80)
-        # 60/80 · (40/60 + 0.75 - 1) / (0.75 + 0.75 - 1) = 0.75 · 0.8333
-        assert row.rogan_gladen.value is None or row.rogan_gladen.value == pytest.approx(0.625)
         # (40 · 9/11 + 20 · 3/9) / 80
         assert row.corrected.value == pytest.approx((40 * 9 / 11 + 20 / 3) / 80)
         # po = 15/20; yes 11/20 and 12/20: pe = (132 + 72)/400.
