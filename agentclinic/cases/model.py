@@ -126,6 +126,10 @@ class Case:
     """The row of the case file, unchanged."""
 
     @property
+    def name(self) -> str:
+        return case_name(self.annotations, self.dataset, self.scenario_id)
+
+    @property
     def symptoms_on_record(self) -> bool:
         """Whether the chart records what the patient noticed; generated cases say so under `history_source`."""
         return self.annotations.get("history_source") not in ("codes", "none")
@@ -137,6 +141,14 @@ class Case:
     @property
     def exam_facts(self) -> tuple[Fact, ...]:
         return tuple(fact for fact in self.facts if fact.section not in PATIENT_SECTIONS)
+
+
+def case_name(annotations: Mapping[str, JSON], dataset: str | None, row: int) -> str:
+    """What people call a case: the `case_id` that its author gave it, or else its data set and row: `MedQA/17`."""
+    given = annotations.get("case_id")
+    if isinstance(given, str) and re.fullmatch(r"[\w.:/-]{1,40}", given):
+        return given
+    return f"{dataset}/{row}" if dataset else f"row {row}"
 
 
 def as_text(chart: JSON) -> str:

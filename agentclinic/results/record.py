@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core.core_schema import CoreSchema, none_schema, with_default_schema
 
 from agentclinic.cases.formats import answer_key_of
-from agentclinic.cases.model import Door
+from agentclinic.cases.model import Door, case_name
 from agentclinic.config import MOST_TURNS
 from agentclinic.privacy import DataClass
 from agentclinic.results.turn import Differential, Turn
@@ -147,6 +147,16 @@ class Record(BaseModel):
         """A field that says how the run was played; for a bias that was ignored, a label that says so."""
         asked = (self.unsupported_bias or {}).get(name)
         return bias_label(asked) if asked else getattr(self, name)
+
+    @property
+    def case_name(self) -> str:
+        """What people call the case: `osce-a01`, `MedQA/17`."""
+        return case_name(self.annotations or {}, self.dataset, self.scenario_id)
+
+    @property
+    def unit_name(self) -> str:
+        """The name of the case, with the repeat if it is not the first: `osce-a01, repeat 1`."""
+        return f"{self.case_name}, repeat {self.repeat}" if self.repeat else self.case_name
 
     @property
     def unit(self) -> str:

@@ -100,6 +100,7 @@ class CaseOutcomes:
     """The outcomes of one case in one run, in a few numbers: a run may have 100,000 cases."""
 
     scenario_id: int
+    name: str
     cluster: str
     """Truth, age and sex, which near copies of a case share."""
     repeats: int = 0
@@ -160,7 +161,8 @@ class Arm:
         self.records += 1
         case = self.cases.get(case_key(record))
         if case is None:
-            case = self.cases[case_key(record)] = CaseOutcomes(record.scenario_id, sys.intern(cluster_of(record)))
+            case = CaseOutcomes(record.scenario_id, record.case_name, sys.intern(cluster_of(record)))
+            self.cases[case_key(record)] = case
         case.add(record)
         if strict(record) is not None and lenient(record) is None:
             self.lenient_known = False
@@ -210,6 +212,7 @@ class Flip(BaseModel):
     """A case on which two runs differ."""
 
     scenario_id: int
+    name: str
     before: float
     after: float
 
@@ -486,8 +489,9 @@ def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: in
         return None
     clusters, cases = paired.clusters, len(paired.cases)
     flips = [
-        Flip(scenario_id=baseline.cases[key].scenario_id, before=before, after=after)
+        Flip(scenario_id=case.scenario_id, name=case.name, before=before, after=after)
         for key, before, after in paired.cases
+        for case in [baseline.cases[key]]
     ]
     gained, lost = [one for one in flips if one.after > one.before], [one for one in flips if one.after < one.before]
     rng = np.random.default_rng(seed)

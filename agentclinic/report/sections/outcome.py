@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
+from agentclinic.report.encounters import HARM, Encounter, where_wrong
 from agentclinic.report.numbers import failure_sections
 from agentclinic.report.parts import (
     MOST_LISTED,
@@ -34,7 +37,8 @@ def outcomes(view: View) -> Html | None:
         "An encounter without a diagnosis, or in which the doctor failed, counts as wrong. If the endpoint, the "
         "patient, the laboratory or the judge failed, it is missing, not wrong."
     )
-    drawn = [(index, [*_ended(run), *_failed(run)]) for index, run in enumerate(view.runs)]
+    encounters = view.collected.encounters
+    drawn = [(index, [*_ended(run), _wrong(encounters[index]), *_failed(run)]) for index, run in enumerate(view.runs)]
     return view.section("outcomes", "How the encounters ended", lede, drawn)
 
 
@@ -55,6 +59,11 @@ def _ended(run: RunReport) -> list[Html]:
     return [charts.stacked(shares), tag("ul", keys, class_="legend")]
 
 
+def _wrong(encounters: Sequence[Encounter]) -> Html | None:
+    found = where_wrong(encounters)
+    return tag("div", tag("h3", found.title), found.html(), class_="where") if found.rows else None
+
+
 def _failed(run: RunReport) -> list[Html]:
     """Faults and slips, and how often code had to answer for a model."""
     outcome = run.score.outcome
@@ -64,7 +73,11 @@ def _failed(run: RunReport) -> list[Html]:
 
 # --- by kind of case ------------------------------------------------------------------------------------------------
 
-_KINDS = {"specialty": "By specialty", "difficulty": "By difficulty", "harm": "By harm if missed, 0 (none) to 4"}
+_KINDS = {
+    "specialty": "By specialty",
+    "difficulty": "By difficulty, as rated by the case's author",
+    "harm": "By harm if missed, as rated by the case's author",
+}
 
 
 def groups(view: View) -> Html | None:
@@ -78,7 +91,7 @@ def groups(view: View) -> Html | None:
     left = [_kind(view, kind) for kind in stated if kind == "specialty"]
     right = [_kind(view, kind) for kind in stated if kind != "specialty"]
     columns = [tag("div", part) for part in (left, right) if part]
-    return section("groups", "Where it does well and where it does not", lede, tag("div", columns, class_="figures"))
+    return section("groups", "Accuracy by type of case", lede, tag("div", columns, class_="figures"))
 
 
 def _kind(view: View, kind: str) -> Html:
@@ -91,7 +104,7 @@ def _kind(view: View, kind: str) -> Html:
 
     def draw(chosen: list[str]) -> Html:
         rows = [
-            [line(name, 60), *_group(view, [named.get(name) for named in by_name])] for name in chosen[:MOST_GROUPS]
+            [_step(kind, name), *_group(view, [named.get(name) for named in by_name])] for name in chosen[:MOST_GROUPS]
         ]
         more = len(chosen) - MOST_GROUPS
         shown = table(_KINDS[kind], [kind, "n", "0 to 100%", *letters], rows, (0, 2))
@@ -104,6 +117,11 @@ def _kind(view: View, kind: str) -> Html:
         draw(large) if large else None,
         details(folded, draw(small)) if small else None,
     )
+
+
+def _step(kind: str, name: str) -> str:
+    known = kind == "harm" and name.isdigit() and int(name) < len(HARM)
+    return f"{name}: {HARM[int(name)]}" if known else line(name, 60)
 
 
 def _group(view: View, found: list[Group | None]) -> list[object]:
@@ -153,7 +171,7 @@ def _both(pair: TwinPair) -> Html:
 
 def _side(side: Twin, run: int, places: dict[tuple[int, int], int]) -> Html:
     place = places.get((side.scenario_id, side.repeat))
-    name = f"{side.scenario_id} · {side.repeat + 1}" if side.repeat else str(side.scenario_id)
+    name = f"{side.case_id} · {side.repeat + 1}" if side.repeat else side.case_id
     mark = tag("span", "✓", class_="ok", role="img", aria_label="right")
     said = None
     if not side.right:
