@@ -159,7 +159,7 @@ class RunIndex:
                 start += len(written)
 
     def _add(self, record: Record, place: Place) -> None:
-        name = f"{record.case_name}.{record.repeat + 1}" if record.repeat else record.case_name
+        name = line(record.case_name[-80:], 80) + (f".{record.repeat + 1}" if record.repeat else "")
         if name in self.places:  # rows of several data sets
             name = f"{name}-{place.number}"
         self.places[name] = place

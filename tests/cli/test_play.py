@@ -126,7 +126,7 @@ def test_after_ctrl_c_the_case_is_played_again(as_doctor: tuple[Terminal, Path])
     assert "=== Case 2 of 2 ===" in again.screen
     assert "(nothing yet)" in again.screen
     assert "=== The verdict: wrong ===" in again.screen
-    assert "never asked for" in again.screen
+    assert "not ordered: " in again.screen
     assert [record["scenario_id"] for record in records(only_run(folder / "runs"))] == [0, 1]
 
 

@@ -68,7 +68,11 @@ def _filters(view: View) -> Html:
 
 
 def _name(view: View, run: int, one: Encounter) -> str:
-    return f"{one.case_name} · {one.repeat + 1}" if view.runs[run].score.repeats.repeated else one.case_name
+    return f"{_case(one)} · {one.repeat + 1}" if view.runs[run].score.repeats.repeated else _case(one)
+
+
+def _case(one: Encounter) -> str:
+    return line(one.case_name[-80:], 80)  # a long name ends in the row, without which it would not be the only one
 
 
 def _why(one: Encounter) -> str:
@@ -99,7 +103,7 @@ def _row(view: View, run: int, place: int, one: Encounter) -> Html:
 def _address(one: Encounter) -> str:
     """Where its transcript is, in the page's address: the name of the case and, after a dot, the repeat."""
     repeat = f".{one.repeat + 1}" if one.repeat else ""
-    return f"{quote(line(one.case_name, 160))}{repeat}"
+    return f"{quote(_case(one))}{repeat}"
 
 
 def index_rows(view: View, run: int) -> list[list[object]]:
