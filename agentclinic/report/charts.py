@@ -234,20 +234,6 @@ class Point:
     about: str
 
 
-def price_groups(name: str, points: Sequence[Point]) -> Html:
-    """Accuracy of encounters in groups by price, cheapest first and evenly spaced."""
-    frame = Frame(-0.5, len(points) - 0.5, 0, 1, right=24)
-    xs = [(float(place), point.label) for place, point in enumerate(points)]
-    parts = axes(frame, xs, percents(), "price of an encounter's tests", "share right")
-    parts.append(
-        path([(frame.x(place), frame.y(p.value)) for place, p in enumerate(points)], "line faint " + points[0].colour)
-    )
-    for place, point in enumerate(points):
-        parts += _dot(frame, float(place), point)
-    shown = "; ".join(f"{p.label}: {p.value:.0%} right ({p.about})" for p in points)
-    return svg(name, "Price against accuracy", shown + ".", *parts)
-
-
 def price_by_run(name: str, points: Sequence[Point]) -> Html:
     """Accuracy against mean price, a dot for each run."""
     marks = nice(max(1.0, *(p.usd for p in points)))
@@ -255,22 +241,16 @@ def price_by_run(name: str, points: Sequence[Point]) -> Html:
     xs = [(v, f"${v:,.0f}" if marks[-1] >= 8 else f"${v:.2f}") for v in marks]
     parts = axes(frame, xs, percents(), "tests per encounter, mean price", "share right")
     for point in points:
-        parts += _dot(frame, point.usd, point)
-        left = frame.x(point.usd) > frame.width - 60
-        x, anchor = frame.x(point.usd) + (-10 if left else 10), "end" if left else "start"
+        place = frame.x(point.usd)
+        if point.low is not None and point.high is not None:
+            ends = {"y1": frame.y(point.low), "y2": frame.y(point.high)}
+            parts.append(tag("line", x1=place, x2=place, **ends, class_=f"whisker {point.colour}"))
+        title = f"{point.label}: mean ${point.usd:,.2f}, {point.value:.1%} right, {point.about}"
+        parts.append(_point(frame, point.usd, point.value, point.colour, title, 5))
+        x, anchor = (place - 10, "end") if place > frame.width - 60 else (place + 10, "start")
         parts.append(words(x, frame.y(point.value) - 8, point.label, anchor, f"label {point.colour}"))
     shown = "; ".join(f"{p.label}: ${p.usd:,.2f}, {p.value:.0%} right" for p in points)
     return svg(name, "Price against accuracy, run by run", shown + ".", *parts)
-
-
-def _dot(frame: Frame, x: float, point: Point) -> list[Html]:
-    place = frame.x(x)
-    drawn = []
-    if point.low is not None and point.high is not None:
-        ends = {"y1": frame.y(point.low), "y2": frame.y(point.high)}
-        drawn.append(tag("line", x1=place, x2=place, **ends, class_=f"whisker {point.colour}"))
-    title = f"{point.label}: mean ${point.usd:,.2f}, {point.value:.1%} right, {point.about}"
-    return [*drawn, _point(frame, x, point.value, point.colour, title, 5)]
 
 
 def stacked(parts: Sequence[tuple[float, str, str]], *, width: float = 600, height: float = 26) -> Html:

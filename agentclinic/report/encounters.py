@@ -212,9 +212,6 @@ def where_wrong(encounters: Sequence[Encounter]) -> Section:
         for name, several in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     ]
     said = ["Each encounter is in one row; it may be counted in several of the other columns."] if columns else []
-    said += [f"Harm if missed is rated by the case's author: {_scale()}."] if _HARMFUL in columns else []
+    scale = ", ".join(f"{step} {name}" for step, name in enumerate(HARM))
+    said += [f"Harm if missed is rated by the case's author: {scale}."] if _HARMFUL in columns else []
     return Section("Where it went wrong", rows, said, ("", "encounters", *columns), (0,))
-
-
-def _scale() -> str:
-    return ", ".join(f"{step} {name}" for step, name in enumerate(HARM))

@@ -132,7 +132,7 @@ def left_out(run: RunReport) -> list[str]:
     """The parts of a report that this run's records cannot fill, each with the reason after a colon."""
     known, scored = run.known, run.score
     missing = {
-        "Questions, tests, prices, key findings and premature closure: the records have no transcript by turn.": (
+        "Questions, tests, prices, key findings, premature closure: the records contain no turn-by-turn transcript.": (
             not known.transcripts
         ),
         "Confidence, calibration and the differential over time: no differential is recorded.": (

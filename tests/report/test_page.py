@@ -392,7 +392,7 @@ def test_a_run_in_the_originals_format_leaves_out_what_it_cannot_know_and_says_s
         notice = page.locator(".notice").inner_text()
         for gone in ("confidence", "tests", "twins", "specialty"):
             assert gone in notice
-        assert "have no transcript by turn" in (page.locator("#limits").text_content() or "")
+        assert "contain no turn-by-turn transcript" in (page.locator("#limits").text_content() or "")
         assert "not recorded" in page.locator(".answers").inner_text()
         page.locator("#rows .open").first.click()
         page.wait_for_selector("dialog[open]")
@@ -431,12 +431,17 @@ def test_links_unfold_the_sections_that_few_readers_need(browser: Browser, folde
 
 def test_settings_are_those_that_had_an_effect(tmp_path: Path) -> None:
     """Builtin roles need no simulator and no dialogue; a program of the user's plays, not the model it was offered."""
-    usual = {
+    usual: Json = {
         "simulator": {"patient": "free", "measurement": "free"},
         "dialogue": "chat",
         "image_request_enabled": False,
     }
-    own = {"doctor": "mine.py:Mine", "doctor_llm": "builtin", "patient_llm": "builtin", "measurement_llm": "builtin"}
+    own: Json = {
+        "doctor": "mine.py:Mine",
+        "doctor_llm": "builtin",
+        "patient_llm": "builtin",
+        "measurement_llm": "builtin",
+    }
     config = {"run": {"seed": 7, "sample": 1, "temperature": None}, "llm": {"responses": {"top_p": 0.5}}}
     program = page_of(tmp_path / "own.html", write_run(tmp_path / "own", [record(**usual, **own)], config)).read_text()
     model = page_of(tmp_path / "model.html", write_run(tmp_path / "model", [record(**usual)])).read_text()

@@ -187,8 +187,8 @@ def _wrong(encounters: Sequence[Encounter]) -> Html:
     kinds = where_wrong(encounters).rows[:MOST_REASONS]
     top = [tag("li", tag("b", f"{row[1]:,}"), tag("span", line(str(row[0]), 80))) for row in kinds]
     missing = len(encounters) - judged
-    links = [tag("a", "Why", href="#outcomes"), ", ", tag("a", "one by one", href="#encounters"), "."]
-    more: list[object] = links if missing or bad else []
+    links: list[object] = [tag("a", "Why", href="#outcomes"), ", ", tag("a", "one by one", href="#encounters"), "."]
+    more = links if missing or bad else []
     if missing:
         more.append(f" {plural(missing, 'encounter')} failed without a verdict.")
     reasons = tag("ul", top, class_="why") if top else None

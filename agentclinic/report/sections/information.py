@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.numbers import LEARNED, tests_section
-from agentclinic.report.parts import View, details, figure, note
+from agentclinic.report.parts import View, figure, note
 from agentclinic.report.tables import Html, dollars, line, plural, tag
 from agentclinic.report.tables import html_table as table
 from agentclinic.scoring.breakdown import MOST_UNPRICED, FactSection, PriceAccuracy
@@ -88,25 +88,20 @@ def _between(view: View) -> Html | None:
 def _tests_of(view: View, index: int) -> Html:
     run = view.runs[index]
     answered = tag("div", tag("h3", "How orders were answered"), tests_section(run.score).html())
-    upper = [_price(run.breakdown.price, f"price-r{index}", view.colour(index)), answered]
+    upper = [_price(run.breakdown.price), answered]
     lower = [_most_expensive(run), _most_repeated(run)]
     return tag("div", tag("div", upper, class_="figures"), tag("div", lower, class_="figures"))
 
 
-def _price(price: PriceAccuracy, name: str, colour: str) -> Html:
+def _price(price: PriceAccuracy) -> Html:
     if not price.groups:
-        said = f"Not drawn: {price.note}."
+        said = f"Not given: {price.note}."
         if price.mean_usd is not None and price.mean_usd_most is not None and price.unpriced.count:
             said += (
                 f" The mean is between {dollars(price.mean_usd)} (if those cost nothing) and "
                 f"{dollars(price.mean_usd_most)} (if each costs as much as the most expensive test in the price list)."
             )
         return tag("div", tag("h3", "Price against accuracy"), note(said))
-    points = [
-        charts.Point(_span(group.usd_low, group.usd_high), colour, group.mean_usd, group.accuracy.value or 0.0,
-                     group.accuracy.low, group.accuracy.high, plural(group.n, "encounter"))
-        for group in price.groups
-    ]  # fmt: skip
     rows = [
         [_span(g.usd_low, g.usd_high), g.n, dollars(g.mean_usd), dollars(g.mean_usd_most), as_percent(g.accuracy)]
         for g in price.groups
@@ -117,10 +112,10 @@ def _price(price: PriceAccuracy, name: str, colour: str) -> Html:
     )
     if price.unpriced.count:
         about += f" {price.unpriced.count} of {price.unpriced.of} tests have no price and are not counted."
+    about += " At most: if every test without a price cost as much as the most expensive one in the price list."
     head = ["tests per encounter", "n", "mean", "at most", "right"]
     numbers = table("Price and accuracy in numbers", head, rows)
-    most = note("At most: if every test without a price cost as much as the most expensive one in the price list.")
-    return figure("Price against accuracy", about, charts.price_groups(name, points), details("Numbers", numbers, most))
+    return tag("div", tag("h3", "Price against accuracy"), note(about), numbers)
 
 
 def _span(low: float, high: float) -> str:

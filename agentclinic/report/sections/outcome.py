@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
-from agentclinic.report.encounters import HARM, Encounter, where_wrong
+from agentclinic.report.encounters import HARM, where_wrong
 from agentclinic.report.numbers import failure_sections
 from agentclinic.report.parts import (
     MOST_LISTED,
@@ -37,8 +35,9 @@ def outcomes(view: View) -> Html | None:
         "An encounter without a diagnosis, or in which the doctor failed, counts as wrong. If the endpoint, the "
         "patient, the laboratory or the judge failed, it is missing, not wrong."
     )
-    encounters = view.collected.encounters
-    drawn = [(index, [*_ended(run), _wrong(encounters[index]), *_failed(run)]) for index, run in enumerate(view.runs)]
+    wrong = [where_wrong(encounters) for encounters in view.collected.encounters]
+    where = [tag("div", tag("h3", one.title), one.html(), class_="where") if one.rows else None for one in wrong]
+    drawn = [(index, [*_ended(run), where[index], *_failed(run)]) for index, run in enumerate(view.runs)]
     return view.section("outcomes", "How the encounters ended", lede, drawn)
 
 
@@ -57,11 +56,6 @@ def _ended(run: RunReport) -> list[Html]:
         for n in names
     ]
     return [charts.stacked(shares), tag("ul", keys, class_="legend")]
-
-
-def _wrong(encounters: Sequence[Encounter]) -> Html | None:
-    found = where_wrong(encounters)
-    return tag("div", tag("h3", found.title), found.html(), class_="where") if found.rows else None
 
 
 def _failed(run: RunReport) -> list[Html]:
@@ -101,10 +95,15 @@ def _kind(view: View, kind: str) -> Html:
     large = [name for name in names if kind != "specialty" or cases[name] >= FEWEST_SHOWN]
     small = [name for name in names if name not in large]
     letters = view.letters if view.several else ["right"]
+    steps = kind == "harm" and all(name.isdigit() and int(name) < len(HARM) for name in names)
 
     def draw(chosen: list[str]) -> Html:
         rows = [
-            [_step(kind, name), *_group(view, [named.get(name) for named in by_name])] for name in chosen[:MOST_GROUPS]
+            [
+                f"{name}: {HARM[int(name)]}" if steps else line(name, 60),
+                *_group(view, [named.get(name) for named in by_name]),
+            ]
+            for name in chosen[:MOST_GROUPS]
         ]
         more = len(chosen) - MOST_GROUPS
         shown = table(_KINDS[kind], [kind, "n", "0 to 100%", *letters], rows, (0, 2))
@@ -117,11 +116,6 @@ def _kind(view: View, kind: str) -> Html:
         draw(large) if large else None,
         details(folded, draw(small)) if small else None,
     )
-
-
-def _step(kind: str, name: str) -> str:
-    known = kind == "harm" and name.isdigit() and int(name) < len(HARM)
-    return f"{name}: {HARM[int(name)]}" if known else line(name, 60)
 
 
 def _group(view: View, found: list[Group | None]) -> list[object]:
