@@ -20,7 +20,7 @@ from agentclinic.viewer.server import address_of, listen, viewer_app
 DOCS = Path(__file__).parent
 RUNS = {"plain": (), "history-only": ("--doctor", "history_only"), "door-only": ("--doctor", "door_only")}
 PICTURES = {
-    "viewer.png": ("run={}&case=osce-a13&turn=6", "#turn-6", 1280, 800),
+    "viewer.png": ("run={}&case=osce-a13&turn=3", "#turn-3", 1280, 800),
     "images/viewer-runs.png": ("", "tbody tr", 1200, 560),
     "images/viewer-run.png": ("run={}", "tbody tr", 1200, 800),
     "images/viewer-encounter.png": ("run={}&case=osce-a02", "#turn-2", 1200, 1000),
