@@ -150,9 +150,10 @@ def _guesses(text: str) -> list[tuple[str, float]]:
     scores: dict[str, float] = {}
     for disease in known.diseases.values():
         scores[disease.id] = math.log(disease.prior)
+        shown = {link.finding: link.p for link in disease.links}
         for name, present in found.items():
-            link, leak = disease.by_finding.get(name), known.findings[name].leak
-            p = link.p if link else leak
+            leak = known.findings[name].leak
+            p = shown.get(name, leak)
             scores[disease.id] += math.log(p / leak if present else (1 - p) / (1 - leak))
     most = max(scores.values())
     weights = {name: math.exp(score - most) for name, score in scores.items()}

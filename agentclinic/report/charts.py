@@ -105,7 +105,7 @@ def area(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, floa
 def reliability(name: str, points: Sequence[ReliabilityPoint], colour: str) -> Html:
     """Share right against forecast, with the band of chance and the number of forecasts in each bin."""
     frame = Frame(0, 1, 0, 1, height=380, bottom=84)
-    parts = axes(frame, percents(), percents(), "how sure it was", "how often it was right")
+    parts = axes(frame, percents(), percents(), "confidence", "share right")
     for one in points:
         x, width = frame.x(one.low) + 1, frame.x(one.high) - frame.x(one.low) - 2
         y, height = frame.y(one.band_high), frame.y(one.band_low) - frame.y(one.band_high)
@@ -131,33 +131,25 @@ def reliability(name: str, points: Sequence[ReliabilityPoint], colour: str) -> H
     return svg(name, "Reliability diagram", description, *parts, height=frame.height)
 
 
-def risk_coverage(name: str, points: Sequence[tuple[float, float]], overall: float, colour: str) -> Html:
-    """Share wrong if only the surest diagnoses are kept."""
-    top = nice(max([overall, *(risk for _, risk in points), 0.05]))[-1]
-    frame = Frame(0, 1, 0, min(1.0, top))
-    parts = axes(frame, percents(), percents(min(1.0, top)), "share of diagnoses kept, surest first", "share wrong")
-    level = frame.y(overall)
-    parts.append(tag("line", x1=frame.x(0), x2=frame.x(1), y1=level, y2=level, class_="ideal"))
-    parts.append(words(frame.x(0) + 4, level - 6, "kept at random", "start", "small"))
-    parts.append(path([(frame.x(c), frame.y(r)) for c, r in points], f"line {colour}"))
-    parts += [_point(frame, c, r, colour, f"{c:.0%} kept: {r:.1%} wrong", 2.6) for c, r in points]
-    shown = ", ".join(f"{c:.0%} kept, {r:.0%} wrong" for c, r in points if round(c * 20) % 5 == 0)
-    return svg(name, "Risk against coverage", f"{shown}; at random {overall:.0%} would be wrong.", *parts)
-
-
-def together(name: str, title: str, series: Sequence[Series], *, x: str, y: str, ideal: bool = False) -> Html:
-    """Shares of several runs against shares, each run a line with dots; `ideal` adds the diagonal."""
-    top = 1.0 if ideal else min(1.0, nice(max(v for one in series for _, v in one.points))[-1])
+def together(
+    name: str, title: str, series: Sequence[Series], *, x: str, y: str, ideal: bool = False, chance: float = 0.0
+) -> Html:
+    """Shares of runs against shares, each run a line with dots; `ideal` adds the diagonal, `chance` a level."""
+    top = 1.0 if ideal else min(1.0, nice(max([chance, *(v for one in series for _, v in one.points)]))[-1])
     frame = Frame(0, 1, 0, top or 1.0, right=40)
     parts = axes(frame, percents(), percents(top or 1.0), x, y)
     if ideal:
         parts.append(path([(frame.x(0), frame.y(0)), (frame.x(1), frame.y(1))], "ideal"))
+    if chance:
+        level = frame.y(chance)
+        parts.append(tag("line", x1=frame.x(0), x2=frame.x(1), y1=level, y2=level, class_="ideal"))
+        parts.append(words(frame.x(0) + 4, level - 6, "in random order", "start", "small"))
     most = max((n for one in series for n in one.sizes), default=1)
     for one in series:
         style = f"line {'faint ' if one.sizes else ''}{one.colour}"
         parts.append(path([(frame.x(a), frame.y(b)) for a, b in one.points], style))
         for (a, b), n in zip(one.points, one.sizes or [0] * len(one.points), strict=True):
-            said, radius = f"{one.label}: {x} {a:.0%}, {y} {b:.0%}", round(2.6 + 5 * math.sqrt(n / most), 1)
+            said, radius = f"{one.label} {x} {a:.0%}, {y} {b:.0%}".lstrip(), round(2.6 + 5 * math.sqrt(n / most), 1)
             parts.append(
                 _point(frame, a, b, one.colour, f"{said}, {plural(n, 'diagnosis', 'diagnoses')}" if n else said, radius)
             )
@@ -242,20 +234,6 @@ class Point:
     about: str
 
 
-def price_groups(name: str, points: Sequence[Point]) -> Html:
-    """Accuracy of encounters in groups by price, cheapest first and evenly spaced."""
-    frame = Frame(-0.5, len(points) - 0.5, 0, 1, right=24)
-    xs = [(float(place), point.label) for place, point in enumerate(points)]
-    parts = axes(frame, xs, percents(), "price of an encounter's tests", "share right")
-    parts.append(
-        path([(frame.x(place), frame.y(p.value)) for place, p in enumerate(points)], "line faint " + points[0].colour)
-    )
-    for place, point in enumerate(points):
-        parts += _dot(frame, float(place), point)
-    shown = "; ".join(f"{p.label}: {p.value:.0%} right ({p.about})" for p in points)
-    return svg(name, "Price against accuracy", shown + ".", *parts)
-
-
 def price_by_run(name: str, points: Sequence[Point]) -> Html:
     """Accuracy against mean price, a dot for each run."""
     marks = nice(max(1.0, *(p.usd for p in points)))
@@ -263,22 +241,16 @@ def price_by_run(name: str, points: Sequence[Point]) -> Html:
     xs = [(v, f"${v:,.0f}" if marks[-1] >= 8 else f"${v:.2f}") for v in marks]
     parts = axes(frame, xs, percents(), "tests per encounter, mean price", "share right")
     for point in points:
-        parts += _dot(frame, point.usd, point)
-        left = frame.x(point.usd) > frame.width - 60
-        x, anchor = frame.x(point.usd) + (-10 if left else 10), "end" if left else "start"
+        place = frame.x(point.usd)
+        if point.low is not None and point.high is not None:
+            ends = {"y1": frame.y(point.low), "y2": frame.y(point.high)}
+            parts.append(tag("line", x1=place, x2=place, **ends, class_=f"whisker {point.colour}"))
+        title = f"{point.label}: mean ${point.usd:,.2f}, {point.value:.1%} right, {point.about}"
+        parts.append(_point(frame, point.usd, point.value, point.colour, title, 5))
+        x, anchor = (place - 10, "end") if place > frame.width - 60 else (place + 10, "start")
         parts.append(words(x, frame.y(point.value) - 8, point.label, anchor, f"label {point.colour}"))
     shown = "; ".join(f"{p.label}: ${p.usd:,.2f}, {p.value:.0%} right" for p in points)
     return svg(name, "Price against accuracy, run by run", shown + ".", *parts)
-
-
-def _dot(frame: Frame, x: float, point: Point) -> list[Html]:
-    place = frame.x(x)
-    drawn = []
-    if point.low is not None and point.high is not None:
-        ends = {"y1": frame.y(point.low), "y2": frame.y(point.high)}
-        drawn.append(tag("line", x1=place, x2=place, **ends, class_=f"whisker {point.colour}"))
-    title = f"{point.label}: mean ${point.usd:,.2f}, {point.value:.1%} right, {point.about}"
-    return [*drawn, _point(frame, x, point.value, point.colour, title, 5)]
 
 
 def stacked(parts: Sequence[tuple[float, str, str]], *, width: float = 600, height: float = 26) -> Html:

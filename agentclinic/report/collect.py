@@ -7,20 +7,21 @@ import hashlib
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from agentclinic.config import RunSettings
 from agentclinic.errors import InputError
-from agentclinic.report.encounter_data import RunFolder, encounter_data
+from agentclinic.report.encounter_data import RunFolder, encounter_data, section_of
 from agentclinic.report.encounters import Encounter, encounter_of
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.breakdown import Breakdown, breakdown
 from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, labels_of
-from agentclinic.scoring.labels import SETTINGS
+from agentclinic.scoring.labels import SETTINGS, setting_text
 from agentclinic.scoring.rows import Row
 from agentclinic.scoring.score import Score, score
 from agentclinic.scoring.stats import Estimate, Proportion, binomial_band, proportion
@@ -35,9 +36,6 @@ class Known(BaseModel):
 
     records: int = 0
     transcripts: int = 0
-    differentials: int = 0
-    annotations: int = 0
-    doors: int = 0
     hashes: int = 0
     costs: int = 0
     """Records that state what the models cost."""
@@ -173,9 +171,6 @@ class _Seen:
         self.known.update(
             records=1,
             transcripts=record.transcript is not None,
-            differentials=record.differential is not None,
-            annotations=bool(record.annotations),
-            doors=record.door is not None,
             hashes=record.case_hash is not None,
             costs=record.cost_usd is not None,
         )
@@ -183,8 +178,7 @@ class _Seen:
 
 def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -> RunReport:
     headline, by = _headline(scored, arm, seed)
-    ours = run.config.get("agentclinic")
-    ours = ours if isinstance(ours, dict) else {}
+    ours = section_of(run.config, "agentclinic")
     reasons = Counter(kind for one in seen.encounters for kind in {reason.kind for reason in one.reasons})
     return RunReport(
         name=arm.name,
@@ -194,12 +188,28 @@ def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -
         breakdown=breakdown(seen.rows),
         reliability=_reliability(scored),
         reasons=dict(sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))),
-        settings={named.name: _values(arm.settings[key]) for key, named in SETTINGS.items() if key in arm.settings},
+        settings={named.name: _values(arm.settings[key]) for key, named in SETTINGS.items() if key in arm.settings}
+        | _chosen(run.config),
         known=Known(**seen.known),
         planned=run.planned,
         deterministic=arm.deterministic,
         version=str(ours["version"]) if "version" in ours else None,
     )
+
+
+def _chosen(config: Mapping[str, Any]) -> dict[str, str]:
+    """The seed, and the settings of models and cases that are not the defaults and that records do not repeat."""
+    usual = {key: value for key, value in RunSettings().model_dump(mode="json").items() if key not in _ELSEWHERE}
+    run, requests = section_of(config, "run"), section_of(section_of(config, "llm"), "responses")
+    changed = {key: run[key] for key in usual if key in run and (key == "seed" or run[key] != usual[key])}
+    return {key.replace("_", " "): setting_text(value) for key, value in (changed | {**requests}).items()}
+
+
+_ELSEWHERE = frozenset(SETTINGS) | {
+    *("total_inferences", "doctor_image_request", "doctor_test_policy_enabled", "doctor_test_policy", "memory"),
+    *("output_dir", "record", "name", "workers", "engine", "address", "processes", "check", "inf_type"),
+}
+"""Settings that the records hold, and those that do not change what is played."""
 
 
 def _headline(scored: Score, arm: Arm, seed: int) -> tuple[Estimate, str]:

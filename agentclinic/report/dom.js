@@ -18,6 +18,10 @@ const dom = (() => {
   const svg = (name, attributes, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
   const byId = (id) => document.getElementById(id);
 
+  // Text in which no line breaks within `3 of 4` or `37% to 60%`; a name that may break where its words meet.
+  const bound = (text) => text.replace(/([\d%]) (of|to) (?=[-+$]?\d)/g, "$1\u00a0$2\u00a0");
+  const named = (name) => name.split(/(?<=[_/:.-])/).flatMap((part, place) => (place ? [make("wbr"), part] : [part]));
+
   // The button that switches between light and dark; the choice is kept where the browser allows it.
   const theme = (button) => {
     const root = document.documentElement;
@@ -37,5 +41,5 @@ const dom = (() => {
     show();
   };
 
-  return { make, svg, byId, theme };
+  return { make, svg, byId, theme, bound, named };
 })();

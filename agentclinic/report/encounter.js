@@ -8,11 +8,11 @@
 // Both return { go(turn), close() }. The keys j and k move by turn. Drawing into the same root again replaces it.
 const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
   const { make, svg } = dom;
-  const LANES = { doctor: "Doctor", patient: "Patient", measurement: "Laboratory", clinic: "Clinic", planner: "Planner", confidence: "Doctor, asked how sure" };
-  const FROM = { chart: "from the chart", chart_equivalent: "from another test in the chart", default_negative: "denied: not in the chart", default_normal: "normal by default: not in the chart", unavailable: "not available: not in the chart" };
+  const LANES = { doctor: "Doctor", patient: "Patient", measurement: "Laboratory", clinic: "Clinic", planner: "Planner", confidence: "Doctor, asked for its confidence" };
+  const FROM = { chart: "from\u00a0the\u00a0chart", chart_equivalent: "from another test in the chart", default_negative: "denied: not in the chart", default_normal: "normal by default: not in the chart", unavailable: "not available: not in the chart" };
   const OUTCOMES = { diagnosed_right: "right", diagnosed_wrong: "wrong", max_infs_reached: "no diagnosis", doctor_failed: "doctor failed", model_failed: "model failed (missing)", judge_failed: "judge failed (missing)" };
   const KINDS = { test: "order", images: "asks for images", diagnosis: "diagnosis", none: "not understood" };
-  const SOURCES = { posterior: "computed", stated: "stated by the doctor", elicited: "asked for at the end", planner_score: "the planner's scores" };
+  const SOURCES = { posterior: "computed", stated: "stated by the doctor", elicited: "asked for after the diagnosis", planner_score: "scored by the planner" };
   const MOST_LINES = 5; // more lines cannot be told apart
   const LONG = 6000; // laying out one word of a megabyte takes a browser minutes
   const own = (table, key, otherwise) => (Object.hasOwn(table, key) ? table[key] : otherwise);
@@ -56,23 +56,20 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
     if (data.verdict) row("Judge" + (data.verdict.judge ? " (" + data.verdict.judge + ")" : ""), verdict(data.verdict));
     (data.verdicts || []).forEach((given) => row("Judge (" + (given.judge || "unnamed") + ")", verdict(given)));
     if (data.fault) row("Fault", data.fault.role + ", " + plain(data.fault.error) + ": " + data.fault.message);
-    row("Why", (data.why || []).join("; "));
+    if (!data.fault) row("Why", dom.bound((data.why || []).join("; ")));
     row("Played by", players(data));
-    row("Used", used(data.totals || {}));
+    row("Cost", used(data.totals || {}));
     if (data.session) row("Session", concluded(data.session));
     row("Not recorded", (data.missing || []).map((said) => make("span", { class: "enc-missing" }, said)));
     return list;
   };
 
-  const players = (data) => {
-    const kind = data.doctor && data.doctor !== "plain" ? " (" + data.doctor + ")" : "";
-    return Object.entries(data.models || {}).map(([role, name]) => own(LANES, role, role) + " " + name + (role === "doctor" ? kind : "")).join(", ");
-  };
+  const players = (data) => Object.entries(data.models || {}).map(([role, name]) => own(LANES, role, role).toLowerCase() + ": " + name).join("; ");
 
   const used = (totals) => [
     totals.input_tokens && tokens(totals.input_tokens, totals.output_tokens),
     totals.usd !== undefined && (totals.usd || totals.input_tokens) && "models " + usd(totals.usd),
-    totals.tests_usd !== undefined && "tests " + usd(totals.tests_usd) + (totals.tests_unpriced ? " and " + plural(totals.tests_unpriced, "test") + " without a price" : ""),
+    totals.tests_usd !== undefined && "simulated tests " + usd(totals.tests_usd) + (totals.tests_unpriced ? " and " + plural(totals.tests_unpriced, "test") + " without a price" : ""),
     totals.seconds !== undefined && seconds(totals.seconds),
   ].filter(Boolean).join("; ");
 
@@ -160,7 +157,7 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
   const differential = (given) => {
     const first = given.rows[0];
     const rows = given.other === undefined ? given.rows : [...given.rows, ["anything else", given.other]];
-    return folded("Differential (" + plain(given.source) + ")" + (first ? ": " + first[0] + " " + share(first[1], given.scores) : ""), odds(rows, given.scores));
+    return folded("Differential (" + own(SOURCES, given.source, plain(given.source)) + ")" + (first ? ": " + first[0] + (Number.isFinite(first[1]) ? "\u00a0" + share(first[1], given.scores) : "") : ""), odds(rows, given.scores));
   };
   const odds = (rows, scores) => {
     const most = scores ? Math.max(...rows.map(([, value]) => Math.abs(value || 0)), 1e-9) : 1;
@@ -286,7 +283,7 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
         if (group && group !== above) list.append(make("li", { class: "enc-group" }, group));
         above = group;
         const name = told[told.length - 1];
-        item.element.lastChild.append(...[name && make("b", {}, name + " "), item.fact.text, item.fact.key && [" ", make("em", { title: "A key finding of the case" }, item.fact.key)]].flat().filter(Boolean));
+        item.element.lastChild.append(...[name && make("b", {}, name + " "), item.fact.text, item.fact.key && [" ", make("em", { title: "A key finding of the case" }, "key: " + item.fact.key)]].flat().filter(Boolean));
         list.append(item.element);
       });
       section.box = make("details", { open: true, class: "enc-section" }, make("summary", {}, sentence(section.name) + " ", section.count), list);

@@ -24,7 +24,7 @@ from agentclinic.memory.retrieval import DETAILS
 from agentclinic.memory.store import Store, load_store
 from agentclinic.models.base import cost_usd
 from agentclinic.models.endpoint import OPENAI_URL
-from agentclinic.report.encounters import reasons
+from agentclinic.report.encounters import reasons, related
 from agentclinic.results.original import case_of_result
 from agentclinic.results.record import JUDGEABLE, Record, Verdict
 from agentclinic.results.run_cases import case_finder, refuse_changes
@@ -33,6 +33,7 @@ from agentclinic.results.run_folder import MEMORY
 from agentclinic.results.turn import Differential, Source, Turn
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.information import AT_THE_DOOR, key_findings_in
+from agentclinic.scoring.labels import played_by
 from agentclinic.scoring.orders import by_order
 from agentclinic.scoring.outcome import cost_of, outcome, slip_name, tokens_of
 from agentclinic.scoring.verdicts import case_key, names_truth
@@ -185,7 +186,6 @@ def encounter_data(
     said = [shown.turn(place, turn) for place, turn in enumerate(turns or ())]
     return _full(
         {
-            "scenario": record.scenario_id,
             "repeat": record.repeat,
             "dataset": _text(record.dataset),
             "case": _text(case_key(record)),
@@ -207,11 +207,9 @@ def encounter_data(
             else None,
             "why": [_text(text) for text in why],
             "models": {
-                role: _text(name)
-                for role in ("doctor", "patient", "measurement")
-                if (name := getattr(record, f"{role}_llm"))
+                "doctor": _text(played_by(record.doctor, record.doctor_llm)),
+                **{role: _text(getattr(record, f"{role}_llm")) for role in _WHO if getattr(record, f"{role}_llm")},
             },
-            "doctor": _text(record.doctor),
             "limit": record.max_infs,
             "turns": said,
             # The original kept the dialogue as one text.
@@ -228,24 +226,25 @@ def encounter_data(
 
 def price_of(config: Mapping[str, Any]) -> PriceOf:
     """What a turn cost at the prices of a run's settings."""
-    run = _section(config, "run")
+    run = section_of(config, "run")
 
     def price(role: str, turn: Turn) -> float | None:
         if turn.usage is None or ((turn.details or {}).get("synthesis") and run.get("synthesis_llm")):
             return None  # the tokens of two models
         named = role if run.get(f"{role}_llm") else "doctor"
         name, endpoint = run.get(f"{named}_llm"), run.get(f"{named}_endpoint")
-        place = _section(_section(config, "endpoints"), endpoint) if endpoint else _section(config, "openai")
+        place = section_of(section_of(config, "endpoints"), endpoint) if endpoint else section_of(config, "openai")
         if not isinstance(name, str):
             return None
-        own = {model: PriceSettings.model_validate(given) for model, given in _section(place, "prices").items()}
+        own = {model: PriceSettings.model_validate(given) for model, given in section_of(place, "prices").items()}
         return cost_usd(name, str(place.get("base_url") or OPENAI_URL), asdict(turn.usage), own)
 
     return price
 
 
-def _section(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = data.get(name)
+def section_of(data: Any, name: str) -> Mapping[str, Any]:
+    """A part of `config.used.json`; empty if it is missing or not an object."""
+    section = data.get(name) if isinstance(data, dict) else None
     return section if isinstance(section, dict) else {}
 
 
@@ -264,7 +263,7 @@ def _verdict(correct: bool | None, judged: Verdict | None) -> Data:
         "correct": correct,
         **_full(
             {
-                "relation": _text(judged.relation) if judged else None,
+                "relation": _text(related(judged.relation)) if judged and judged.relation else None,
                 "reason": _text(judged.reason) if judged else None,
                 "lenient": judged.correct_lenient if judged else None,
             }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentclinic.report.tables import plural
+from agentclinic.report.tables import Cells, Section, plural
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.turn import Source
@@ -38,6 +39,8 @@ class Encounter:
     repeat: int
     case: str
     """Pairs the case between runs."""
+    case_name: str
+    """What people call it."""
     dataset: str | None
     outcome: str
     right: bool | None
@@ -74,6 +77,7 @@ def encounter_of(record: Record, bill: Bill | None) -> Encounter:
         scenario_id=record.scenario_id,
         repeat=record.repeat,
         case=case_key(record),
+        case_name=record.case_name,
         dataset=record.dataset,
         outcome=ended,
         right=None if ended in MISSING else strict(record),
@@ -103,8 +107,14 @@ RELATIONS = {
     "different": "another disease",
     "hedged": "more than one diagnosis",
 }
-PLAINLY_WRONG = frozenset({"another disease", "judged wrong"})
-"""Kinds of reason that say only that the diagnosis is wrong."""
+HARM = ("none", "minor", "moderate", "serious", "death or lasting damage")
+"""What the steps of the scale of harm mean, from 0 to 4."""
+
+
+def related(relation: str) -> str:
+    """How a diagnosis relates to the truth, in words; a relation that is not known keeps its name."""
+    right = {"same": "the same disease", "narrower_consistent": "a more specific form that fits the chart"}
+    return (right | RELATIONS).get(relation, relation.replace("_", " "))
 
 
 def reasons(record: Record, sure: float | None) -> list[Reason]:
@@ -121,7 +131,7 @@ def reasons(record: Record, sure: float | None) -> list[Reason]:
         wrong = RELATIONS.get((record.judgement and record.judgement.relation) or "", "judged wrong")
         found = [Reason(wrong, wrong)]
         if sure is not None and sure >= OVERCONFIDENT:
-            found.append(Reason(f"wrong, but at least {percent(OVERCONFIDENT, 0)} sure", f"{percent(sure, 0)} sure"))
+            found.append(Reason(_CONFIDENT, f"{percent(sure, 0)} sure"))
         found += _course(record)
     return found if missing else [*found, *_dangers(record)]
 
@@ -135,46 +145,73 @@ def _without_diagnosis(record: Record) -> Reason:
 
 
 def _course(record: Record) -> list[Reason]:
-    """What happened to the truth in the doctor's differentials, and which decisive findings it never asked for."""
+    """What became of the true diagnosis in the doctor's differentials, and which decisive findings were not sought."""
     found = []
     by_source = differentials(record)
     stated = next((by_source[source] for source in (*PREFERRED, Source.PLANNER_SCORE) if source in by_source), None)
     if stated and record.ground_truth:
         seen = course(stated, record)
         if seen.appeared is None:
-            found.append(Reason("the truth was never in the differential", "truth never considered"))
+            found.append(Reason(NEVER_LISTED, NEVER_LISTED))
         elif seen.dropped:
-            found.append(
-                Reason("the truth was first, then dropped", f"truth was first at turn {seen.led}, then dropped")
-            )
+            found.append(Reason(DROPPED, f"true diagnosis first at turn {seen.led}, then dropped"))
         elif seen.led is None:
-            found.append(Reason("the truth was considered but never first", "truth considered but never first"))
+            found.append(Reason(NEVER_FIRST, NEVER_FIRST))
     if premature_closure(record):
-        found.append(Reason("a decisive finding was available but never requested", _overlooked(record)))
+        found.append(Reason(_CLOSED, _overlooked(record)))
     return found
 
 
+NEVER_LISTED, NEVER_FIRST = "true diagnosis never listed", "true diagnosis listed but never first"
+DROPPED = "true diagnosis first, then dropped"
+_CONFIDENT, _CLOSED = f"at least {percent(OVERCONFIDENT, 0)} sure", "decisive finding not requested"
+_HARMFUL, _MISSED = f"harm if missed {SERIOUS} or 4", "must-not-miss disease not considered"
+_BESIDE = (_CONFIDENT, _CLOSED, _HARMFUL, _MISSED)
+
+
 def _overlooked(record: Record) -> str:
-    """The decisive findings that were not asked for, by where they are in the chart, and whether there was time."""
-    places = dict.fromkeys(_place(finding.paths[0]) for finding in never_requested(record) or ())
+    """The decisive findings that were not requested, by where they are in the chart, and whether there was time."""
+    missed: dict[str, dict[str, dict[str, None]]] = {"not asked": {}, "not ordered": {}}
+    for finding in never_requested(record) or ():
+        root, *parts = re.split(r"[/#]", finding.paths[0])
+        heads = [part.split("_") for part in parts if part != "Findings" and not part.isdigit()] or [root.split("_")]
+        # Within a sentence a heading loses its capitals; an abbreviation keeps them.
+        name, *rest = (" ".join(word.lower() if word[1:].islower() else word for word in words) for words in heads)
+        how = "not asked" if root in ("Patient_Actor", "patient_info") else "not ordered"
+        missed[how].setdefault(name, {}).update(dict.fromkeys(rest))
     left = (record.max_infs or 0) - (record.num_turns or 0)
-    early = f"stopped with {plural(left, 'turn')} left" if left > 0 else "used all its turns"
-    return f"{early} and never asked for {'; '.join(places)}"
-
-
-def _place(path: str) -> str:
-    """A chart path as words: the test or examination, or the part of the patient's story."""
-    root, *parts = re.split(r"[/#]", path)
-    named = [part.replace("_", " ") for part in parts if not part.isdigit() and part != "Findings"] or [root]
-    return f"{'patient, ' if root in ('Patient_Actor', 'patient_info') else ''}{', '.join(named)}"
+    said = [f"stopped with {plural(left, 'turn')} left" if left > 0 else "used all its turns"]
+    for how, names in missed.items():
+        listed = [f"{name} ({', '.join(rest)})" if rest else name for name, rest in names.items()]
+        said += [f"{how}: {', '.join(listed)}"] if listed else []
+    return "; ".join(said)
 
 
 def _dangers(record: Record) -> list[Reason]:
     found = []
     harm = harm_if_missed(record)
     if harm is not None and harm >= SERIOUS:
-        found.append(Reason(f"the harm if missed is {SERIOUS} or more", f"harm {harm:g} of 4"))
+        meaning = f" ({HARM[int(harm)]})" if harm == int(harm) else ""
+        found.append(Reason(_HARMFUL, f"harm if missed {harm:g} of 4{meaning}"))
     never = missed(record)
     if never:
-        found.append(Reason("a must-not-miss disease was never considered", "never considered: " + ", ".join(never)))
+        found.append(Reason(_MISSED, "not considered: " + ", ".join(never)))
     return found
+
+
+def where_wrong(encounters: Sequence[Encounter]) -> Section:
+    """Every encounter that is not right in one row, by what went wrong first; the columns tell what else did."""
+    bad = [(one, {reason.kind for reason in one.reasons}) for one in encounters if one.right is False]
+    columns = [kind for kind in _BESIDE if any(kind in kinds for _, kinds in bad)]
+    groups: dict[str, list[set[str]]] = {}
+    for one, kinds in bad:
+        first = next((kind for kind in (NEVER_LISTED, NEVER_FIRST, DROPPED) if kind in kinds), one.reasons[0].kind)
+        groups.setdefault(first, []).append(kinds)
+    rows: list[Cells] = [
+        [name, len(several), *(sum(kind in kinds for kinds in several) for kind in columns)]
+        for name, several in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    ]
+    said = ["Each encounter is in one row; it may be counted in several of the other columns."] if columns else []
+    scale = ", ".join(f"{step} {name}" for step, name in enumerate(HARM))
+    said += [f"Harm if missed is rated by the case's author: {scale}."] if _HARMFUL in columns else []
+    return Section("Where it went wrong", rows, said, ("", "encounters", *columns), (0,))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agentclinic.report.collect import Collected, RunReport
-from agentclinic.report.numbers import failure_sections, sections
+from agentclinic.report.encounters import where_wrong
+from agentclinic.report.numbers import sections
 from agentclinic.report.parts import View, outcome_name
 from agentclinic.report.sections.first_screen import (
     bounds,
@@ -89,8 +90,8 @@ def _comparison(view: View) -> list[str]:
 
 
 def _run(view: View, index: int, run: RunReport) -> list[str]:
-    made = [*failure_sections(run.score.outcome), *sections(run.score)]
-    parts = [*(section.markdown() for section in made), *_groups(run), *_failures(view, index)]
+    made = [*sections(run.score), where_wrong(view.collected.encounters[index])]
+    parts = [*(section.markdown() for section in made if section.rows), *_groups(run), *_failures(view, index)]
     return [*parts, "### What this run can and cannot show", *statements_markdown(run)]
 
 
@@ -111,7 +112,7 @@ def _failures(view: View, index: int) -> list[str]:
         return []
     rows = [
         [
-            one.scenario_id,
+            quoted(one.case_name),
             outcome_name(one.outcome),
             quoted(one.truth),
             quoted(one.diagnosis),
@@ -121,4 +122,4 @@ def _failures(view: View, index: int) -> list[str]:
         for one in bad[:MOST_FAILURES]
     ]
     more = f"\n\nThe HTML and CSV formats have {len(bad) - MOST_FAILURES} more." if len(bad) > MOST_FAILURES else ""
-    return ["### Not right", _table(["scenario", "outcome", "truth", "diagnosis", "sure", "why"], rows) + more]
+    return ["### Not right", _table(["case", "outcome", "truth", "diagnosis", "confidence", "why"], rows) + more]

@@ -15,12 +15,8 @@ from agentclinic.scoring.outcome import Summary, slip_lines, slip_rows
 from agentclinic.scoring.score import Score
 from agentclinic.scoring.stats import Proportion
 
-_LEARNED = {
-    "door": "known at the door",
-    "volunteered": "volunteered",
-    "asked": "asked for",
-    "ordered": "ordered as tests",
-}
+LEARNED = {"door": "at the door", "volunteered": "volunteered", "asked": "asked for", "ordered": "ordered"}
+"""How the doctor first got a key finding."""
 _ANSWERED = {
     "chart": "answered by the chart",
     "chart_equivalent": "answered by an equivalent in the chart",
@@ -29,6 +25,8 @@ _ANSWERED = {
     "unknown": "answered, source unknown",
     "unanswered": "not answered before the end",
 }
+_UNANSWERED = {"0": "every test was answered", "(0, 0.25]": "up to 25% of tests were not answered"}
+_UNANSWERED |= {"(0.25, 0.5]": "25% to 50% were not", "> 0.5": "over 50% were not", NO_TESTS: "no test was ordered"}
 
 MOST_FAULTS = 20
 
@@ -37,6 +35,7 @@ def sections(result: Score) -> list[Section]:
     """Every number of a score that is worth reading; sections without any are left out."""
     made = [
         _outcome(result),
+        *failure_sections(result.outcome),
         *(_ranking(source, ranked) for source, ranked in result.ranking.by_source.items()),
         repeats_section(result),
         _harm(result),
@@ -133,15 +132,14 @@ def _biases(result: Score) -> list[Cells]:
 def _outcome(result: Score) -> Section:
     outcome, gap = result.outcome, result.gap_to_full_information
     rows = outcome_rows(outcome)
-    rows.append(["right of all presented, as the original counts", percent(outcome.accuracy)])
+    rows.append(["right of all presented (the original's accuracy)", percent(outcome.accuracy)])
     if outcome.if_missing_wrong != outcome.if_missing_right:
         limits = f"{percent(outcome.if_missing_wrong)}; {percent(outcome.if_missing_right)}"
         rows.append(["accuracy, if everything missing were wrong; right", limits])
-    rows += [[Recorded(f"fault {name}"), count] for name, count in outcome.faults.items()]
     rows += _biases(result)
     if gap:
         rows.append(["gap to full information", f"{as_points(gap)} of strict accuracy, {plural(gap.n, 'case')}"])
-    return _section("Outcome", rows, slip_lines(outcome))
+    return _section("Outcome", rows, [said for said in slip_lines(outcome) if "given by code" in said])
 
 
 def _section(title: str, rows: list[Cells], notes: list[str] | None = None) -> Section:
@@ -150,7 +148,7 @@ def _section(title: str, rows: list[Cells], notes: list[str] | None = None) -> S
 
 
 def _ranking(source: str, ranked: SourceRanking) -> Section:
-    rows: list[Cells] = [[f"truth in the top {k}", as_percent(share)] for k, share in ranked.top.items()]
+    rows: list[Cells] = [[f"true diagnosis in the top {k}", as_percent(share)] for k, share in ranked.top.items()]
     rows.append(["mean reciprocal rank", as_number(ranked.mean_reciprocal_rank), "higher is better"])
     return _section(f"Differential ({source})", rows, [ranked.note] if ranked.note else [])
 
@@ -176,12 +174,12 @@ def calibration_section(source: SourceCalibration) -> Section:
     best = "" if source.aurc_best is None else f"{source.aurc_best:.2f} is best at this accuracy"
     rows: list[Cells] = [
         ["AUROC", as_number(source.auroc), "0.5 is chance, 1 is best"],
-        ["area under risk-coverage", as_number(source.aurc), best],
+        ["area under the risk-coverage curve", as_number(source.aurc), best],
     ]
     if source.brier is not None:
         rows += [
             ["Brier score", as_number(source.brier), "0 is best; always saying 50% gives 0.25"],
-            ["log score, nats", as_number(source.log_score), "0 is best"],
+            ["log score, nats", as_number(source.log_score), "0 is best; always saying 50% gives 0.69"],
         ]
     if source.ece is not None:
         chance = f"perfect forecasts at this n give {source.ece.low:.3f} to {source.ece.high:.3f}"
@@ -202,12 +200,12 @@ def _information(result: Score) -> Section:
     ]
     if facts.encounters:
         rows += _measured("key_facts", facts)
-        rows += [[f"key findings {_LEARNED[way]}", as_percent(share)] for way, share in facts.by_way.items() if share]
+        rows += [[f"key findings {LEARNED[way]}", as_percent(share)] for way, share in facts.by_way.items() if share]
     for source, course in info.differentials.items():
         rows += [
-            [f"truth ever listed ({source})", as_percent(course.truth_appeared)],
-            [f"truth ever first ({source})", as_percent(course.truth_led)],
-            [f"truth dropped after being first ({source})", as_percent(course.truth_dropped)],
+            [f"true diagnosis listed at some point ({source})", as_percent(course.truth_appeared)],
+            [f"true diagnosis first at some point ({source})", as_percent(course.truth_led)],
+            [f"true diagnosis first, then dropped ({source})", as_percent(course.truth_dropped)],
         ]
     return _section("Information", rows, [facts.note] if facts.encounters and facts.note else [])
 
@@ -225,8 +223,7 @@ def tests_section(result: Score) -> Section:
     if found.unpriced:
         rows.append(["tests done without a price", f"{found.unpriced} of {found.priced + found.unpriced}"])
     for stratum, share in found.accuracy_by_unanswerable.items():
-        where = "no test was ordered" if stratum == NO_TESTS else f"the share of unanswered tests is {stratum}"
-        rows.append([f"accuracy where {where}", as_percent(share)])
+        rows.append([f"accuracy where {_UNANSWERED.get(stratum, stratum)}", as_percent(share)])
     return _section("Tests", rows)
 
 

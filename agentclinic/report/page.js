@@ -1,7 +1,7 @@
 "use strict";
 // The list of encounters and the sorting of tables; encounter.js draws a transcript.
 (() => {
-  const PAGE = 25;
+  const PAGE = 10;
   const { make, byId } = dom;
   const whole = new Promise((done) => {
     if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", done, { once: true });
@@ -9,6 +9,15 @@
   });
 
   dom.theme(byId("theme"));
+
+  // A link to a folded section unfolds it.
+  const unfold = (address) => {
+    const folded = /^#[\w-]+$/.test(address) && document.querySelector(address + " > .fold");
+    if (folded) folded.open = true;
+  };
+  document.addEventListener("click", (event) => { const link = event.target.closest("a[href^='#']"); if (link) unfold(link.hash); });
+  addEventListener("hashchange", () => unfold(location.hash));
+  unfold(location.hash);
 
   // Packed blocks: JSON, compressed (zlib), in base64. Unpacked on demand; the last few are kept.
 
@@ -60,7 +69,7 @@
 
   const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
   let order = null;
-  const KEYS = { run: ([r]) => r, scenario: ([r, place]) => place, outcome: SHOWN, truth: TRUTH, diagnosis: SAID, sure: SURE, turns: TURNS, why: WHY };
+  const KEYS = { run: ([r]) => r, case: ([r, place]) => place, outcome: SHOWN, truth: TRUTH, diagnosis: SAID, confidence: SURE, turns: TURNS, why: WHY };
   const sortable = (table, sort) => table.querySelectorAll("thead th").forEach((head, column) => {
     const name = head.textContent.trim();
     const cells = [...table.tBodies[0].rows].map((row) => row.cells[column]);
@@ -79,7 +88,7 @@
     return Number.isNaN(number) ? text : number;
   };
   document.querySelectorAll("main table").forEach((table) => {
-    if (table.tBodies[0].id === "rows") return;
+    if (table.tBodies[0].id === "rows" || table.closest(".where")) return;
     sortable(table, (column, name, sign) => {
       const rows = [...table.tBodies[0].rows];
       table.tBodies[0].append(...rows.sort((a, b) => sign * compare(shownValue(a, column), shownValue(b, column))));
@@ -106,17 +115,17 @@
   const line = (r, place) => {
     const run = runs[r], row = run.rows[place];
     const cell = (name, className, content) => make("td", { class: className, "data-head": name }, content);
-    const label = "Transcript of scenario " + row[NAME];
+    const label = "Transcript of case " + row[NAME];
     const opener = make("button", { class: "open", type: "button", "data-run": r, "data-place": place, "aria-label": label }, row[NAME]);
     return make("tr", {},
       run.several && cell("run", null, run.letter),
-      make("th", { scope: "row", "data-head": "scenario" }, opener),
+      make("th", { scope: "row", "data-head": "case" }, opener),
       cell("outcome", null, make("span", { class: "tag o-" + row[OUTCOME] }, row[SHOWN])),
       cell("truth", null, row[TRUTH]),
       cell("diagnosis", null, row[SAID] || "–"),
-      cell("sure", "num", row[SURE] === null ? "–" : Math.round(100 * row[SURE]) + "%"),
+      cell("confidence", "num", row[SURE] === null ? "–" : Math.round(100 * row[SURE]) + "%"),
       cell("turns", "num", row[TURNS] === null ? "–" : String(row[TURNS])),
-      cell("why", "why", row[WHY]));
+      cell("why", "why", dom.bound(row[WHY])));
   };
 
   const turn = (step) => { page += step; list(); byId("encounters").scrollIntoView(); };
@@ -138,7 +147,7 @@
     const told = (await unpack("pack-" + r + "-" + row[BLOCK]))[row[PLACE]];
     const chart = row[CHART] && (await unpack("chart-" + row[CHART][0]))[row[CHART][1]];
     current = [r, place];
-    byId("t-title").textContent = (runs[r].several ? runs[r].letter + " · " : "") + "Scenario " + row[NAME] + ": " + row[SHOWN];
+    byId("t-title").textContent = (runs[r].several ? runs[r].letter + " · " : "") + "Case " + row[NAME] + ": " + row[SHOWN];
     const at = position();
     byId("t-back").disabled = at <= 0;
     byId("t-next").disabled = at < 0 || at + 1 >= found.length;

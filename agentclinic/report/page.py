@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from agentclinic.config import is_builtin_or_person
 from agentclinic.report.collect import Collected, packed
 from agentclinic.report.numbers import sections
 from agentclinic.report.parts import View, details, section
@@ -15,25 +16,11 @@ from agentclinic.report.sections import confidence, differences, first_screen, i
 from agentclinic.report.statements import TITLES, statements
 from agentclinic.report.tables import DASH, Html, line, plural, tag
 from agentclinic.report.tables import html_table as table
+from agentclinic.scoring.labels import is_program, played_by
 
 _HERE = Path(__file__).parent
 MARK = "agentclinic-report"
 """Written into every report, so that it can be recognized and overwritten; other files are not."""
-
-_NAV = {
-    "outcomes": "Outcomes",
-    "confidence": "Confidence",
-    "turns": "Turns",
-    "facts": "Key facts",
-    "groups": "Kinds of case",
-    "twins": "Twins",
-    "tests": "Tests",
-    "flips": "Flips",
-    "encounters": "Encounters",
-    "numbers": "Numbers",
-    "limits": "Limits",
-    "settings": "Settings",
-}
 
 
 def page(collected: Collected) -> str:
@@ -41,21 +28,7 @@ def page(collected: Collected) -> str:
     view = View(collected)
     style = _files("base.css", "encounter.css", "page.css")
     script = _files("dom.js", "encounter.js", "page.js")
-    parts = {
-        "outcomes": outcome.outcomes(view),
-        "confidence": confidence.confidence(view),
-        "turns": confidence.turn_by_turn(view),
-        "facts": information.facts(view),
-        "groups": outcome.groups(view),
-        "twins": outcome.twins(view),
-        "tests": information.tests(view),
-        "flips": differences.flips(view),
-        "encounters": listing.encounters(view),
-        "numbers": _numbers(view),
-        "limits": _limits(view),
-        "settings": _settings(view),
-    }
-    shown = {name: part for name, part in parts.items() if part}
+    shown = {name: part for name, (_, draw) in _SECTIONS.items() if (part := draw(view))}
     title = _title(view)
     head = tag(
         "head",
@@ -71,7 +44,7 @@ def page(collected: Collected) -> str:
         "body",
         tag("a", "Skip to the results", href="#results", class_="skip"),
         _header(view, title),
-        tag("nav", [tag("a", name, href=f"#{key}") for key, name in _NAV.items() if key in shown], aria_label="Parts"),
+        tag("nav", [tag("a", _SECTIONS[name][0], href=f"#{name}") for name in shown], aria_label="Parts"),
         tag("main", first_screen.notices(view), first_screen.answers(view), list(shown.values()), id="results"),
         tag("footer", tag("p", "Made by agentclinic report. A research benchmark, not medical advice.")),
         _dialog(),
@@ -114,11 +87,9 @@ def _title(view: View) -> str:
 
 
 def _who(settings: Mapping[str, str]) -> str:
-    """The doctor in a few words: its kind, its model, and whether it follows a test policy."""
+    """The doctor in a few words: who played it, and whether it follows a test policy."""
     doctor, model = settings.get("doctor", "plain"), settings.get("doctor's model", "An unrecorded doctor")
-    who = "The builtin doctor" if (model, doctor) == ("builtin", "plain") else model
-    if doctor != "plain":
-        who = f"{doctor} ({model})"
+    who = "The builtin doctor" if (model, doctor) == ("builtin", "plain") else played_by(doctor, model)
     return f"{who} with a test policy" if settings.get("test policy") else who
 
 
@@ -164,12 +135,13 @@ def _numbers(view: View) -> Html | None:
         if (made := sections(run.score))
     ]
     lede = "The same rows as in agentclinic score --full, the Markdown report and the card."
-    return view.section("numbers", "Every number", lede, drawn)
+    return view.section("numbers", "All numbers", lede, drawn)
 
 
 def _settings(view: View) -> Html:
-    keys = list(dict.fromkeys(key for run in view.runs for key in run.settings))
-    rows: list[list[object]] = [[key, *(line(run.settings.get(key), 120) or DASH for run in view.runs)] for key in keys]
+    used = [_used(run.settings) for run in view.runs]
+    keys = list(dict.fromkeys(key for settings in used for key in settings))
+    rows: list[list[object]] = [[key, *(line(settings.get(key), 120) or DASH for settings in used)] for key in keys]
     rows += [
         ["encounters", *(f"{run.known.records:,}" for run in view.runs)],
         ["verdicts", *(f"by {line(run.score.judge, 60)}" if run.score.judge else "as recorded" for run in view.runs)],
@@ -185,6 +157,33 @@ def _settings(view: View) -> Html:
     listed = table("Settings", ["", *names], rows, range(len(names) + 1), stacked=view.several)
     shown = tag("div", listed, class_="narrow")
     return section("settings", "Settings and methods", lede, shown)
+
+
+def _used(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that had an effect: some concern only a role that a language model plays."""
+    doctor, patient, laboratory = (
+        is_builtin_or_person(settings.get(f"{role}'s model")) for role in ("doctor", "patient", "laboratory")
+    )
+    idle = {"simulator": patient and laboratory, "dialogue": doctor, "images": settings.get("images") == "off"}
+    idle["doctor's model"] = doctor and is_program(settings.get("doctor"))
+    return {key: value for key, value in settings.items() if not idle.get(key)}
+
+
+_SECTIONS: dict[str, tuple[str, Callable[[View], Html | None]]] = {
+    "outcomes": ("Outcomes", outcome.outcomes),
+    "confidence": ("Confidence", confidence.confidence),
+    "turns": ("Turns", confidence.turn_by_turn),
+    "facts": ("Key findings", information.facts),
+    "groups": ("Types of case", outcome.groups),
+    "twins": ("Twins", outcome.twins),
+    "tests": ("Tests", information.tests),
+    "flips": ("Flips", differences.flips),
+    "encounters": ("Encounters", listing.encounters),
+    "numbers": ("Numbers", _numbers),
+    "limits": ("Limits", _limits),
+    "settings": ("Settings", _settings),
+}
+"""The sections of the page, each with its name in the list of links."""
 
 
 def _dialog() -> Html:

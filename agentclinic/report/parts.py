@@ -19,6 +19,7 @@ OUTCOMES = {
 """How encounters end, and the page's labels."""
 COLOURS = 6
 """Runs beyond the sixth reuse the colours; their letters still differ."""
+_UNFOLDED = frozenset({"outcomes", "confidence", "flips", "encounters"})
 MOST_LISTED = 100
 """Rows of a list inside a section: more than anyone reads, few enough to open fast."""
 
@@ -65,9 +66,10 @@ class View:
 
 
 def section(name: str, title: str, lede: object, *parts: object) -> Html:
-    """A part of the page with its heading."""
-    head = [tag("h2", title, id=f"{name}-h"), tag("p", lede, class_="lede") if lede else None]
-    return tag("section", head, *parts, id=name, aria_labelledby=f"{name}-h")
+    """A part of the page with its heading; folded, unless most readers want it."""
+    head, rest = tag("h2", title, id=f"{name}-h"), [tag("p", lede, class_="lede") if lede else None, *parts]
+    inside = [head, rest] if name in _UNFOLDED else tag("details", tag("summary", head), rest, class_="fold")
+    return tag("section", inside, id=name, aria_labelledby=f"{name}-h")
 
 
 def figure(caption: str, note: str, *parts: object) -> Html:
@@ -83,7 +85,7 @@ def note(text: object) -> Html:
 
 
 def open_button(run: int, place: int, text: str, label: str | None = None) -> Html:
-    says = label or f"Transcript of scenario {text}"
+    says = label or f"Transcript of case {text}"
     return tag("button", text, type="button", class_="open", data_run=run, data_place=place, aria_label=says)
 
 

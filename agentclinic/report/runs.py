@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from agentclinic.config import read_json
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.files import is_locked
+from agentclinic.report.encounter_data import section_of
 from agentclinic.results.journal import read_records
 from agentclinic.results.record import BriefRecord, Record, bias_label
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY, read_used
@@ -67,7 +68,7 @@ def describe_run(place: Path, root: Path, summary: Summary | None = None) -> Lis
     except InputError as error:
         return ListedRun(path=str(place), name=name, state="unreadable", problem=str(error))
     summary = summary or counted
-    run, ours = (_section(used, name) for name in ("run", "agentclinic"))
+    run, ours = (section_of(used, name) for name in ("run", "agentclinic"))
     named = {key: value for key, value in run.items() if isinstance(value, str)}
     planned = ours.get("units") if isinstance(ours.get("units"), int) else None
     done = planned is None or summary.presented >= planned
@@ -76,7 +77,7 @@ def describe_run(place: Path, root: Path, summary: Summary | None = None) -> Lis
         name=name,
         state="running" if is_locked(place) else "complete" if done else "incomplete",
         dataset=(first.dataset if first else None) or named.get("dataset"),
-        doctor=_doctor(run, first.doctor if first else None, _section(ours, "unsupported_bias")),
+        doctor=_doctor(run, first.doctor if first else None, section_of(ours, "unsupported_bias")),
         model=(first.doctor_llm if first else None) or named.get("doctor_llm"),
         encounters=summary.presented,
         planned=planned,
@@ -124,12 +125,6 @@ _COUNTED = (
     "total_presented",
     "total_correct",
 )
-
-
-def _section(data: Any, name: str) -> Mapping[str, Any]:
-    """A part of `config.used.json`; empty if it is missing or not an object."""
-    section = data.get(name) if isinstance(data, dict) else None
-    return section if isinstance(section, dict) else {}
 
 
 def _doctor(run: Mapping[str, Any], played: str | None, ignored: Mapping[str, Any]) -> str:

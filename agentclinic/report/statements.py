@@ -114,7 +114,7 @@ def _about_numbers(run: RunReport) -> Iterator[str]:
         wrong = source.n - source.right
         if source.bins is not None and source.n and min(source.right, wrong) < FEWEST_PER_CLASS:
             yield (
-                f"More than a hint of its calibration ({source.source.value}): only {source.right} right and {wrong} "
+                f"Its calibration with any precision ({source.source.value}): only {source.right} right and {wrong} "
                 "wrong diagnoses have a probability."
             )
         if source.unmatched:
@@ -132,13 +132,13 @@ def left_out(run: RunReport) -> list[str]:
     """The parts of a report that this run's records cannot fill, each with the reason after a colon."""
     known, scored = run.known, run.score
     missing = {
-        "Questions, tests, prices, key facts and premature closure: the records contain no turn-by-turn transcript.": (
+        "Questions, tests, prices, key findings, premature closure: the records contain no turn-by-turn transcript.": (
             not known.transcripts
         ),
         "Confidence, calibration and the differential over time: no differential is recorded.": (
             not scored.calibration.sources
         ),
-        "Key facts: the cases mark no key findings that could be looked for in the records.": (
+        "Key findings: the cases mark none that could be looked for in the records.": (
             known.transcripts and not run.breakdown.fact_sections
         ),
         "Accuracy by specialty, difficulty and harm: the cases do not state them.": not run.breakdown.groups,

@@ -73,7 +73,11 @@ def join(children: object) -> Html:
         return children
     if isinstance(children, Iterable) and not isinstance(children, str):
         return Html("".join(join(child) for child in children))
-    return Html(escape(inert(str(children)), quote=False))
+    return Html(escape(_BOUND.sub("\u00a0\\1\u00a0", inert(str(children))), quote=False))
+
+
+_BOUND = re.compile(r"(?<=[\d%]) (of|to) (?=[-+$]?\d)")
+"""The spaces in `3 of 4` and `37% to 60%`, at which no line breaks."""
 
 
 def _attribute(key: str, value: object) -> str:
@@ -89,10 +93,12 @@ class Section:
     rows: Sequence[Cells]
     notes: Sequence[str] = ()
     head: Sequence[str] = ("", "value (95% interval)", "")
+    words: Sequence[int] = ()
+    """The columns of text, if the others are numbers; such a table is stacked on a phone."""
 
     def text(self) -> list[str]:
-        """For the terminal: the title, the rows indented below it, the notes."""
-        lines = text_table(self.head, ([str(cell) for cell in row] for row in self.rows))[1:]
+        """For the terminal: the title, the rows indented below it (with the head, if rows have one), the notes."""
+        lines = text_table(self.head, ([str(cell) for cell in row] for row in self.rows))[not self.head[0] :]
         return [self.title, *(f"  {line}" for line in (*lines, *self.notes))]
 
     def markdown(self) -> str:
@@ -102,7 +108,9 @@ class Section:
 
     def html(self) -> Html:
         """For a page: the table and the notes; the title is the table's caption."""
-        made = html_table(self.title, self.head, self.rows, range(len(self.head)))
+        made = html_table(
+            self.title, self.head, self.rows, self.words or range(len(self.head)), stacked=bool(self.words)
+        )
         return tag("div", made, [tag("p", note, class_="note") for note in self.notes], class_="narrow")
 
 

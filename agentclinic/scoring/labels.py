@@ -98,6 +98,18 @@ def doctor_label(settings: Mapping[str, str]) -> str:
     )
 
 
+def is_program(doctor: str | None) -> bool:
+    """Whether a doctor is a program of the user's: `FILE.py:Class`."""
+    return ".py:" in (doctor or "")
+
+
+def played_by(doctor: str | None, model: str | None) -> str:
+    """Who played the doctor: a model, or a doctor of another kind with the model that it used."""
+    if doctor in (None, "", "plain"):
+        return model or "unknown"
+    return str(doctor) if model == "builtin" and is_program(doctor) else f"{doctor} ({model or 'unknown model'})"
+
+
 def _own_name(run: RunData) -> str:
     """The name that a user gave to a run, or to its folder; empty if it has only the one the program gave it."""
     if run.path.parent.parent.name == ARMS:

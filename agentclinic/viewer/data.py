@@ -30,6 +30,7 @@ from agentclinic.runs.budget import money
 from agentclinic.scoring.compare import compare_arms, load_arm
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.format import interval, percent
+from agentclinic.scoring.labels import is_program, played_by
 from agentclinic.scoring.orders import ordered_in
 from agentclinic.scoring.outcome import RunningSummary, Summary, cost_of, outcome
 from agentclinic.scoring.verdicts import annotation, case_key
@@ -43,8 +44,8 @@ LONGER = 1.0
 LARGE = 16 * 2**20
 """Bytes: a longer journal takes more than `BRIEF` to count, so it is read in steps."""
 COLUMNS = ("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "specialty", "key")
-"""The columns of an encounter's row. `name` is its number in the run, with the repeat after a dot; `price` is that of
-the tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""
+"""The columns of an encounter's row. `name` is that of its case, with the repeat after a dot; `price` is that of the
+tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""
 UNSAID = frozenset({"planner", "confidence"})
 """Roles in a transcript that are not part of the dialogue."""
 SNIPPET = 60
@@ -158,7 +159,7 @@ class RunIndex:
                 start += len(written)
 
     def _add(self, record: Record, place: Place) -> None:
-        name = f"{record.scenario_id}.{record.repeat + 1}" if record.repeat else str(record.scenario_id)
+        name = line(record.case_name[-80:], 80) + (f".{record.repeat + 1}" if record.repeat else "")
         if name in self.places:  # rows of several data sets
             name = f"{name}-{place.number}"
         self.places[name] = place
@@ -308,7 +309,7 @@ class Library:
         for comparison in report.comparisons:
             strict = next((verdict for verdict in comparison.verdicts if verdict.rule == "strict"), None)
             gained, lost = (strict.gained, strict.lost) if strict else ([], [])
-            sides = {"gained": [flip.scenario_id for flip in gained], "lost": [flip.scenario_id for flip in lost]}
+            sides = {"gained": [flip.name for flip in gained], "lost": [flip.name for flip in lost]}
             flips.append({"run": comparison.arm, **sides})
         return {
             "columns": list(table.columns),
@@ -337,7 +338,8 @@ def run_data(run: ListedRun, problem: str | None) -> Data:
         "state": "unreadable" if problem else run.state,
         "dataset": run.dataset,
         "doctor": run.doctor,
-        "model": run.model,
+        "model": None if run.model == "builtin" and is_program(run.doctor) else run.model,
+        "played": played_by(run.doctor, run.model),
         "encounters": run.encounters,
         "planned": run.planned,
         "right": share.value if share else None,

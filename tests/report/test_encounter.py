@@ -143,7 +143,8 @@ def test_the_verdicts_of_other_judges_are_listed(tmp_path: Path) -> None:
         line = {**unit, "correct": correct, "relation": "broader", "reason": "so be it"}
         (folder / "judgements" / f"{judge}.jsonl").write_text(json.dumps(line) + "\n")
     shown = data_of(folder)
-    assert shown["verdict"] == {"judge": "j", "correct": True, "relation": "same", "reason": "equal", "lenient": True}
+    said = {"relation": "the same disease", "reason": "equal", "lenient": True}
+    assert shown["verdict"] == {"judge": "j", "correct": True, **said}
     assert [(one["judge"], one["correct"]) for one in shown["verdicts"]] == [("kind", True), ("strict", False)]
 
 
@@ -191,7 +192,7 @@ def current(page: Page) -> str | None:
 def test_keys_walk_through_the_turns_of_each_doctor_and_the_chart_follows(
     browser: Browser, runs: dict[str, Path]
 ) -> None:
-    folds = {"plain": "Differential (posterior)", "uncertainty": "Session step 3", "policy": "Planning notes"}
+    folds = {"plain": "Differential (computed)", "uncertainty": "Session step 3", "policy": "Planning notes"}
     for name, fold in folds.items():
         shown = data_of(runs[name])
         with drawn(browser, shown) as watch:

@@ -61,6 +61,8 @@ def test_markdown_has_headline_bounds_failures_and_the_statement(played: Path) -
     assert '`=HYPERLINK("https://attack.example")`' in text
     assert "### What this run can and cannot show" in text
     assert "9 of 12 planned encounters were played" in text
+    assert text.count("moderator.timeout") == 1, "a fault is listed once"
+    assert "| `Made/7` | wrong |" in text, "a case is called by its name"
     widths = {row.count(" | ") for row in text.split("### Not right")[1].split("\n\n")[1].splitlines()}
     assert len(widths) == 1, "every row has as many cells as the header"
 
@@ -74,7 +76,7 @@ def test_a_report_on_a_run_in_the_originals_format_says_what_it_leaves_out(tmp_p
     assert any(text.startswith("Tokens and money") for text in said)
     assert run.score == score(load_run(old))
     whole = write_run(tmp_path / "whole", [record(n) for n in range(3)])
-    assert [text.split(":")[0] for text in left_out(gathered(whole).report.runs[0])] == ["Key facts", "Twins"]
+    assert [text.split(":")[0] for text in left_out(gathered(whole).report.runs[0])] == ["Key findings", "Twins"]
 
 
 def test_the_statement_names_missing_encounters_and_the_luck_of_a_single_run(played: Path) -> None:

@@ -20,19 +20,19 @@ def test_a_run_is_read_part_by_part(tmp_path: Path) -> None:
     index = RunIndex(run)
     assert index.read(seconds=0), "there is more"
     assert len(index.rows) == 1
-    assert index.encounter("2")["truth"] == "Gout", "it reads as far as it must"
+    assert index.encounter("Made/2")["truth"] == "Gout", "it reads as far as it must"
     assert not index.read(LONG)
     assert index.summary.presented == 3
     row = dict(zip(COLUMNS, index.rows[0], strict=True))
     assert row | {"key": ""} == {
-        "name": "0", "outcome": "diagnosed_right", "why": "", "truth": "Gout", "answer": "Gout", "sure": 0.7,
+        "name": "Made/0", "outcome": "diagnosed_right", "why": "", "truth": "Gout", "answer": "Gout", "sure": 0.7,
         "turns": 3, "tests": 1, "price": row["price"], "cost": 0.01, "specialty": "Rheumatology", "key": "",
     }  # fmt: skip
-    assert "second" not in json.dumps(index.encounter("0"))
+    assert "second" not in json.dumps(index.encounter("Made/0"))
     (run / "judgements").mkdir()
     again = {"scenario_id": 0, "case_hash": f"{0:016x}", "repeat": 0, "correct": False, "relation": "different"}
     (run / "judgements" / "second.jsonl").write_text(json.dumps(again) + "\n")
-    assert "second" in json.dumps(index.encounter("0")), "judged again while the viewer is open"
+    assert "second" in json.dumps(index.encounter("Made/0")), "judged again while the viewer is open"
     with pytest.raises(InputError, match="no encounter 7"):
         index.encounter("7")
 
@@ -44,13 +44,13 @@ def test_a_bad_line_is_named_and_the_rows_before_it_stay(tmp_path: Path) -> None
     library = Library(tmp_path)
     library.index("run").read(LONG)
     rows = library.rows("run", 0, None)
-    assert [row[0] for row in rows["rows"]] == ["0", "1.2"]
+    assert [row[0] for row in rows["rows"]] == ["Made/0", "Made/1.2"]
     assert "scenarios.jsonl line 3: not a scenario record" in rows["run"]["problem"]
     assert rows["run"]["state"] == "unreadable"
     write_run(run, [record(0), record(2)])
     library.index("run").read(LONG)
     again = library.rows("run", 2, rows["version"])
-    assert (again["first"], [row[0] for row in again["rows"]]) == (0, ["0", "2"]), "it was repaired"
+    assert (again["first"], [row[0] for row in again["rows"]]) == (0, ["Made/0", "Made/2"]), "it was repaired"
     assert again["run"]["problem"] is None
 
 
@@ -62,9 +62,9 @@ def test_a_search_goes_on_where_it_stopped_and_ignores_what_was_not_said(tmp_pat
     index = RunIndex(write_run(tmp_path / "run", said))
     assert not index.read(LONG)
     found, rest = index.search('ÇA A  commencé "HIER"', 0, seconds=0)
-    assert (found, rest) == ([("0", 1, 'Ça a Commencé "hier"')], 1)
+    assert (found, rest) == ([("Made/0", 1, 'Ça a Commencé "hier"')], 1)
     found, rest = index.search('ça a commencé "hier"', rest or 0, LONG)
-    assert ([(name, turn) for name, turn, _ in found], rest) == ([("2", 2)], None)
+    assert ([(name, turn) for name, turn, _ in found], rest) == ([("Made/2", 2)], None)
     for text in ("Rheumatology", "Cholera"):
         assert index.search(text, 0, LONG) == ([], None), "an annotation, a plan: not said by anyone"
 

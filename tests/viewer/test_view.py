@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from browser_support import Watched, needs_browser, running_browser, serious, visiting
 from hostile_support import ATTACKS, hostile
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from report_support import Json, record, write_run, wrong
 from viewer_support import serving
 
@@ -104,7 +104,7 @@ def test_runs_are_searched_sorted_and_compared(watch: Watched) -> None:
     page.get_by_role("button", name="Compare 2 runs").click()
     expect(page.locator(".conclusion")).to_contain_text("No clear difference: B -8.3 points")
     expect(rows(page)).to_have_count(2)
-    page.get_by_role("link", name="Case 3 side by side").click()
+    page.get_by_role("link", name="Case Made/3 side by side").click()
     expect(page.get_by_role("heading", name="beta", exact=True)).to_be_visible()
     expect(page.get_by_role("heading", name="alpha", exact=True)).to_be_visible()
     expect(page.locator(".enc-turn")).to_have_count(3)
@@ -116,18 +116,18 @@ def test_filters_and_order_are_in_the_address(watch: Watched) -> None:
     page.get_by_role("link", name="alpha").click()
     expect(rows(page)).to_have_count(50)
     expect(page.locator(".facts")).to_contain_text("75%")
-    assert names(page)[:3] == ["0", "1", "2"]
+    assert names(page)[:3] == ["Made/0", "Made/1", "Made/2"]
     page.get_by_role("button", name="Next page").click()
     expect(rows(page)).to_have_count(10)
     page.get_by_label("Outcome").select_option("failed")
     expect(page.locator(".tally")).to_have_text("15 of 60 encounters")
     page.get_by_label("Specialty").select_option("Cardiology")
     expect(rows(page)).to_have_count(5)
-    page.get_by_label("Search").fill("septic")
+    page.get_by_label("Search", exact=True).fill("septic")
     page.get_by_role("button", name="turns").click()
     page.get_by_role("button", name="turns").click()
     there = names(page)
-    assert there == ["48", "12", "24", "36", "0"], "the most turns first"
+    assert there == ["Made/48", "Made/12", "Made/24", "Made/36", "Made/0"], "the most turns first"
     expect(page.locator("thead th", has_text="turns")).to_have_attribute("aria-sort", "descending")
     address = page.url
     at(page, "")
@@ -135,7 +135,7 @@ def test_filters_and_order_are_in_the_address(watch: Watched) -> None:
     page.goto(address)
     expect(rows(page)).to_have_count(5)
     assert names(page) == there
-    expect(page.get_by_label("Search")).to_have_value("septic")
+    expect(page.get_by_label("Search", exact=True)).to_have_value("septic")
     page.reload()
     expect(rows(page)).to_have_count(5)
 
@@ -149,7 +149,7 @@ def test_everything_that_was_said_is_searched(watch: Watched) -> None:
     expect(page.locator("#turn-1")).to_contain_text("Marathon")
     expect(page.locator(".actions")).to_contain_text("1 of 1 chosen")
     page.keyboard.press("u")
-    page.get_by_label("Said in the encounter").fill("never said by anyone")
+    page.get_by_label("Search the dialogue").fill("never said by anyone")
     page.keyboard.press("Enter")
     expect(page.locator(".tally")).to_have_text("0 of 60 encounters")
 
@@ -161,7 +161,7 @@ def test_keys_move_through_rows_failures_and_encounters(watch: Watched) -> None:
     expect(rows(page)).to_have_count(50)
 
     def focused() -> Any:
-        return page.evaluate("() => document.activeElement.dataset.row")
+        return page.evaluate("() => document.activeElement.dataset.row").removeprefix("Made/")
 
     for key, row in (("j", "0"), ("j", "1"), ("ArrowDown", "2"), ("k", "1"), ("n", "4"), ("n", "8"), ("p", "4")):
         page.keyboard.press(key)
@@ -170,18 +170,18 @@ def test_keys_move_through_rows_failures_and_encounters(watch: Watched) -> None:
         page.keyboard.press("n")
     assert focused() == "52", "on the second page"
     page.keyboard.press("Enter")
-    expect(page.locator("#title")).to_have_text("Case 52: wrong")
+    expect(page.locator("#title")).to_have_text("Case Made/52: wrong")
     page.keyboard.press("p")
-    expect(page.locator("#title")).to_have_text("Case 48: wrong")
+    expect(page.locator("#title")).to_have_text("Case Made/48: wrong")
     page.keyboard.press("ArrowRight")
-    expect(page.locator("#title")).to_have_text("Case 49: right")
+    expect(page.locator("#title")).to_have_text("Case Made/49: right")
     page.keyboard.press("n")
-    expect(page.locator("#title")).to_have_text("Case 52: wrong")
+    expect(page.locator("#title")).to_have_text("Case Made/52: wrong")
     page.keyboard.press("u")
-    expect(page.get_by_role("link", name="Case 52", exact=True)).to_be_focused()
+    expect(page.get_by_role("link", name="Case Made/52", exact=True)).to_be_focused()
     page.keyboard.press("/")
     page.keyboard.type("n?j")  # typed, not obeyed
-    expect(page.get_by_label("Search")).to_have_value("n?j")
+    expect(page.get_by_label("Search", exact=True)).to_have_value("n?j")
     page.keyboard.press("Escape")
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keys")).to_be_visible()
@@ -192,14 +192,14 @@ def test_keys_move_through_rows_failures_and_encounters(watch: Watched) -> None:
 
 def test_an_address_leads_to_a_turn_and_to_two_encounters_side_by_side(watch: Watched) -> None:
     page = watch.page
-    at(page, "run=alpha&case=41&turn=2")
+    at(page, "run=alpha&case=Made/41&turn=2")
     expect(page.locator("#turn-2")).to_have_class("enc-turn current")
     page.keyboard.press("j")
     expect(page.locator("#turn-3")).to_be_focused()
-    assert page.url.endswith("run=alpha&case=41&turn=3")
+    assert page.url.endswith("run=alpha&case=Made%2F41&turn=3")
     page.get_by_label("Side by side with").select_option("beta")
     expect(page.locator(".enc-pair")).to_contain_text("beta")
-    assert page.url.endswith("case=41&with=beta")
+    assert page.url.endswith("case=Made%2F41&with=beta")
     at(page, "run=alpha&case=999")
     expect(page.get_by_role("alert")).to_have_text("There is no case 999 in alpha.")
     at(page, "run=nowhere")
@@ -222,9 +222,10 @@ def test_hostile_text_is_shown_and_does_nothing(watch: Watched, step: int, folde
     name = next(path.name for path in folder.iterdir() if "onerror" in path.name)
     at(page, f"run={quote(name)}")
     expect(rows(page)).to_have_count(len(ATTACKS))
+    cases = names(page)
     page.get_by_label("Specialty").select_option(index=1)
     for number in range(0, len(ATTACKS), step):
-        at(page, f"run={quote(name)}&case={number}")
+        at(page, f"run={quote(name)}&case={quote(cases[number])}")
         expect(page.locator("#turn-3")).to_be_attached()
         page.evaluate("() => document.querySelectorAll('summary').forEach(one => one.click())")
     at(page, f"compare={quote(name)}&compare={quote(name)}")
@@ -238,8 +239,8 @@ VIEWS = {
     "run=alpha&said=toe": "mark",
     "compare=alpha&compare=beta": ".conclusion",
     "": "tbody tr",
-    "run=alpha&case=4": ".enc-turn",
-    "run=alpha&case=4&with=beta": ".enc-pair",
+    "run=alpha&case=Made/4": ".enc-turn",
+    "run=alpha&case=Made/4&with=beta": ".enc-pair",
 }
 """Places in the viewer, and what is there when they are drawn."""
 
@@ -288,7 +289,7 @@ def test_a_run_is_followed_while_it_goes_on(browser: Browser, tmp_path: Path) ->
             expect(rows(page)).to_have_count(2)
             expect(page.locator("#status")).to_have_text("1 new encounter, 2 of 3 in all")
             expect(page.locator(".facts")).to_contain_text("50%")
-            assert page.evaluate("() => document.activeElement.dataset.row") == "0", "the reader's place is kept"
+            assert page.evaluate("() => document.activeElement.dataset.row") == "Made/0", "the reader's place is kept"
             with (going / "scenarios.jsonl").open("a") as journal:
                 journal.write(json.dumps(record(2))[40:] + "\n")
             expect(rows(page)).to_have_count(3)
@@ -310,4 +311,39 @@ def test_a_folder_of_one_run_opens_that_run_and_a_lost_server_is_said(browser: B
         expect(watch.page.locator("#title")).to_have_text("alone")
         assert "run=alone" in watch.page.url
     expect(watch.page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    opened.__exit__(None, None, None)
+
+
+def test_every_view_says_that_it_is_loading_and_that_the_server_is_gone(browser: Browser, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_run(tmp_path / name, [record(0)])
+    with serving(viewer_app(tmp_path)) as address:
+        opened = visiting(browser, address)
+        page = opened.__enter__().page
+        expect(rows(page)).to_have_count(2)
+        held: list[Route] = []
+        released: list[bool] = []
+
+        def hold(route: Route) -> None:
+            if released:
+                route.fallback()
+            else:
+                held.append(route)
+
+        page.route("**/data/*", hold)
+        for fragment, said in {
+            "run=one": "Loading one…",
+            "run=two&case=Made/0": "Loading case Made/0…",
+            "compare=one&compare=two": "Loading the comparison…",
+        }.items():
+            at(page, fragment)
+            expect(page.locator("main [role=status]", has_text=said)).to_be_visible()
+        released.append(True)
+        for route in held:
+            route.fallback()
+        at(page, "run=one&case=Made/0")
+        expect(page.locator("#turn-3")).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    expect(page.locator("#turn-3")).to_be_visible()
     opened.__exit__(None, None, None)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agentclinic.report import charts
 from agentclinic.report.collect import ReliabilityPoint, RunReport
 from agentclinic.report.numbers import calibration_section
-from agentclinic.report.parts import View, details, figure
+from agentclinic.report.parts import View, details, figure, section
 from agentclinic.report.tables import Html, plural, tag
 from agentclinic.report.tables import html_table as table
 from agentclinic.scoring.calibration import SourceCalibration
@@ -28,10 +27,10 @@ def confidence(view: View) -> Html | None:
     parts = [part for key, found in shared.items() if len(found) > 1 and (part := _overlaid(view, key, found))]
     overlaid = tag("div", parts, class_="overlaid") if parts else None
     lede = (
-        "A forecast is the probability that the final differential gives to the doctor's diagnosis. Numbers from "
+        "Confidence is the probability that the final differential gives to the doctor's diagnosis. Differentials from "
         "different sources are never pooled."
     )
-    title = "How sure it was, and whether it should have been"
+    title = "Is its confidence justified?"
     return view.section("confidence", title, lede, drawn, overlaid, fold=overlaid is not None)
 
 
@@ -47,29 +46,36 @@ def _overlaid(view: View, key: str, found: Sequence[tuple[int, SourceCalibration
             risks.append(charts.Series(label, colour, [(p.coverage, p.risk) for p in source.risk_coverage]))
     figures = []
     if len(bins) > 1:
-        x, y = "how sure it was", "how often it was right"
+        x, y = "confidence", "share right"
         chart = charts.together(f"rel-all-{key}", "Reliability", bins, x=x, y=y, ideal=True)
-        about = "On the dashed line, it is right as often as it says. Large dots stand for many diagnoses."
+        about = "On the dashed line, it is right as often as it says. Larger dots stand for more diagnoses."
         figures.append(figure("Reliability", about, chart))
     if len(risks) > 1:
-        x, y = "share of diagnoses kept", "share wrong"
+        x, y = "diagnoses kept, most confident first", "share wrong"
         chart = charts.together(f"risk-all-{key}", "Risk against coverage", risks, x=x, y=y)
-        about = "How often it is wrong if only its surest diagnoses count. Lower is better."
+        about = "How often it is wrong if only its most confident diagnoses count. Lower is better."
         figures.append(figure("Risk against coverage", about, chart))
-    title = tag("h3", f"{_named(found[0][1].source.value)} of all runs")
+    title = tag("h3", f"{_named(found[0][1].source.value)}, all runs")
     return tag("div", title, tag("div", figures, class_="figures")) if figures else None
 
 
 def _source(name: str, run: RunReport, source: SourceCalibration, colour: str) -> Html:
-    kind = "probabilities" if source.scale == "probability" else "scores"
     counted = tag("small", f" {plural(source.n, 'diagnosis', 'diagnoses')}")
-    title = tag("h3", f"{_named(source.source.value)} {kind}", counted)
+    title = tag("h3", _named(source.source.value), counted)
     figures = [_reliability(name, _points(run, source), colour), _risk(name, source, colour)]
     return tag("div", title, tag("div", figures, class_="figures"), calibration_section(source).html())
 
 
+_SOURCES = {
+    "posterior": "Probabilities computed by the doctor's program",
+    "stated": "Probabilities stated by the doctor",
+    "elicited": "Probabilities asked for after the diagnosis",
+    "planner_score": "Scores of the planner, which are not probabilities",
+}
+
+
 def _named(source: str) -> str:
-    return source.replace("_", " ").capitalize()
+    return f"{_SOURCES.get(source, 'Other numbers')} ({source.replace('_', ' ')})"
 
 
 def _points(run: RunReport, source: SourceCalibration) -> list[ReliabilityPoint]:
@@ -87,10 +93,10 @@ def _reliability(name: str, points: Sequence[ReliabilityPoint], colour: str) -> 
         ]
         for point in points
     ]
-    head = ["forecast", "n", "mean", "right", "interval", "band"]
+    head = ["confidence", "n", "mean", "right", "interval", "band"]
     about = (
-        "Shaded: where 95% of the dots would lie if every forecast were true. Lines through the dots: 95% intervals. "
-        "Below: the number of diagnoses in each tenth."
+        "Shaded: where 95% of the dots would lie if the confidence were justified. Lines through the dots: 95% "
+        "intervals. Below: the number of diagnoses in each tenth."
     )
     chart = charts.reliability(f"rel-{name}", points, colour)
     return figure("Reliability", about, chart, details("Numbers", table("Reliability in numbers", head, rows)))
@@ -101,11 +107,13 @@ def _risk(name: str, source: SourceCalibration, colour: str) -> Html | None:
         return None
     points = [(point.coverage, point.risk) for point in source.risk_coverage]
     rows = [[percent(p.coverage, 0), percent(p.risk), f"{p.threshold:.2f}"] for p in source.risk_coverage]
-    chart = charts.risk_coverage(f"risk-{name}", points, 1 - source.accuracy.value, colour)
-    numbers = table("Risk and coverage in numbers", ["kept", "wrong", "lowest forecast kept"], rows)
+    series, overall = [charts.Series("", colour, points)], 1 - source.accuracy.value
+    x, y = "diagnoses kept, most confident first", "share wrong"
+    chart = charts.together(f"risk-{name}", "Risk against coverage", series, x=x, y=y, chance=overall)
+    numbers = table("Risk and coverage in numbers", ["kept", "wrong", "lowest confidence kept"], rows)
     about = (
-        "How often it is wrong if only its surest diagnoses count. A line that rises to the right means that it knows "
-        "when it may be wrong."
+        "How often it is wrong if only its most confident diagnoses count. A line that rises to the right means that "
+        "it knows when it may be wrong."
     )
     return figure("Risk against coverage", about, chart, details("Numbers", numbers))
 
@@ -114,35 +122,28 @@ def _risk(name: str, source: SourceCalibration, colour: str) -> Html | None:
 
 
 def turn_by_turn(view: View) -> Html | None:
-    """The doubt left in the differential, by turn."""
-    drawn = []
-    shared: dict[str, list[charts.Series]] = {}
+    """The uncertainty left in the differential, by turn."""
+    found: dict[str, list[charts.Series]] = {}
     for index, run in enumerate(view.runs):
-        figures = []
         for source, course in run.score.information.differentials.items():
-            series = _entropy(course, view.colour(index))
+            series = _entropy(course, view.letters[index] if view.several else "entropy", view.colour(index))
             if len(series.points) > 1:
-                shared.setdefault(source, []).append(replace(series, label=view.letters[index]))
-                about = f"{_named(source)}: the doubt left in the differential. 1 bit is a coin toss."
-                chart = charts.lines(f"bits-r{index}-{source}", "Entropy by turn", [series], y="bits")
-                figures.append(figure("Entropy by turn", about, chart))
-        if figures:
-            drawn.append((index, tag("div", figures, class_="figures")))
-    together = [
-        figure(
-            "Entropy by turn",
-            f"{_named(source)}: the doubt left in the differential.",
-            charts.lines(f"bits-all-{source}", "Entropy by turn", several, y="bits"),
+                found.setdefault(source, []).append(series)
+    figures = []
+    for source, several in found.items():
+        about = (
+            f"{_named(source)}. Entropy is the uncertainty left in the differential: 0 bits is none, 1 bit a coin toss "
+            "between two diagnoses."
         )
-        for source, several in shared.items()
-        if len(several) > 1
-    ]
-    overlaid = tag("div", together, class_="figures overlaid") if together else None
-    lede = "Encounters that have ended keep their last value. Shaded: 95% intervals."
-    return view.section("turns", "Turn by turn", lede, drawn, overlaid, fold=overlaid is not None)
+        figures.append(
+            figure("Entropy by turn", about, charts.lines(f"bits-{source}", "Entropy by turn", several, y="bits"))
+        )
+    lede = "Encounters that have ended count with their last value. Shaded: 95% intervals."
+    drawn = tag("div", figures, class_="figures")
+    return section("turns", "How it narrows the differential", lede, drawn) if figures else None
 
 
-def _entropy(course: DifferentialCourse, colour: str) -> charts.Series:
+def _entropy(course: DifferentialCourse, label: str, colour: str) -> charts.Series:
     known = [(float(turn), one.value, one) for turn, one in course.entropy_bits.items() if one.value is not None]
     band = [(turn, e.low, e.high) for turn, _, e in known if e.low is not None and e.high is not None]
-    return charts.Series("entropy", colour, [(turn, value) for turn, value, _ in known], band)
+    return charts.Series(label, colour, [(turn, value) for turn, value, _ in known], band)

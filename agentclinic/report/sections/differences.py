@@ -79,12 +79,12 @@ def _flipped(view: View, index: int) -> Html:
         one, better = ours[0][1], right > left
         kind = tag("span", "gained" if better else "lost", class_=f"tag t-{'good' if better else 'bad'}")
         said = [_openers(0, ours), _openers(index, after[case])]
-        rows.append((better, one.scenario_id, [kind, one.scenario_id, line(one.truth, 80), *said]))
+        rows.append((better, one.scenario_id, [kind, one.case_name, line(one.truth, 80), *said]))
     if not rows:
         return note("No case flipped.")
     rows.sort(key=lambda row: row[:2])
-    head = ["", "scenario", "truth", f"diagnosis in {view.letters[0]}", f"diagnosis in {view.letters[index]}"]
-    shown = table("Flips", head, [row for *_, row in rows[:MOST_LISTED]], (0, 2, 3, 4), stacked=True)
+    head = ["", "case", "truth", f"diagnosis in {view.letters[0]}", f"diagnosis in {view.letters[index]}"]
+    shown = table("Flips", head, [row for *_, row in rows[:MOST_LISTED]], range(len(head)), stacked=True)
     more = len(rows) - MOST_LISTED
     rest = note(f"The CSV format has {more} more.") if more > 0 else None
     return details(f"{plural(len(rows), 'case')} flipped", shown, rest)
@@ -118,7 +118,7 @@ def _repeats(view: View, index: int) -> Html | None:
     differing = [several for several in cases if 0 < (_mean(several) or 0) < 1]
     rows = [
         [
-            several[0][1].scenario_id,
+            several[0][1].case_name,
             line(several[0][1].truth, 80),
             f"{sum(one.right is True for _, one in several)} of {len(several)}",
             _openers(index, several),
@@ -127,7 +127,7 @@ def _repeats(view: View, index: int) -> Html | None:
     ]
     listed = details(
         f"{plural(len(differing), 'case')} right in some repeats and wrong in others",
-        table("Repeats that differ", ["scenario", "truth", "right", "diagnosis"], rows, (0, 1, 3), stacked=True),
+        table("Repeats that differ", ["case", "truth", "right", "diagnosis"], rows, (0, 1, 3), stacked=True),
     )
     return tag(
         "div",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
-from agentclinic.report.encounters import PLAINLY_WRONG, Encounter
+from agentclinic.report.encounters import Encounter, where_wrong
 from agentclinic.report.parts import View
 from agentclinic.report.statements import left_out
 from agentclinic.report.tables import DASH, Html, dollars, line, plural, tag
@@ -26,7 +26,7 @@ def answers(view: View) -> Html:
     if view.several:
         return _side_by_side(view)
     run, encounters = view.runs[0], view.collected.encounters[0]
-    return tag("div", _right(run), _sure(run), _cost(run), _wrong(run, encounters), class_="answers")
+    return tag("div", _right(run), _sure(run), _cost(run), _wrong(encounters), class_="answers")
 
 
 def notices(view: View) -> Html | None:
@@ -38,7 +38,7 @@ def notices(view: View) -> Html | None:
         if gone and (not run.known.transcripts or not run.score.calibration.sources):
             names = "; ".join(text[0].lower() + text.split(":")[0][1:] for text in gone)
             why = tag("a", "Why", href="#limits")
-            said.append(tag("p", whose, "These records are incomplete. Left out: ", names, ". ", why, "."))
+            said.append(tag("p", whose, "The records do not have everything. Left out: ", names, ". ", why, "."))
         if run.planned is not None and run.planned > run.known.records:
             said.append(
                 tag("p", whose, f"The run is not finished: {run.known.records:,} of {run.planned:,} encounters.")
@@ -115,7 +115,7 @@ def verdict(source: SourceCalibration) -> str:
 
 
 def _sure(run: RunReport) -> Html:
-    source, question = main_source(run), "How sure is it, and should it be?"
+    source, question = main_source(run), "Is its confidence justified?"
     if source is None:
         return _card(question, DASH, "not recorded", tag("p", "The records contain no differential."))
     sure, right, forecast = mean_confidence(source), source.accuracy, source.mean_forecast
@@ -182,12 +182,13 @@ def tests_price(run: RunReport) -> str:
 # --- where it went wrong --------------------------------------------------------------------------------------------
 
 
-def _wrong(run: RunReport, encounters: Sequence[Encounter]) -> Html:
+def _wrong(encounters: Sequence[Encounter]) -> Html:
     bad, judged = _not_right(encounters)
-    kinds = {kind: count for kind, count in run.reasons.items() if kind not in PLAINLY_WRONG} or run.reasons
-    top = [tag("li", tag("b", f"{n:,}"), tag("span", line(kind, 80))) for kind, n in list(kinds.items())[:MOST_REASONS]]
+    kinds = where_wrong(encounters).rows[:MOST_REASONS]
+    top = [tag("li", tag("b", f"{row[1]:,}"), tag("span", line(str(row[0]), 80))) for row in kinds]
     missing = len(encounters) - judged
-    more: list[object] = [tag("a", "Read them all", href="#encounters")]
+    links: list[object] = [tag("a", "Why", href="#outcomes"), ", ", tag("a", "one by one", href="#encounters"), "."]
+    more = links if missing or bad else []
     if missing:
         more.append(f" {plural(missing, 'encounter')} failed without a verdict.")
     reasons = tag("ul", top, class_="why") if top else None
@@ -203,7 +204,7 @@ def _not_right(encounters: Sequence[Encounter]) -> tuple[int, int]:
 
 
 def _side_by_side(view: View) -> Html:
-    head = ["Run", "How often right?", "0 to 100%", "How sure?", "Models cost", "Simulated tests", "Where wrong?"]
+    head = ["Run", "Right", "0 to 100%", "Confidence", "Cost of models", "Simulated tests", "Not right"]
     rows = [_line(view, index, run) for index, run in enumerate(view.runs)]
     comparisons = view.report.comparison.comparisons if view.report.comparison else ()
     said = []
@@ -226,7 +227,7 @@ def _line(view: View, index: int, run: RunReport) -> list[object]:
     sure = mean_confidence(source)
     known = "not recorded" if source is None else f"{percent(sure, 0)} sure" if sure is not None else "scores only"
     bad, judged = _not_right(view.collected.encounters[index])
-    kinds = [kind for kind in run.reasons if kind not in PLAINLY_WRONG]
+    kinds = where_wrong(view.collected.encounters[index]).rows
     return [
         view.chip(index),
         _stack(percent(run.headline.value, unknown=DASH), interval(run.headline)),
@@ -234,7 +235,7 @@ def _line(view: View, index: int, run: RunReport) -> list[object]:
         _stack(known, verdict(source) if source else ""),
         _stack(models_cost(run)[0], f"{tokens:,} tokens" if tokens else ""),
         _stack(tests_price(run), "" if turns is None else f"{turns:.1f} turns"),
-        _stack(f"{bad:,} of {judged:,}", line(kinds[0], 60) if kinds else ""),
+        _stack(f"{bad:,} of {judged:,}", line(str(kinds[0][0]), 60) if kinds else ""),
     ]
 
 

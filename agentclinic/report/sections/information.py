@@ -1,4 +1,4 @@
-"""What the doctor found out, and what it cost: key facts, tests, prices."""
+"""What the doctor found out, and what it cost: key findings, tests, prices."""
 
 from __future__ import annotations
 
@@ -6,32 +6,28 @@ from collections.abc import Sequence
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
-from agentclinic.report.numbers import tests_section
-from agentclinic.report.parts import View, details, figure, note
+from agentclinic.report.numbers import LEARNED, tests_section
+from agentclinic.report.parts import View, figure, note
 from agentclinic.report.tables import Html, dollars, line, plural, tag
 from agentclinic.report.tables import html_table as table
 from agentclinic.scoring.breakdown import MOST_UNPRICED, FactSection, PriceAccuracy
 from agentclinic.scoring.format import as_percent, percent
 
-_WAYS = {"door": "at the door", "volunteered": "volunteered", "asked": "asked for", "ordered": "ordered"}
 MOST_TESTS = 12
 
 
 def facts(view: View) -> Html | None:
-    """Key facts by section of the chart and by how the doctor first got them."""
+    """Key findings by section of the chart and by how the doctor first got them."""
     drawn = [(index, _facts_of(run)) for index, run in enumerate(view.runs) if run.breakdown.fact_sections]
-    legend = [tag("li", tag("i", class_=f"key w-{way}"), name) for way, name in _WAYS.items()]
+    legend = [tag("li", tag("i", class_=f"key w-{way}"), name) for way, name in LEARNED.items()]
     legend.append(tag("li", tag("i", class_="key w-none"), "not found"))
-    lede = (
-        "The facts that the cases' authors marked as important: the section of the chart they are in, and how the "
-        "doctor first got them."
-    )
-    return view.section("facts", "Key facts", lede, drawn, tag("ul", legend, class_="legend"))
+    lede = "What the cases' authors marked as important: where it is in the chart, and how the doctor first learned it."
+    return view.section("facts", "Key findings", lede, drawn, tag("ul", legend, class_="legend"))
 
 
 def _facts_of(run: RunReport) -> Html:
-    ways = [way for way in _WAYS if any(part.by_way.get(way) for part in run.breakdown.fact_sections)]
-    head = ["section", "", "found", "of", *(_WAYS[way] for way in ways)]
+    ways = [way for way in LEARNED if any(part.by_way.get(way) for part in run.breakdown.fact_sections)]
+    head = ["section", "", "share", "found", *(LEARNED[way] for way in ways)]
     rows = [_fact_row(part, ways) for part in run.breakdown.fact_sections]
     unseen, closed = run.score.information.key_facts.not_assessable, run.score.information.premature_closure
     said = []
@@ -41,13 +37,13 @@ def _facts_of(run: RunReport) -> Html:
             f"{as_percent(closed)}."
         )
     if unseen:
-        said.append(f"{plural(unseen, 'finding')} left out, because the records do not show whether they were found.")
-    shown = table("Key facts by section", head, rows, (0, 1), stacked=True)
+        said.append(f"{plural(unseen, 'finding')} left out: the records do not show whether they were found.")
+    shown = table("Key findings by section", head, rows, (0, 1), stacked=True)
     return tag("div", shown, note(" ".join(said)) if said else None)
 
 
 def _fact_row(part: FactSection, ways: Sequence[str]) -> list[object]:
-    got = [(part.by_way.get(way, 0), f"w-{way}", _WAYS[way]) for way in ways]
+    got = [(part.by_way.get(way, 0), f"w-{way}", LEARNED[way]) for way in ways]
     parts = [*got, (part.not_found, "w-none", "not found")]
     bar = charts.stacked([(n / part.total, colour, f"{name}: {n}") for n, colour, name in parts], width=400, height=16)
     found = part.total - part.not_found
@@ -92,25 +88,20 @@ def _between(view: View) -> Html | None:
 def _tests_of(view: View, index: int) -> Html:
     run = view.runs[index]
     answered = tag("div", tag("h3", "How orders were answered"), tests_section(run.score).html())
-    upper = [_price(run.breakdown.price, f"price-r{index}", view.colour(index)), answered]
+    upper = [_price(run.breakdown.price), answered]
     lower = [_most_expensive(run), _most_repeated(run)]
     return tag("div", tag("div", upper, class_="figures"), tag("div", lower, class_="figures"))
 
 
-def _price(price: PriceAccuracy, name: str, colour: str) -> Html:
+def _price(price: PriceAccuracy) -> Html:
     if not price.groups:
-        said = f"Not drawn: {price.note}."
+        said = f"Not given: {price.note}."
         if price.mean_usd is not None and price.mean_usd_most is not None and price.unpriced.count:
             said += (
                 f" The mean is between {dollars(price.mean_usd)} (if those cost nothing) and "
                 f"{dollars(price.mean_usd_most)} (if each costs as much as the most expensive test in the price list)."
             )
         return tag("div", tag("h3", "Price against accuracy"), note(said))
-    points = [
-        charts.Point(_span(group.usd_low, group.usd_high), colour, group.mean_usd, group.accuracy.value or 0.0,
-                     group.accuracy.low, group.accuracy.high, plural(group.n, "encounter"))
-        for group in price.groups
-    ]  # fmt: skip
     rows = [
         [_span(g.usd_low, g.usd_high), g.n, dollars(g.mean_usd), dollars(g.mean_usd_most), as_percent(g.accuracy)]
         for g in price.groups
@@ -121,10 +112,10 @@ def _price(price: PriceAccuracy, name: str, colour: str) -> Html:
     )
     if price.unpriced.count:
         about += f" {price.unpriced.count} of {price.unpriced.of} tests have no price and are not counted."
+    about += " At most: if every test without a price cost as much as the most expensive one in the price list."
     head = ["tests per encounter", "n", "mean", "at most", "right"]
     numbers = table("Price and accuracy in numbers", head, rows)
-    most = note("At most: if every test without a price cost as much as the most expensive one in the price list.")
-    return figure("Price against accuracy", about, charts.price_groups(name, points), details("Numbers", numbers, most))
+    return tag("div", tag("h3", "Price against accuracy"), note(about), numbers)
 
 
 def _span(low: float, high: float) -> str:
@@ -138,7 +129,7 @@ def _most_expensive(run: RunReport) -> Html | None:
         [line(use.name, 60), f"{use.done:,}", dollars(use.usd), dollars(use.total_usd)] for use in costly[:MOST_TESTS]
     ]
     head = ["test", "encounters", "each", "total"]
-    title = "Most expensive over the whole run"
+    title = "Highest total price"
     return tag("div", tag("h3", title), table("Most expensive tests", head, rows)) if rows else None
 
 
@@ -147,4 +138,4 @@ def _most_repeated(run: RunReport) -> Html:
     rows = [[line(use.name, 60), use.again, use.ordered, use.unanswered] for use in again[:MOST_TESTS]]
     head = ["test", "repeats", "orders", "no answer"]
     shown = table("Most repeated tests", head, rows) if rows else note("No test was ordered twice in an encounter.")
-    return tag("div", tag("h3", "Most repeated within an encounter"), shown)
+    return tag("div", tag("h3", "Most often repeated in one encounter"), shown)

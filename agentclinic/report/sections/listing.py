@@ -9,10 +9,10 @@ from agentclinic.report.parts import OUTCOMES, View, note, open_button, outcome_
 from agentclinic.report.tables import DASH, Html, line, plural, scrolling, tag
 from agentclinic.scoring.format import percent
 
-FIRST_PAGE = 25
+FIRST_PAGE = 10
 """Rows written as plain HTML, for print and for browsers without scripts; the script shows as many at a time."""
-_HEAD = ("scenario", "outcome", "truth", "diagnosis", "sure", "turns", "why")
-_NUMBERS = frozenset({"sure", "turns"})
+_HEAD = ("case", "outcome", "truth", "diagnosis", "confidence", "turns", "why")
+_NUMBERS = frozenset({"confidence", "turns"})
 
 
 def encounters(view: View) -> Html:
@@ -40,9 +40,9 @@ def encounters(view: View) -> Html:
     first = f"; the first {FIRST_PAGE} are listed" if len(bad) > FIRST_PAGE else ""
     return section(
         "encounters",
-        "What went wrong, one by one",
-        "Choose a scenario to read its transcript: every turn, where each answer came from, and the differential at "
-        "that point.",
+        "Encounters",
+        "Choose a case to read its transcript: every turn, where each answer came from, and the differential at that "
+        "point.",
         tag("noscript", note("The transcripts in this file are compressed and need scripts to open.")),
         _filters(view),
         tag("p", f"{plural(len(bad), 'encounter')} not right{first}.", id="count", role="status"),
@@ -68,7 +68,11 @@ def _filters(view: View) -> Html:
 
 
 def _name(view: View, run: int, one: Encounter) -> str:
-    return f"{one.scenario_id} · {one.repeat + 1}" if view.runs[run].score.repeats.repeated else str(one.scenario_id)
+    return f"{_case(one)} · {one.repeat + 1}" if view.runs[run].score.repeats.repeated else _case(one)
+
+
+def _case(one: Encounter) -> str:
+    return line(one.case_name[-80:], 80)  # a long name ends in the row, without which it would not be the only one
 
 
 def _why(one: Encounter) -> str:
@@ -97,9 +101,9 @@ def _row(view: View, run: int, place: int, one: Encounter) -> Html:
 
 
 def _address(one: Encounter) -> str:
-    """Where its transcript is, in the page's address: the data set, the scenario and, after a dot, the repeat."""
+    """Where its transcript is, in the page's address: the name of the case and, after a dot, the repeat."""
     repeat = f".{one.repeat + 1}" if one.repeat else ""
-    return f"{quote(line(one.dataset, 120) or '-', safe='')}/{one.scenario_id}{repeat}"
+    return f"{quote(_case(one))}{repeat}"
 
 
 def index_rows(view: View, run: int) -> list[list[object]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
+from agentclinic.report.encounters import HARM, where_wrong
 from agentclinic.report.numbers import failure_sections
 from agentclinic.report.parts import (
     MOST_LISTED,
@@ -34,7 +35,9 @@ def outcomes(view: View) -> Html | None:
         "An encounter without a diagnosis, or in which the doctor failed, counts as wrong. If the endpoint, the "
         "patient, the laboratory or the judge failed, it is missing, not wrong."
     )
-    drawn = [(index, [*_ended(run), *_failed(run)]) for index, run in enumerate(view.runs)]
+    wrong = [where_wrong(encounters) for encounters in view.collected.encounters]
+    where = [tag("div", tag("h3", one.title), one.html(), class_="where") if one.rows else None for one in wrong]
+    drawn = [(index, [*_ended(run), where[index], *_failed(run)]) for index, run in enumerate(view.runs)]
     return view.section("outcomes", "How the encounters ended", lede, drawn)
 
 
@@ -64,7 +67,11 @@ def _failed(run: RunReport) -> list[Html]:
 
 # --- by kind of case ------------------------------------------------------------------------------------------------
 
-_KINDS = {"specialty": "By specialty", "difficulty": "By difficulty", "harm": "By harm if missed, 0 (none) to 4"}
+_KINDS = {
+    "specialty": "By specialty",
+    "difficulty": "By difficulty, as rated by the case's author",
+    "harm": "By harm if missed, as rated by the case's author",
+}
 
 
 def groups(view: View) -> Html | None:
@@ -78,7 +85,7 @@ def groups(view: View) -> Html | None:
     left = [_kind(view, kind) for kind in stated if kind == "specialty"]
     right = [_kind(view, kind) for kind in stated if kind != "specialty"]
     columns = [tag("div", part) for part in (left, right) if part]
-    return section("groups", "Where it does well and where it does not", lede, tag("div", columns, class_="figures"))
+    return section("groups", "Accuracy by type of case", lede, tag("div", columns, class_="figures"))
 
 
 def _kind(view: View, kind: str) -> Html:
@@ -88,10 +95,15 @@ def _kind(view: View, kind: str) -> Html:
     large = [name for name in names if kind != "specialty" or cases[name] >= FEWEST_SHOWN]
     small = [name for name in names if name not in large]
     letters = view.letters if view.several else ["right"]
+    steps = kind == "harm" and all(name.isdigit() and int(name) < len(HARM) for name in names)
 
     def draw(chosen: list[str]) -> Html:
         rows = [
-            [line(name, 60), *_group(view, [named.get(name) for named in by_name])] for name in chosen[:MOST_GROUPS]
+            [
+                f"{name}: {HARM[int(name)]}" if steps else line(name, 60),
+                *_group(view, [named.get(name) for named in by_name]),
+            ]
+            for name in chosen[:MOST_GROUPS]
         ]
         more = len(chosen) - MOST_GROUPS
         shown = table(_KINDS[kind], [kind, "n", "0 to 100%", *letters], rows, (0, 2))
@@ -153,7 +165,7 @@ def _both(pair: TwinPair) -> Html:
 
 def _side(side: Twin, run: int, places: dict[tuple[int, int], int]) -> Html:
     place = places.get((side.scenario_id, side.repeat))
-    name = f"{side.scenario_id} · {side.repeat + 1}" if side.repeat else str(side.scenario_id)
+    name = f"{side.case_id} · {side.repeat + 1}" if side.repeat else side.case_id
     mark = tag("span", "✓", class_="ok", role="img", aria_label="right")
     said = None
     if not side.right:

@@ -47,8 +47,6 @@
     if (got.first < of.rows.length || (of.version !== undefined && of.version !== got.version)) { of.rows = []; of.byName.clear(); }
     got.rows.forEach((values) => {
       const row = Object.fromEntries(columns.map((name, place) => [name, values[place]]));
-      const [scenario, repeat] = row.name.split(".");
-      row.order = parseInt(scenario, 10) * 1e6 + (parseInt(repeat, 10) || 0);
       row.block = values[columns.length]; // only in exported files
       row.words = [row.name, row.truth, row.answer, row.specialty, row.why].join("\n").toLowerCase();
       of.rows.push(row);
@@ -85,6 +83,7 @@
     again();
     return () => { left = true; clearTimeout(timer); };
   };
+  const listening = async () => { await runs(true); return false; }; // says when the server is gone
   let told = null;
   const failure = (text) => {
     if (told && told.textContent === text && told.isConnected) return;
@@ -151,14 +150,15 @@
   const form = (...fields) => make("form", { class: "filters", role: "search", submit: (event) => event.preventDefault() }, fields);
   const title = (text, ...about) => {
     document.title = text + " – AgentClinic viewer";
-    byId("title").textContent = text;
+    byId("title").replaceChildren(...dom.named(text));
     byId("about").replaceChildren(...about.filter(Boolean).map((one) => make("span", {}, one)));
   };
   const path = (...steps) => {
     byId("path").hidden = steps.filter(Boolean).length < 2;
     byId("path").replaceChildren(...steps.filter(Boolean).flatMap((step, place) => [place > 0 && make("span", { "aria-hidden": "true" }, "›"), step]).filter(Boolean));
   };
-  const step = (text, to) => (to === undefined ? make("b", { "aria-current": "page" }, text) : make("a", { href: to }, text));
+  const step = (text, to) => (to === undefined ? make("b", { "aria-current": "page" }, dom.named(text)) : make("a", { href: to }, dom.named(text)));
+  const loading = (what) => make("p", { class: "loading", role: "status" }, "Loading " + what + "…");
   const home = () => shelf && shelf.runs.length > 1 && step("Runs", "#");
   const cases = (run) => (run.planned === null || run.planned === run.encounters ? run.encounters.toLocaleString("en") : run.encounters.toLocaleString("en") + " of " + run.planned.toLocaleString("en"));
 
@@ -171,17 +171,17 @@
     const pick = (name, wanted) => amend({ pick: wanted ? [...picked(), name] : picked().filter((one) => one !== name) });
     const columns = [
       { name: "pick", label: "select", hidden: true, cell: (run) => make("input", { type: "checkbox", "aria-label": "Select " + run.name + " to compare", checked: picked().includes(run.name), "data-pick": run.name, change: (event) => pick(run.name, event.target.checked) }) },
-      { name: "name", label: "run", value: (run) => run.name, cell: (run) => [make("a", { href: href({ run: run.name }, plain()), "data-row": run.name }, run.name), run.problem && make("small", {}, run.problem)] },
+      { name: "name", label: "run", value: (run) => run.name, cell: (run) => [make("a", { href: href({ run: run.name }, plain()), "data-row": run.name }, dom.named(run.name)), run.problem && make("small", {}, run.problem)] },
       { name: "cases", label: "cases", number: true, value: (run) => run.encounters, cell: cases },
-      { name: "right", label: "right (95%)", value: (run) => run.right, cell: (run) => (run.reading ? "reading…" : run.right_text) },
-      { name: "doctor", label: "doctor", value: (run) => run.doctor, cell: (run) => known(run.doctor) },
+      { name: "right", label: "right (95%)", value: (run) => run.right, cell: (run) => (run.reading ? "loading…" : dom.bound(run.right_text)) },
+      { name: "doctor", label: "doctor", value: (run) => run.doctor, cell: (run) => dom.named(known(run.doctor)) },
       { name: "model", label: "model", value: (run) => run.model, cell: (run) => known(run.model) },
       { name: "dataset", label: "data set", value: (run) => run.dataset, cell: (run) => known(run.dataset) },
       { name: "cost", label: "cost", number: true, value: (run) => run.cost, cell: (run) => run.cost_text },
       { name: "state", label: "state", value: (run) => run.state, cell: (run) => make("span", { class: "state-" + run.state }, run.state) },
     ];
     const list = table("Runs", columns);
-    const count = make("p", { class: "tally", role: "status" });
+    const count = make("p", { class: "tally", role: "status" }, "Loading the runs…");
     const none = make("p", { class: "note", hidden: true }, "There are no runs in this folder yet. To make one: agentclinic run");
     let shown = "";
     const update = () => {
@@ -194,7 +194,7 @@
       const now = JSON.stringify([found, at.get("sort"), picked()]);
       button.disabled = picked().length < 2;
       button.textContent = picked().length < 2 ? "Compare (select two or more)" : "Compare " + picked().length + " runs";
-      count.textContent = plural(found.length, "run");
+      count.textContent = plural(found.length, "run") + (shelf.more ? "; loading…" : "");
       none.hidden = shelf.runs.length > 0;
       if (now === shown) return;
       shown = now;
@@ -221,12 +221,12 @@
   const outcomeTag = (row) => make("span", { class: "tag o-" + row.outcome }, (shelf.outcomes[row.outcome] || row.outcome.replaceAll("_", " ")));
   const failed = (row) => row.outcome !== "diagnosed_right";
   const CASE = [
-    { name: "case", label: "case", value: (row) => row.order, cell: (row) => make("a", { href: href({ case: row.name, turn: null, page: null }), "data-row": row.name, "aria-label": "Case " + row.name }, row.name) },
+    { name: "case", label: "case", value: (row) => row.name, cell: (row) => make("a", { href: href({ case: row.name, turn: null, page: null }), "data-row": row.name, "aria-label": "Case " + row.name }, dom.named(row.name)) },
     { name: "outcome", label: "outcome", value: (row) => row.outcome, cell: (row) => [outcomeTag(row), row.why && make("small", {}, row.why)] },
     { name: "specialty", label: "specialty", value: (row) => row.specialty, cell: (row) => known(row.specialty) },
     { name: "truth", label: "truth", value: (row) => row.truth, cell: (row) => [known(row.truth), heard(row)] },
-    { name: "answer", label: "answer", value: (row) => row.answer, cell: (row) => known(row.answer) },
-    { name: "sure", label: "sure", number: true, value: (row) => row.sure, cell: (row) => (row.sure === null ? DASH : Math.round(100 * row.sure) + "%") },
+    { name: "answer", label: "diagnosis", value: (row) => row.answer, cell: (row) => known(row.answer) },
+    { name: "sure", label: "confidence", number: true, value: (row) => row.sure, cell: (row) => (row.sure === null ? DASH : Math.round(100 * row.sure) + "%") },
     { name: "turns", label: "turns", number: true, value: (row) => row.turns, cell: (row) => known(row.turns) },
     { name: "tests", label: "tests", number: true, value: (row) => row.tests, cell: (row) => known(row.tests) },
     { name: "price", label: "price of tests", number: true, value: (row) => row.price, cell: (row) => dollars(row.price) },
@@ -280,12 +280,12 @@
   const runView = (name) => {
     const of = feed(name);
     const change = (key) => (event) => amend({ [key]: event.target.value, page: null });
-    const search = make("input", { type: "search", id: "search", placeholder: "truth or answer", input: change("q") });
+    const search = make("input", { type: "search", id: "search", placeholder: "truth or diagnosis", input: change("q") });
     const said = make("input", { type: "search", placeholder: "words, e.g. chest pain", change: change("said") });
     const outcome = make("select", { change: change("outcome") });
     const specialty = make("select", { change: change("specialty") });
     const facts = make("div");
-    const count = make("p", { class: "tally", role: "status" });
+    const count = make("p", { class: "tally", role: "status" }, "Loading " + name + "…");
     const list = table("Cases", CASE);
     const where = make("span");
     const back = make("button", { type: "button", click: () => turn(-1) }, "Previous page");
@@ -307,7 +307,7 @@
       if (!of.run) return;
       const at = address();
       hear(of, update);
-      title(of.run.name, of.run.doctor + " (" + (of.run.model || "unknown model") + ")", of.run.dataset);
+      title(of.run.name, of.run.played, of.run.dataset);
       path(home(), step(of.run.name));
       const counts = new Map();
       const kinds = new Set();
@@ -319,17 +319,17 @@
       if (document.activeElement !== said) said.value = at.get("said") || "";
       const [right, between] = of.run.right_text.split(" (");
       facts.replaceChildren(pairs([
-        ["right (95%)", right, between && "(" + between],
+        ["right (95%)", right, between && dom.bound("(" + between)],
         ["encounters", cases(of.run)],
         ["cost of models", of.run.cost_text],
-        ["state", make("span", { class: "state-" + of.run.state }, of.more ? "reading…" : of.run.state)],
+        ["state", make("span", { class: "state-" + of.run.state }, of.more ? "loading…" : of.run.state)],
       ]), of.run.problem ? notice(of.run.problem) : "");
       const found = chosen(of);
       const pages = Math.max(1, Math.ceil(found.length / PAGE));
       const here = Math.min(page(), pages);
       const searching = hearing.key && (hearing.busy || hearing.next !== null);
       count.textContent = (found.length === of.rows.length ? plural(of.rows.length, "encounter") : found.length.toLocaleString("en") + " of " + plural(of.rows.length, "encounter"))
-        + (searching ? "; searching what was said…" : "");
+        + (of.more ? "; loading more…" : "") + (searching ? "; searching the dialogue…" : "");
       const rows = found.slice((here - 1) * PAGE, here * PAGE);
       const by = at.get("sort") || "case";
       const now = JSON.stringify([rows.map((row) => [row.name, row.outcome]), by, at.get("said"), of.version, location.hash]);
@@ -342,7 +342,7 @@
       if (now !== shown) list.show(rows, by);
       shown = now;
     };
-    main.replaceChildren(facts, form(field("Outcome", outcome), field("Specialty", specialty), field("Search", search), field("Said in the encounter", said)), count, list.element, pager);
+    main.replaceChildren(facts, form(field("Outcome", outcome), field("Specialty", specialty), field("Search", search), field("Search the dialogue", said)), count, list.element, pager);
     title(name);
     let first = true;
     const leave = following(async () => {
@@ -384,7 +384,7 @@
   const compareView = (names) => {
     title("Comparison", plural(names.length, "run"));
     path(home(), step("Comparison"));
-    const box = make("div", {}, make("p", { class: "note" }, "Comparing…"));
+    const box = make("div", {}, loading("the comparison"));
     main.replaceChildren(box);
     const draw = (told) => {
       const columns = told.columns.map((label, place) => ({ name: String(place), label: label || "letter", hidden: !label, number: place >= told.words, cell: (row) => (place === 0 ? make("b", { class: "letter c" + row.place % 6 }, row.cells[0]) : place === 1 ? [make("a", { href: href({ run: row.name }, plain()), "data-row": row.name }, row.cells[1]), make("small", {}, row.name)] : row.cells[place]) }));
@@ -402,7 +402,7 @@
       box.replaceChildren(list.element, ...sentences, ...remarks, ...warnings, ...(source.live ? [make("div", { class: "actions" }, others)] : []), ...flips.flat());
     };
     runs().then(() => { path(home(), step("Comparison")); return source.compare(names); }).then((told) => { draw(told); announce(told.sentences.join(" ")); }, (error) => box.replaceChildren(notice(error.message)));
-    return { update: () => {}, leave: () => {}, keys: { u: () => go({}, plain()) } };
+    return { update: () => {}, leave: following(listening), keys: { u: () => go({}, plain()) } };
   };
 
   // One encounter, or two side by side
@@ -414,7 +414,8 @@
     const problem = make("div");
     let gone = false;
     let order = [];
-    main.replaceChildren(actions, problem, root);
+    const waiting = loading("case " + wanted);
+    main.replaceChildren(actions, problem, waiting, root);
     title("Case " + wanted);
     const around = (by, fits) => {
       let at = order.findIndex((row) => row.name === wanted);
@@ -427,7 +428,7 @@
     const beside = () => {
       const names = shelf.runs.map((run) => run.name).filter((one) => one !== name);
       if (!names.length) return null;
-      const select = make("select", { change: (event) => go({ with: event.target.value, turn: null }) }, make("option", { value: "" }, "nothing"), names.map((one) => make("option", { value: one }, one)));
+      const select = make("select", { change: (event) => go({ with: event.target.value, turn: null }) }, make("option", { value: "" }, "no other run"), names.map((one) => make("option", { value: one }, one)));
       select.value = other || "";
       return field("Side by side with", select);
     };
@@ -446,10 +447,11 @@
       const options = { turn: Number(address().get("turn")) || 0, link: (turn) => href({ turn }), moved: (turn) => history.replaceState(null, "", href({ turn })) };
       const data = await source.encounter(name, row);
       if (gone) return;
+      if (!other) waiting.remove();
       title("Case " + wanted + ": " + (shelf.outcomes[row.outcome] || row.outcome), name, row.specialty);
       if (!other) { renderEncounter(root, data, options); return; }
       const there = feed(other);
-      const repeat = (text) => text.split(".")[1];
+      const repeat = (text) => (text.match(/\.(\d+)$/) || [])[1];
       const same = await sought(there, (one) => one.key === row.key && repeat(one.name) === repeat(row.name)) || await sought(there, (one) => one.key === row.key);
       if (gone) return;
       if (!same) { renderEncounter(root, data, options); problem.replaceChildren(notice(other + " does not have this case.")); return; }
@@ -462,10 +464,12 @@
       announce(byId("title").textContent);
       if (!address().get("turn")) byId("title").focus({ preventScroll: true });
       return of.more && sought(of, () => false); // the rest of the rows, for what comes next and before
-    }).then(() => { if (!gone) bar(); }, (error) => { if (!gone) problem.replaceChildren(notice(error.message)); });
+    }).then(() => { if (!gone) bar(); }, (error) => { if (!gone) problem.replaceChildren(notice(error.message)); })
+      .finally(() => waiting.remove());
+    const ended = following(listening);
     return {
       update: () => {},
-      leave: () => { gone = true; },
+      leave: () => { gone = true; ended(); },
       keys: { n: () => to(around(1, failed)), p: () => to(around(-1, failed)), ArrowRight: () => to(around(1)), ArrowLeft: () => to(around(-1)), u: () => go({ case: null, turn: null, with: null }) },
     };
   };
