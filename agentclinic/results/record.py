@@ -166,16 +166,6 @@ class Record(BaseModel):
         return f"{self.case_name}, repeat {self.repeat}" if self.repeat else self.case_name
 
     @property
-    def case_name(self) -> str:
-        """What people call the case: `osce-a01`, `MedQA/17`."""
-        return case_name(self.annotations or {}, self.dataset, self.scenario_id)
-
-    @property
-    def unit_name(self) -> str:
-        """The name of the case, with the repeat if it is not the first: `osce-a01, repeat 1`."""
-        return f"{self.case_name}, repeat {self.repeat}" if self.repeat else self.case_name
-
-    @property
     def unit(self) -> str:
         """Identity of the unit within its run: case and repeat."""
         return f"{self.scenario_id}:{self.case_hash or ''}:{self.repeat}"
