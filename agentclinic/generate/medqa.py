@@ -14,6 +14,7 @@ from agentclinic.errors import InputError
 from agentclinic.generate.rows import read_rows
 from agentclinic.generate.source import Selection, SourceCase, Truth
 from agentclinic.privacy import DataClass
+from agentclinic.scoring.format import plural
 from agentclinic.vocabulary.text import sentences
 
 _ASKS = re.compile(
@@ -92,7 +93,10 @@ def select_questions(path: Path, limit: int | None = None) -> Selection:
         keys=tuple(cases),
         read=lambda done: (case for key, case in cases.items() if key not in done),
         report={"chosen": len(cases), "excluded": reasons},
-        lines=[f"questions chosen: {len(cases)}. Not chosen:", *(f"{n:7}  {why}" for why, n in reasons.items())],
+        lines=[
+            f"{plural(len(cases), 'question')} chosen. Not chosen:",
+            *(f"{n:7}  {why}" for why, n in reasons.items()),
+        ],
     )
 
 

@@ -125,7 +125,7 @@ def test_every_planted_word_is_really_in_the_case() -> None:
     for row in (OSCE, NEJM):
         case = case_of(row)
         planted = set(re.findall("(?:HIDDEN|CHART)[a-z]+", json.dumps(row)))
-        assert planted <= set(re.findall("(?:HIDDEN|CHART)[a-z]+", repr(case)))
+        assert planted <= set(re.findall("(?:HIDDEN|CHART)[a-z]+", repr(vars(case))))
         assert {c for c in planted if c.startswith("CHART")} - {"CHARTimage"} == set(
             re.findall("CHART[a-z]+", repr(case.facts))
         )

@@ -66,7 +66,7 @@ async def test_two_judges_are_never_mixed_in_one_file(
 ) -> None:
     await regrade(finished.folder, settings_for(server, tmp_path, moderator_llm="strict"), "mine")
 
-    with pytest.raises(InputError, match=r"'strict'.*--name"):
+    with pytest.raises(InputError, match=r"moderator_llm strict, not kind.*--name"):
         await regrade(finished.folder, settings_for(server, tmp_path, moderator_llm="kind"), "mine")
 
 

@@ -49,7 +49,7 @@ def test_a_registered_metric_appears_in_every_output(
     row = "| brief encounters | 66.7% (20.8% to 93.9%; 2 of 3) | higher is better |"
     assert row in render(collected, "md")
     assert row in card(folder)
-    page = render(collected, "html")
+    page = render(collected, "html").replace("\u00a0", " ")
     assert "brief encounters</th><td>66.7% (20.8% to 93.9%; 2 of 3)</td><td>higher is better</td>" in page
     assert json.loads(render(collected, "json"))["runs"][0]["score"]["information"][brief]["of"] == 3
     lines = csv.DictReader(io.StringIO(render(collected, "csv")))

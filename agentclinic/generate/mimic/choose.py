@@ -22,6 +22,7 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.generate.mimic import icd
 from agentclinic.generate.mimic.tables import ADMISSIONS, DIAGNOSES, PATIENTS, TITLES, Folder, fill_cache, opened, run
 from agentclinic.generate.settings import MimicSettings
+from agentclinic.scoring.format import plural
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -84,7 +85,8 @@ class Coverage:
         return [
             f"{'chapter':{width}}  available  eligible  patients  chosen",
             *(f"{name:{width}}  {a:9}  {e:8}  {p:8}  {c:6}" for name, a, e, p, c in self.chapters),
-            f"admissions {self.admissions}, of patients {self.patients}; chosen {self.chosen}. Not chosen:",
+            f"{plural(self.admissions, 'admission')} of {plural(self.patients, 'patient')}, "
+            f"{self.chosen} chosen. Not chosen:",
             *(f"{count:7}  {reason}" for reason, count in self.excluded),
         ]
 
