@@ -167,7 +167,7 @@ class RunSettings(_Section):
     top_p: _TopP = None
     """Nucleus sampling of all models: draw from the likeliest tokens that make up this share."""
     max_output_tokens: _Tokens = None
-    """Most tokens of a reply, hidden reasoning included (default: a cap for each kind of request)."""
+    """Maximum tokens in a reply, including hidden reasoning (default: a cap for each kind of request)."""
     reasoning_effort: Effort | None = None
     """How much all models reason before they reply; like the others, sent whatever the model's name."""
     doctor_temperature: _Temperature = None

@@ -252,7 +252,7 @@ def _by_form(asked: Asked) -> str | Json:
     """Anything else: the smallest answer that has the form asked for."""
     if asked.schema is not None:
         return dict(_minimal(asked.schema, asked.schema))
-    return "This is a demonstration model. It plays roles in a clinic and knows nothing else."
+    return "This is a demonstration model. It can only play the roles of the clinic."
 
 
 _ANSWERS: dict[str, Callable[[Asked], str | Json]] = {

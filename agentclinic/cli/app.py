@@ -20,7 +20,7 @@ class Clinic(Group):
         Entry("", "regrade", "regrade", "Judge a run again with another judge, or with several."),
         Entry("", "sweep", "sweep", "Run and compare all combinations of some settings."),
         Entry("", "probe", "probe", "Find out what an endpoint and its model can do."),
-        Entry("", "demo-server", "demo", "Serve a model to try things with: no key, no network."),
+        Entry("", "demo-server", "demo", "Serve a demonstration model: no key, no network."),
         Entry("", "init", "folder", "Create a folder with settings, a doctor and cases to edit."),
         Entry("", "check-folder", "folder", "Show how each of the original's files in a folder is used."),
         Entry("", "runs", "runs", "List runs with their results, cost and state."),

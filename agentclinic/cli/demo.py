@@ -8,10 +8,10 @@ PORT = 8808
 
 
 def demo_server_command(*, port: opt.Port = PORT) -> None:
-    """Serve a model to try things with: no key, no network.
+    """Serve a demonstration model: no key, no network.
 
-    It speaks OpenAI's chat API on this machine, on port 8808 unless you choose another, until Ctrl-C, and plays any
-    role under the names demo and demo-hasty. It is a small program, not a language model; its figures mean nothing.
+    Serves OpenAI's chat API on this machine (port 8808 unless you choose another) until Ctrl-C. The models demo and
+    demo-hasty can play any role. They are a small program: their figures say nothing about language models.
     """
     from uvicorn import Config, Server
 
@@ -23,7 +23,7 @@ def demo_server_command(*, port: opt.Port = PORT) -> None:
         print(
             f"Serving {' and '.join(SCRIPTS)} at {address} (Ctrl-C stops the server). In another terminal:\n"
             f"  export OPENAI_BASE_URL={address}\n"
-            "  agentclinic run --model demo",
+            "  agentclinic run --model demo --moderator-llm demo",
             flush=True,
         )
         try:

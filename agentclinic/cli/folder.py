@@ -18,7 +18,7 @@ _MOST = 300
 def init_command(
     folder: Annotated[Path, typer.Argument(help="Folder to create; existing files in it are kept.")],
     original: Annotated[
-        bool, typer.Option("--original", help="Write the original's files: also prompts, agents, tools, scripts.")
+        bool, typer.Option("--original", help="Write the original's full set: also prompts, agents, tools and scripts.")
     ] = False,
 ) -> None:
     """Create a folder with settings, a doctor and cases to edit."""

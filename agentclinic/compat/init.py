@@ -51,7 +51,7 @@ def write_folder(folder: Path, *, original: bool = False) -> None:
     if not original:
         print("  agentclinic view")
     if folder / "README.md" in written:
-        print("README.md there says what each file is.")
+        print("Its README.md says what each file is.")
 
 
 def _first() -> dict[str, str]:

@@ -26,7 +26,11 @@ _ANSWERED = {
     "unanswered": "not answered before the end",
 }
 _UNANSWERED = {"0": "every test was answered", "(0, 0.25]": "up to 25% of tests were not answered"}
-_UNANSWERED |= {"(0.25, 0.5]": "25% to 50% were not", "> 0.5": "over 50% were not", NO_TESTS: "no test was ordered"}
+_UNANSWERED |= {
+    "(0.25, 0.5]": "25% to 50% of tests were not answered",
+    "> 0.5": "over 50% of tests were not answered",
+    NO_TESTS: "no test was ordered",
+}
 
 MOST_FAULTS = 20
 

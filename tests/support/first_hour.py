@@ -189,7 +189,7 @@ BESIDES: dict[str, Callable[[Newcomer, str], None]] = {
     "agentclinic view": _view,
     "agentclinic play": _play,
     "agentclinic demo-server": _serve_the_demo,
-    "agentclinic run --model demo ": _run_a_model,
+    "agentclinic run --model demo --moderator-llm": _run_a_model,
     "agentclinic report": _report,
     "agentclinic compare": _compare,
 }

@@ -166,7 +166,7 @@ def test_a_whole_game_by_keyboard_in_which_nothing_leaks(browser: Browser, tmp_p
         expect(page.locator(".verdict")).to_have_text("Right")
         assert page.evaluate("localStorage.length") == 0
         assert page.locator(".course path.line").count() == 2, "one for each disease"
-        page.get_by_role("link", name="Back to the room").first.click()
+        page.get_by_role("link", name="Back to the cases").first.click()
         expect(page.get_by_role("button", name="traced-02 right 41-year-old woman with a sore toe")).to_be_visible()
         assert (seen.problems, seen.requests) == ([], [])
         (cookie,) = page.context.cookies()

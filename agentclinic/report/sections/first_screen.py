@@ -38,7 +38,7 @@ def notices(view: View) -> Html | None:
         if gone and (not run.known.transcripts or not run.score.calibration.sources):
             names = "; ".join(text[0].lower() + text.split(":")[0][1:] for text in gone)
             why = tag("a", "Why", href="#limits")
-            said.append(tag("p", whose, "The records do not have everything. Left out: ", names, ". ", why, "."))
+            said.append(tag("p", whose, "The records are incomplete. Left out: ", names, ". ", why, "."))
         if run.planned is not None and run.planned > run.known.records:
             said.append(
                 tag("p", whose, f"The run is not finished: {run.known.records:,} of {run.planned:,} encounters.")

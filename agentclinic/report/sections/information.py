@@ -138,4 +138,4 @@ def _most_repeated(run: RunReport) -> Html:
     rows = [[line(use.name, 60), use.again, use.ordered, use.unanswered] for use in again[:MOST_TESTS]]
     head = ["test", "repeats", "orders", "no answer"]
     shown = table("Most repeated tests", head, rows) if rows else note("No test was ordered twice in an encounter.")
-    return tag("div", tag("h3", "Most often repeated in one encounter"), shown)
+    return tag("div", tag("h3", "Most often repeated within an encounter"), shown)

@@ -182,7 +182,7 @@
   const signOut = async (name) => {
     const leave = async () => { await ask("/api/leave", {}); location.assign("/"); };
     show("Sign out", [], make("section", { class: "panel" },
-      make("p", {}, `Your games are kept. To come back as ${name}, you need the code that you were given when you joined.`),
+      make("p", {}, `Your games are kept. To come back as ${name}, you need the code you were shown when you joined.`),
       make("p", { class: "row" }, make("button", { class: "primary", type: "button", click: lobby }, "Stay"), make("button", { type: "button", click: leave }, "Sign out"))));
     main.querySelector("button").focus();
   };
@@ -342,7 +342,7 @@
           state = await ask(`${path}?seen=${state.version}`);
         } catch (error) {
           if (!error.offline) throw error;
-          tell(problem, new Error("The server does not answer. The game is saved, and this page keeps trying."));
+          tell(problem, new Error("The server is not answering. Your game is saved; this page keeps trying."));
           await pause(1000);
           continue;
         }
@@ -370,7 +370,7 @@
         make("div", {}, doctor && door, make("div", { role: "log", "aria-label": "What was said" }, talk), turn, problem, again, moves),
         make("aside", { class: "side", "aria-label": doctor ? "Your notes" : "Your chart" }, make("div", { class: "panel" }, doctor
           ? [make("h2", {}, "Differential diagnosis (%)"), beliefs, sum, make("p", { class: "hint" }, "Recorded with every move.")]
-          : [make("h2", {}, "What you know about yourself"), make("p", { class: "hint" }, "Answer from it, in your own words."), make("div", { class: "scrolling", role: "region", "aria-label": "Your part of the chart", tabindex: "0" }, chart)]))));
+          : [make("h2", {}, "What you know about yourself"), make("p", { class: "hint" }, "Answer from this chart, in your own words."), make("div", { class: "scrolling", role: "region", "aria-label": "Your part of the chart", tabindex: "0" }, chart)]))));
     if (doctor) offerTests(test, combo, price).catch(() => {}); // without it, tests can be ordered all the same
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, button")) return;
@@ -497,12 +497,12 @@
     const against = end.reason && refuted && end.reason.includes(refuted) ? null : end.against; // the judge says it already
     const heading = make("p", { class: `verdict ${end.verdict === "no verdict" ? "" : end.verdict}`, tabindex: "-1", role: "status" }, end.verdict === "no verdict" ? "No verdict" : doctor ? (end.verdict === "right" ? "Right" : "Wrong") : `The doctor was ${end.verdict}`);
     const findings = [...end.found.map(([way, text]) => [text, way]), ...end.missed.map((text) => [text, "missed"])];
-    show(`Case ${state.case}`, [make("span", {}, doctor ? "You were the doctor" : "You were the patient"), make("a", { href: room }, "Back to the room")],
+    show(`Case ${state.case}`, [make("span", {}, doctor ? "You were the doctor" : "You were the patient"), make("a", { href: room }, "Back to the cases")],
       make("div", { class: "ending", id: "ending" },
         make("section", { class: "panel" }, heading, make("dl", {},
           fact(doctor ? "You said" : "The doctor said", end.said || "no diagnosis"), fact("The truth", end.truth), fact("Why", end.why), fact("The judge", [end.relation === "same" && end.reason ? null : end.relation, end.reason].filter(Boolean).join(": ")), fact("Against it", against), fact("What failed", end.fault),
           fact("You were", doctor && end.stated !== null ? `${percent(end.stated)} sure` : null), fact("Turns", String(end.turns)), fact("Tests", !end.ordered.length ? "none" : end.tests_usd === null ? null : `${dollars(end.tests_usd)}${end.tests_unpriced ? ` and ${end.tests_unpriced} without a price` : ""}, in ${plural(end.ordered.length, "order")}`), fact("Your time", minutes)),
-          problem, make("p", { class: "row" }, state.next !== null && next, make("a", { href: room }, "Back to the room"))),
+          problem, make("p", { class: "row" }, state.next !== null && next, make("a", { href: room }, "Back to the cases"))),
         findings.length > 0 && make("section", {}, make("h2", {}, `Key findings: ${end.found.length} of ${findings.length} found`), table("What pointed to the diagnosis", ["finding", "how it was found"], findings)),
         end.encounter.turns.filter((said) => said.differential).length > 1 && make("section", { class: "course" }, make("h2", {}, doctor ? "How your differential changed" : "How the doctor's differential changed"), differentials),
         list("In the chart, but not asked about", end.untold),
