@@ -119,7 +119,7 @@ async def test_a_limit_on_tokens_is_for_the_whole_study_and_the_same_command_con
         files = [*folder.rglob("scenarios.jsonl"), *folder.glob("experiences.jsonl")]
         return [_tokens(entry) for path in files for entry in lines(path)]
 
-    assert "encounters of the arm 'train' are missing" in (await play(1) or "")
+    assert "encounters of the arm 'train' not played" in (await play(1) or "")
     (one,) = used()
     stopped = []
     for more in (4 * one, 1, 1, 1, 1, 3 * one, 1):  # one more encounter or lesson, where it is 1
