@@ -753,7 +753,7 @@ def read_json(path: Path) -> Any:
         data = json.loads(text, parse_int=integer, object_hook=_without_comments)
         clean(data)  # refuses deep nesting; a path keeps bytes that are not UTF-8, or its file would not be found
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; `agentclinic init DIR` creates a folder with one") from None
+        raise ConfigError(f"{path}: no such file; check the path") from None
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path} line {error.lineno}: not valid JSON ({error.msg})") from None
     except UnicodeDecodeError:

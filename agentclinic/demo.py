@@ -83,7 +83,7 @@ async def _chat(request: Request) -> JSONResponse:
     body: Json = await request.json()
     model = str(body.get("model"))
     if model not in SCRIPTS:
-        unknown = f"There is no model {model!r} here; choose one of: {', '.join(SCRIPTS)}."
+        unknown = f"unknown model {model!r}; choose one of: {', '.join(SCRIPTS)}"
         return JSONResponse({"error": {"message": unknown, "code": "model_not_found"}}, status_code=404)
     messages: list[Json] = body["messages"]
     tools = [tool["function"] for tool in body.get("tools", ())]
@@ -244,6 +244,12 @@ def _synthesis(asked: Asked) -> str:
     return _named(asked.newest)[0][0]
 
 
+def _query(asked: Asked) -> str:
+    """What a custom doctor asks: the likeliest disease, and how likely it is."""
+    name, probability = _named(asked.newest)[0]
+    return f"{name}, {round(100 * probability)} %"
+
+
 def _confidence(asked: Asked) -> Json:
     return {"hypotheses": [{"diagnosis": name[:80], "probability": p} for name, p in _named(asked.newest)]}
 
@@ -263,6 +269,7 @@ _ANSWERS: dict[str, Callable[[Asked], str | Json]] = {
     "moderator": _moderator,
     "synthesis": _synthesis,
     "confidence": _confidence,
+    "query": _query,
 }
 
 

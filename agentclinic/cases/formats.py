@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from agentclinic import privacy
 from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
-from agentclinic.config import suggestion
+from agentclinic.config import nearest, suggestion
 from agentclinic.errors import CaseError
 from agentclinic.jsonl import kind_of, loads, problem_in, read_lines
 from agentclinic.privacy import DataClass
@@ -302,7 +302,8 @@ def _plain(value: JSON) -> str:
 def _get(row: Row, data: Mapping[str, JSON], key: str, kinds: tuple[type, ...]) -> JSON:
     value = data.get(key)
     if value is None or value in ("", {}, []):
-        raise row.fail(f"{key} is missing; add it")
+        near = "" if key in data else nearest(key, data)
+        raise row.fail(f"{key} is missing; {f'is it {near!r}? Rename that key' if near else 'add it'}")
     if not isinstance(value, kinds):
         names = " or ".join(kind_of(kind()) for kind in kinds)
         raise row.fail(f"{key} must be {names}, found {kind_of(value)}")

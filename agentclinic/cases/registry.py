@@ -152,7 +152,9 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
     path = expanded(name)
     if path.suffix in (".jsonl", ".json") or exists(path):
         return encodable(path.stem), path, None
-    raise CaseError(f"unknown data set {name[:200]!r}{suggestion(name, [*DATASETS, *paths])}")
+    beside = [f"{name}{suffix}" for suffix in (".jsonl", ".json") if exists(expanded(f"{name}{suffix}"))]
+    meant = f"; did you mean the file {beside[0]}?" if beside else suggestion(name, [*DATASETS, *paths])
+    raise CaseError(f"unknown data set {name[:200]!r}{meant}")
 
 
 def default_class(dataset: str, path: Path, paths: Mapping[str, str] | None = None) -> DataClass:

@@ -240,8 +240,8 @@ def _show_result(plan: Plan, finished: Finished) -> None:
     if run.doctor_llm == "builtin" and run.doctor == "plain":
         print(
             "The builtin doctor is a small Bayesian program, not a language model. To test your own model:\n"
-            "  export OPENAI_API_KEY=...   (or set base_url in llm.config.json for a local server)\n"
-            "  agentclinic run --doctor-llm MODEL"
+            "  export OPENAI_API_KEY=...   (or OPENAI_BASE_URL=... for another server; docs/endpoints.md)\n"
+            "  agentclinic run --model MODEL --moderator-llm MODEL"
         )
     print("A research benchmark, not medical advice.")
 

@@ -44,11 +44,15 @@ class Compared:
         notes = [*self.sentences, *self.remarks, *(f"Warning: {warning}" for warning in self.warnings)]
         return Section("Runs compared with A", [*zip(*self.columns.values(), strict=True)], notes, [*self.columns])
 
-    def text(self) -> list[str]:
-        """For the terminal, with labels cut."""
+    def text(self, width: int = 120) -> list[str]:
+        """For a terminal of this width, with labels cut so that the table fits if it can."""
         shown = self.section()
-        rows = [[line(str(cell), _LABEL) for cell in row] for row in shown.rows]
-        return [*text_table(shown.head, rows, range(self.words, len(shown.head))), "", *shown.notes]
+        for most in range(_LABEL, 11, -4):
+            rows = [[line(str(cell), most) for cell in row] for row in shown.rows]
+            table = text_table(shown.head, rows, range(self.words, len(shown.head)))
+            if max(map(len, table)) <= width:
+                break
+        return [*table, "", *shown.notes]
 
 
 def compared(report: ComparisonReport, against_first: Sequence[Comparison]) -> Compared:

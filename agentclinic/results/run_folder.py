@@ -76,8 +76,9 @@ def find_run(named: str | Path) -> Path:
     for run in reversed(runs):
         if str(named) == LATEST or run.name.endswith(f"_{named}"):
             return run
-    names = [*(run.name for run in runs), LATEST] if runs else []
-    near = ", ".join(get_close_matches(str(named), names, 3, 0.4) or names[-3:])
+    given = [run.name.split("_", 3)[3] for run in runs if run.name.count("_") >= 3]  # by --name
+    names = [*(run.name for run in runs), *given, LATEST] if runs else []
+    near = ", ".join(dict.fromkeys(get_close_matches(str(named), names, 3, 0.4) or names[-3:]))
     there = f"the closest names there are {near}" if near else "there are no runs there"
     raise InputError(f"{named}: no such file or folder, and no such run in {output}; {there}")
 

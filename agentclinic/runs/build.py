@@ -256,9 +256,9 @@ class Models:
             if near:
                 raise ConfigError(f"there is no model {name!r} without a key or a server; did you mean {near!r}?")
             raise ConfigError(
-                f"model {name!r} needs a key: set OPENAI_API_KEY in the environment or in .env, "
-                "or set openai.base_url in llm.config.json to your own server; "
-                "`builtin` runs without either"
+                f"model {name!r} needs a key or a server: set OPENAI_API_KEY, or OPENAI_BASE_URL to the address of a "
+                "server, in the environment or in .env (or openai.base_url in llm.config.json); `builtin` needs "
+                "neither, and `agentclinic demo-server` serves a model without a key"
             )
         return self._clients.endpoint(name, base_url=base_url, api_key=key).always(self._settings.run.generation_of)
 

@@ -67,7 +67,7 @@ class Failure:
 
 
 _ADVICE = {
-    "connection": "start the server, or set {setting}.base_url to its address",
+    "connection": "is the server running, and is this its address (OPENAI_BASE_URL, or {setting}.base_url)?",
 }
 """What to do where the error itself does not say."""
 

@@ -71,7 +71,7 @@ def test_the_originals_command_line_runs_from_the_root(tmp_path: Path) -> None:
     assert "accuracy (strict)" in done.stdout
     assert "95% interval" in done.stdout
     assert f"Written to {folder}" in done.stdout
-    assert "--doctor-llm MODEL" in done.stdout, "how to test your own model"
+    assert "--model MODEL --moderator-llm MODEL" in done.stdout, "how to test your own model"
     assert len(done.stdout.splitlines()) <= 24, "fits on one screen"
 
 

@@ -135,7 +135,7 @@ def test_the_originals_script_makes_cases_in_a_folder_made_by_init(elsewhere: bo
         (["mimic"], "mimic.base_dataset_dir is not set: name the source's folder with --base-dir"),
         (["mimic", "--base-dir", "nowhere"], "nowhere"),
         (["medqa", "--base-dir", "q.jsonl", "--model", "human"], "a person cannot write cases"),
-        (["medqa", "--base-dir", "q.jsonl", "--model", "some-model"], "needs a key"),
+        (["medqa", "--base-dir", "q.jsonl", "--model", "some-model"], "needs a key or a server"),
         (["medqa", "--base-dir", "q.jsonl", "--prompts-dir", "nowhere"], "--prompts-dir: nowhere is not a folder"),
         (["medqa", "--base-dir", "q.jsonl", "--config", "nowhere.json"], "nowhere.json: no such file"),
         (["medqa", "--base-dir", "q.jsonl", "--output", "q.jsonl"], "q.jsonl line 1: not a case made by"),

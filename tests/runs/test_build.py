@@ -33,7 +33,7 @@ async def test_planner_and_synthesis_use_the_doctors_model_unless_another_is_nam
         ({"doctor_llm": "builtin", "doctor_endpoint": "lab"}, "builtin needs no endpoint; leave out 'lab'"),
         ({"doctor_llm": "x", "doctor_endpoint": "lba"}, "unknown endpoint 'lba'.*lab"),
         ({"doctor_llm": "humna"}, "did you mean 'human'"),
-        ({"doctor_llm": "gpt-4o"}, "'gpt-4o' needs a key: set OPENAI_API_KEY"),
+        ({"doctor_llm": "gpt-4o"}, "'gpt-4o' needs a key or a server: set OPENAI_API_KEY"),
     ],
 )
 async def test_a_model_that_cannot_be_used_is_refused_before_the_run(

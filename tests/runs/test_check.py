@@ -71,7 +71,7 @@ def test_a_server_that_is_down_is_reported_with_role_model_host_and_what_to_do(
     done = clinic(*RUN, "--doctor_llm", "big", "--patient_llm", "big", "--record", "r.jsonl", cwd=tmp_path, expect=2)
 
     assert f"doctor, patient: model 'big': 127.0.0.1:{closed_port} could not be reached" in done.stderr
-    assert "start the server, or set openai.base_url to its address" in done.stderr
+    assert "is this its address (OPENAI_BASE_URL, or openai.base_url)?" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["llm.config.json"], "neither a run nor a recording"
 
 
