@@ -37,7 +37,9 @@ from agentclinic.errors import ConfigError
 from agentclinic.files import exists, expanded, read_limited
 from agentclinic.jsonl import clean, integer, kind_of
 
-ROLES = ("doctor", "patient", "measurement", "moderator")
+ROLE_NAMES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory", "moderator": "judge"}
+"""The roles by their keys in settings and records, and what people call them."""
+ROLES = tuple(ROLE_NAMES)
 GENERATION = ("temperature", "top_p", "max_output_tokens", "reasoning_effort")
 ALL_GENERATION = (*GENERATION, *(f"{role}_{name}" for role in ROLES for name in GENERATION))
 """How models write: settings for all roles, and for one role such as `doctor_temperature`."""

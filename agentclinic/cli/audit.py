@@ -10,7 +10,7 @@ import typer
 
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress, tokens_used
-from agentclinic.config import suggestion
+from agentclinic.config import ROLE_NAMES, suggestion
 from agentclinic.errors import ConfigError
 from agentclinic.report.tables import csv_table, markdown_cell, markdown_table, plural, text_table
 from agentclinic.scoring.format import as_percent, percent
@@ -131,9 +131,6 @@ def _written(report: AuditReport, format: str, *, list_findings: bool, full: boo
 # --- for people -----------------------------------------------------------------------------------------------------
 
 
-_NAMES = {"patient": "patient", "measurement": "laboratory"}
-
-
 def _short_text(report: AuditReport, *, list_findings: bool) -> str:
     """One table and one sentence."""
     roles = list(dict.fromkeys(rate.role for rate in report.rates))
@@ -143,7 +140,10 @@ def _short_text(report: AuditReport, *, list_findings: bool) -> str:
         name = f"{kind.value}{'' if by == 'code' else ' (reviewer)'}"
         cells = [found.get((role, by, kind)) for role in roles]
         rows.append([name, *(_cell(rate) if rate else "-" for rate in cells)])
-    head = ["replies with", *(f"{_NAMES[role]} ({', '.join(report.models[role]) or 'no replies'})" for role in roles)]
+    head = [
+        "replies with",
+        *(f"{ROLE_NAMES[role]} ({', '.join(report.models[role]) or 'no replies'})" for role in roles),
+    ]
     lines = [_headline(report), *text_table(head, rows), "", _sentence(report, roles)]
     if list_findings:
         lines += _list_findings(report)
@@ -164,10 +164,10 @@ def _sentence(report: AuditReport, roles: Sequence[Role]) -> str:
     """How many replies have any finding."""
     bad = {role: {(f.scenario_id, f.repeat, f.turn) for f in report.findings if f.role == role} for role in roles}
     if not any(bad.values()):
-        replies = " and ".join(f"{report.replies[role]} of the {_NAMES[role]}" for role in roles)
+        replies = " and ".join(f"{report.replies[role]} of the {ROLE_NAMES[role]}" for role in roles)
         total = plural(sum(report.replies[role] for role in roles), "reply", "replies")
         return f"Nothing found in {total} ({replies})."
-    parts = [f"{len(bad[role])} of {report.replies[role]} replies of the {_NAMES[role]}" for role in roles]
+    parts = [f"{len(bad[role])} of {report.replies[role]} replies of the {ROLE_NAMES[role]}" for role in roles]
     return f"Something was found in {' and '.join(parts)}."
 
 
@@ -175,7 +175,7 @@ def _as_text(report: AuditReport, *, list_findings: bool) -> str:
     lines = [_headline(report)]
     for role in dict.fromkeys(rate.role for rate in report.rates):
         models = ", ".join(report.models[role]) or "no replies"
-        lines += ["", f"{_NAMES[role]} ({models}): {plural(report.replies[role], 'reply', 'replies')}"]
+        lines += ["", f"{ROLE_NAMES[role]} ({models}): {plural(report.replies[role], 'reply', 'replies')}"]
         for by in dict.fromkeys(rate.by for rate in report.rates):
             lines.append(f"  found by {'code' if by == 'code' else 'the reviewer'}")
             for rate in report.rates:

@@ -14,7 +14,7 @@ import typer
 
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress, show_estimate
-from agentclinic.config import ROLES, RunSettings
+from agentclinic.config import ROLE_NAMES, ROLES, RunSettings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
 from agentclinic.report.tables import plural, text_table
@@ -199,7 +199,7 @@ def _show_result(plan: Plan, finished: Finished) -> None:
 
     run, summary = plan.settings.run, finished.summary
     played = f"{len(plan.cases)} of {plan.dataset}" + (f", {run.repeats} times each" if run.repeats > 1 else "")
-    roles = ", ".join(f"{role} {getattr(run, f'{role}_llm')}" for role in ROLES)
+    roles = ", ".join(f"{name} {getattr(run, f'{role}_llm')}" for role, name in ROLE_NAMES.items())
     table = [("scenarios", played), ("roles", roles)]
     if run.doctor != "plain":
         table.append(("doctor", run.doctor))
@@ -230,7 +230,7 @@ def _show_result(plan: Plan, finished: Finished) -> None:
         table.append(("tokens", tokens))
         costs = {role: usd for role, usd in summary.cost_usd.items() if usd != 0}
         if costs:
-            shown = [f"{role} {'unknown' if usd is None else f'${usd:.4f}'}" for role, usd in costs.items()]
+            shown = [f"{_named(role)} {'unknown' if usd is None else f'${usd:.4f}'}" for role, usd in costs.items()]
             table.append(("cost", ", ".join(shown)))
     table.append(("time", f"{finished.seconds:.1f} s"))
     print_lines("", *text_table(table[0], table[1:]), "", f"Written to {finished.folder}")
@@ -246,12 +246,18 @@ def _show_result(plan: Plan, finished: Finished) -> None:
     print("A research benchmark, not medical advice.")
 
 
+def _named(role: str) -> str:
+    return ROLE_NAMES.get(role, role)
+
+
 def _tokens(summary: Summary) -> str:
     """Tokens by role; empty if no role used any."""
     used = {role: (usage.get("input_tokens"), usage.get("output_tokens")) for role, usage in summary.usage.items()}
     if all(pair == (0, 0) for pair in used.values()):
         return ""
     return ", ".join(
-        f"{role} unknown" if sent is None or received is None else f"{role} {sent:,} in / {received:,} out"
+        f"{_named(role)} unknown"
+        if sent is None or received is None
+        else f"{_named(role)} {sent:,} in / {received:,} out"
         for role, (sent, received) in used.items()
     )

@@ -22,7 +22,7 @@ import anyio
 from agentclinic import privacy
 from agentclinic.cases.model import Case
 from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
-from agentclinic.config import NEEDS, ROLES, Settings, defaults, is_person, read_json
+from agentclinic.config import NEEDS, ROLE_NAMES, ROLES, Settings, defaults, is_person, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.files import NO_LINK, Lock, is_private, make_folder
@@ -50,7 +50,6 @@ PLAYER = "player.json"
 _MOMENT = 2.0
 """Seconds a page waits for a game to be replayed from its recording; one that takes longer is shown as waiting for a
 model."""
-_ROLES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory", "moderator": "judge"}
 
 Say = Callable[[str], object]
 
@@ -193,7 +192,7 @@ class Game:
                 record = await play(plan, self.unit, models, sessions)
             if record.status in MISSING:
                 fault = record.fault
-                who = _ROLES.get(fault.role, fault.role) if fault else "clinic"
+                who = ROLE_NAMES.get(fault.role, fault.role) if fault else "clinic"
                 self._fail(f"The {who} does not answer", fault.message if fault else record.status)
                 return
             record.timing = times.in_record(record, self.run.seat)
@@ -446,8 +445,8 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
     for role in ROLES:
         if is_person(getattr(given, f"{role}_llm")):
             raise ConfigError(
-                f"--{role}-llm: people take their seats in the browser; name the model that plays the {_ROLES[role]} "
-                "when no one does"
+                f"--{role}-llm: people take their seats in the browser; name the model that plays the "
+                f"{ROLE_NAMES[role]} when no one does"
             )
     plans: dict[Seat, Plan] = {}
     unhurried = settings.with_runtime(encounter_timeout=None)  # people may take their time
