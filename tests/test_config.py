@@ -144,7 +144,7 @@ def test_an_error_in_json_names_the_line(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"gone\.json: no such file; `agentclinic init"):
+    with pytest.raises(ConfigError, match=r"gone\.json: no such file; check the path"):
         load_settings(tmp_path / "gone.json")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_llm_file(tmp_path)
