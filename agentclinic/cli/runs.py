@@ -56,7 +56,7 @@ def runs_command(
     if not found:
         print(f"no run in {folder}{' matches' if any(wanted.values()) else ''}")
         return
-    head = ("run", "cases", "right (95%)", "cost", "state", "doctor (model)")
+    head = ("run", "cases", "right (95%)", "cost", "state", "doctor")
     print_lines(*text_table(head, map(_row, found)))
     for run in found:
         if run.problem or run.note:
@@ -69,12 +69,13 @@ def _fits(value: str | None, part: str | None) -> bool:
 
 def _row(run: ListedRun) -> tuple[str, ...]:
     from agentclinic.runs.budget import money
+    from agentclinic.scoring.labels import played_by
 
     cases = str(run.encounters) if run.planned in (None, run.encounters) else f"{run.encounters} of {run.planned}"
     right = f"{percent(run.accuracy.value, 0)} ({interval(run.accuracy, 0)})" if run.accuracy else "-"
     # Builtin roles are free and use no tokens; a cost that is not known is not 0.
     cost = "unknown" if run.cost_usd is None else money(run.cost_usd)
-    played = f"{run.doctor} ({run.model or 'unknown'})"
+    played = played_by(run.doctor, run.model)
     if run.dataset and run.dataset not in run.name:  # most folders begin with their data set
         played += f" on {run.dataset}"
     if run.state == "unreadable":

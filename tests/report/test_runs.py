@@ -89,7 +89,7 @@ async def test_the_command_filters_and_refuses_what_is_no_folder(tmp_path: Path)
     assert [run["doctor"] for run in found] == ["door_only"]
     text = clinic("runs", cwd=tmp_path).stdout
     assert text.startswith("run ")
-    assert "plain (builtin)" in text
+    assert "  builtin" in text
     assert "door_only (builtin)" in text
     assert "no run in runs matches" in clinic("runs", "--state", "running", cwd=tmp_path).stdout
     assert "nowhere: there is no such folder" in clinic("runs", "nowhere", cwd=tmp_path, expect=2).stderr
