@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -57,7 +58,7 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
     from agentclinic.scoring.labels import shortened
 
     told, short = compared(report, against_first), short_names(report)
-    lines = told.text(get_terminal_size((120, 40)).columns)
+    lines = told.text(get_terminal_size().columns if sys.stdout.isatty() else None)
     if not full:
         return [*lines, "--full adds p-values, the cases that flipped and other measures; --json prints everything."]
     for comparison in report.comparisons:

@@ -44,13 +44,13 @@ class Compared:
         notes = [*self.sentences, *self.remarks, *(f"Warning: {warning}" for warning in self.warnings)]
         return Section("Runs compared with A", [*zip(*self.columns.values(), strict=True)], notes, [*self.columns])
 
-    def text(self, width: int = 120) -> list[str]:
-        """For a terminal of this width, with labels cut so that the table fits if it can."""
+    def text(self, width: int | None = None) -> list[str]:
+        """As lines, with labels cut; for a terminal of this width so far that the table fits, if it can."""
         shown = self.section()
         for most in range(_LABEL, 11, -4):
             rows = [[line(str(cell), most) for cell in row] for row in shown.rows]
             table = text_table(shown.head, rows, range(self.words, len(shown.head)))
-            if max(map(len, table)) <= width:
+            if width is None or max(map(len, table)) <= width:
                 break
         return [*table, "", *shown.notes]
 
