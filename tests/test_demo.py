@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
-from runs_support import Process, clinic, only_run, records, start, summary, until
+from runs_support import ROOT, Process, clinic, only_run, records, start, summary, until
+from scripted_server import LONG
+
+from agentclinic.vocabulary.base import knowledge
 
 EVERY_ROLE = ["--doctor-llm", "demo", "--patient-llm", "demo", "--measurement-llm", "demo", "--moderator-llm", "demo"]
 
@@ -72,3 +77,19 @@ def test_a_taken_port_is_an_error_and_ctrl_c_stops_it(tmp_path: Path) -> None:
     first.signal(signal.SIGINT)
     assert first.wait() == 0, first.stderr
     assert first.stdout.endswith("stopped\n")
+
+
+def test_it_answers_a_custom_doctors_own_questions(demo: tuple[Process, dict[str, str]], tmp_path: Path) -> None:
+    doctor = f"{ROOT / 'examples' / 'my_doctor.py'}:MyDoctor"
+    clinic("run", "--doctor", doctor, "--doctor-llm", "demo", "--limit", "3", cwd=tmp_path, env=demo[1])
+    named = [record["diagnosis_text"] for record in records(only_run(tmp_path / "runs"))]
+    assert len(named) == 3
+    assert all(knowledge().disease_named(name) for name in named), named
+
+
+def test_texts_with_the_same_words_have_the_same_embedding(demo: tuple[Process, dict[str, str]]) -> None:
+    asked = json.dumps({"model": "demo", "input": ["fever and cough", "cough and fever", "a sore toe"]}).encode()
+    address = f"{demo[1]['OPENAI_BASE_URL']}/embeddings"
+    with urlopen(Request(address, asked, {"Content-Type": "application/json"}), timeout=LONG) as answer:
+        one, same, other = (row["embedding"] for row in json.load(answer)["data"])
+    assert one == same != other
