@@ -165,9 +165,9 @@ class RunSettings(_Section):
     moderator_endpoint: str | None = None
     """Endpoint of the judge, by its name in `endpoints`."""
     temperature: _Temperature = None
-    """Temperature of all models, 0 to 2; each of these settings is also there for one role: doctor_temperature, ..."""
+    """Temperature of all models, 0 to 2. For one role, put its name first, here and below: doctor_temperature, ..."""
     top_p: _TopP = None
-    """Nucleus sampling of all models: draw from the likeliest tokens that make up this share."""
+    """Top-p of all models: sample only from the most likely tokens, which make up this share."""
     max_output_tokens: _Tokens = None
     """Maximum tokens in a reply, including hidden reasoning (default: a cap for each kind of request)."""
     reasoning_effort: Effort | None = None

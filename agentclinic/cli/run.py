@@ -71,7 +71,9 @@ def run_command(
     ] = None,
     _key: Annotated[
         str | None,
-        _original("--openai-api-key", help="Better set OPENAI_API_KEY, which no history shows.", callback=_use_key),
+        _original(
+            "--openai-api-key", help="Better set OPENAI_API_KEY: it stays out of the history.", callback=_use_key
+        ),
     ] = None,
 ) -> None:
     """Evaluate a doctor on a data set.

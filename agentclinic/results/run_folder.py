@@ -74,13 +74,17 @@ def find_run(named: str | Path) -> Path:
     if exists(output / place):
         return output / place
     for run in reversed(runs):
-        if str(named) == LATEST or run.name.endswith(f"_{named}"):
+        if str(named) in (LATEST, _given_name(run)):
             return run
-    given = [run.name.split("_", 3)[3] for run in runs if run.name.count("_") >= 3]  # by --name
-    names = [*(run.name for run in runs), *given, LATEST] if runs else []
+    names = [*(run.name for run in runs), *filter(None, map(_given_name, runs)), LATEST] if runs else []
     near = ", ".join(dict.fromkeys(get_close_matches(str(named), names, 3, 0.4) or names[-3:]))
     there = f"the closest names there are {near}" if near else "there are no runs there"
     raise InputError(f"{named}: no such file or folder, and no such run in {output}; {there}")
+
+
+def _given_name(run: Path) -> str:
+    """What `--name` said, which stands after the time; empty if it was not given."""
+    return "".join(re.split(r"_\d{8}_\d{6}_", run.name, maxsplit=1)[1:])
 
 
 def _runs_in(folder: Path) -> list[Path]:

@@ -63,6 +63,10 @@ def without(row: dict[str, Any], key: str) -> dict[str, Any]:
     return {"OSCE_Examination": chart}
 
 
+def misspelled(row: dict[str, Any]) -> dict[str, Any]:
+    return {"OSCE_Examination": {**without(row, "Correct_Diagnosis")["OSCE_Examination"], "Corect_Diagnosis": "Gout"}}
+
+
 BAD_LINES: list[tuple[str, Any, str]] = [
     ("not JSON", b'{"OSCE_Examination": ', r"line 2: not valid JSON .* column \d+"),
     ("not an object", [1, 2], r"line 2: expected a JSON object, found a list"),
@@ -71,6 +75,7 @@ BAD_LINES: list[tuple[str, Any, str]] = [
     ("another format", {"prompt": "?"}, r"line 2: not a case in the format OSCE .* or NEJM"),
     ("no chart", {"OSCE_Examination": "text"}, r"line 2: OSCE_Examination must be an object"),
     ("no truth", without(osce(), "Correct_Diagnosis"), r"line 2: Correct_Diagnosis is missing"),
+    ("misspelled", misspelled(osce()), r"line 2: Correct_Diagnosis is missing; is it 'Corect_Diagnosis'\?"),
     ("null truth", osce(truth=None), r"line 2: Correct_Diagnosis is missing"),  # type: ignore[arg-type]
     ("blank truth", osce(truth="  "), r"line 2: Correct_Diagnosis is blank"),
     ("truth as a list", osce(truth=["A"]), r"line 2: Correct_Diagnosis must be text, found a list"),  # type: ignore[arg-type]

@@ -46,3 +46,10 @@ def test_a_data_set_is_found_by_config_by_name_and_by_path(tmp_path: Path) -> No
     assert resolve(str(path), {}) == ("mine", path, None)
     with pytest.raises(CaseError, match="unknown data set"):
         resolve("a" * 3000, {})
+
+
+def test_a_name_without_its_ending_is_answered_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_cases.jsonl").touch()
+    with pytest.raises(CaseError, match=r"unknown data set 'my_cases'; did you mean the file my_cases\.jsonl\?"):
+        resolve("my_cases", {})

@@ -417,7 +417,7 @@ def test_the_options_of_a_run_are_in_sections_in_the_order_of_use(capsys: pytest
     assert flags["Options"] == ["--preset", "--config", "--llm-config", "--help"]
     assert flags["Roles"][0] == "--model"
     assert flags["Generation"] == ["--temperature", "--top-p", "--max-output-tokens", "--reasoning-effort"]
-    assert "also there for one role: doctor_temperature, ..." in " ".join(shown.split())
+    assert "For one role, put its name first, here and below: doctor_temperature, ..." in " ".join(shown.split())
     assert flags["Judge"] == ["--moderator-llm", "--moderator-endpoint", "--judge-relation"]
     assert flags["Output"] == ["--output-dir", "--name", "--record", "--report", "--json", "--quiet"]
     assert {"--use-memory", "--openai-api-key", "--inf-type"} <= set(flags["The original's names"])

@@ -278,7 +278,9 @@ def test_a_run_is_found_by_its_path_its_name_or_latest(tmp_path: Path, monkeypat
     with pytest.raises(InputError, match=r"^latest: no such file or folder, and no such run in runs; there are no"):
         find_run("latest")
     (tmp_path / "agentclinic.config.json").write_text('{"run": {"output_dir": "mine"}}')
-    for place, name in enumerate(("second", "first", "original", "X_2_careful", "X_1_careful")):
+    for place, name in enumerate(
+        ("second", "first", "original", "My_Set_20260102_120000_so_careful", "X_20260101_120000_so_careful")
+    ):
         (tmp_path / "mine" / name).mkdir(parents=True)
         file = tmp_path / "mine" / name / ("scenarios.jsonl" if name == "original" else "config.used.json")
         file.write_text("")
@@ -287,7 +289,10 @@ def test_a_run_is_found_by_its_path_its_name_or_latest(tmp_path: Path, monkeypat
 
     assert find_run("latest") == Path("mine/second")
     assert find_run("first") == Path("mine/first")
-    assert find_run("careful") == Path("mine/X_2_careful"), "what --name said, and the later of two"
+    later = Path("mine/My_Set_20260102_120000_so_careful")
+    assert find_run("so_careful") == later, "what --name said, and the later of two"
+    with pytest.raises(InputError, match=r"the closest names there are .*so_careful"):
+        find_run("so_carefull")
     assert find_run(Path("mine/first/scenarios.jsonl")) == Path("mine/first/scenarios.jsonl")
     with pytest.raises(InputError, match=r"^frist: .* no such run in mine; the closest names there are first$"):
         find_run("frist")
