@@ -141,7 +141,7 @@ def report_command(
     from agentclinic.report.files import chosen_format, gather, render, write_report
 
     if sys.stderr.isatty():
-        sys.stderr.write("Reading the records and counting: some seconds for each hundred encounters\n")
+        sys.stderr.write("Reading the records and writing the report\n")
     if json:
         output, format = output or Path("-"), "json"  # noqa: A001 - the name of the flag
     if output is not None and str(output) == "-":
