@@ -77,17 +77,6 @@ class Clause:
             or (first == "not" and second in _LOOKED_FOR)
         )
 
-    def denies(self, place: int) -> bool:
-        """Whether one word is denied, also by a word shortly after it: "Legionella urinary antigen negative"."""
-        if self.negated[place]:
-            return True
-        for end in range(place + 1, min(place + 4, len(self.words) + 1)):
-            if self.denied_after(end):
-                return True
-            if end in self.breaks:
-                return False
-        return False
-
 
 @lru_cache(maxsize=16384)
 def clauses(text: str) -> tuple[Clause, ...]:
@@ -126,13 +115,6 @@ def _negated(tokens: tuple[str, ...], breaks: frozenset[int]) -> tuple[bool, ...
         elif token in _SHORT_NEGATIONS:
             reach = max(reach, _SHORT_REACH)
     return tuple(marks)
-
-
-def denies_something(text: str) -> bool:
-    return any(
-        any(clause.negated) or any(clause.denied_after(end) for end in range(1, len(clause.words)))
-        for clause in clauses(text)
-    )
 
 
 # --- phrases in a text --------------------------------------------------------------------------------------------

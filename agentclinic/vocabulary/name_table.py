@@ -97,3 +97,13 @@ def read_table(name: str) -> dict[str, Any]:
     """A table of `vocabulary/data`."""
     content: dict[str, Any] = json.loads((_DATA / f"{name}.json").read_text(encoding="utf-8"))
     return content
+
+
+def word_lists() -> dict[str, list[frozenset[str]]]:
+    """The lists of `reading.json`, line by line; the file says what each is for."""
+    return {key: [frozenset(line.split()) for line in entry["words"]] for key, entry in read_table("reading").items()}
+
+
+def word_list(key: str) -> frozenset[str]:
+    """One of these lists."""
+    return frozenset().union(*word_lists()[key])

@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from rapidfuzz.distance import OSA
 
-from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.lexicon import found
 from agentclinic.vocabulary.name_table import name_table, relations, siblings
 from agentclinic.vocabulary.text import tidy, words
@@ -49,7 +48,7 @@ _GREEK = {
 }
 _GREEK_NUMBERED = re.compile(r"\b(alpha|beta|gamma|delta)(?=\d)", re.IGNORECASE)
 _BRITISH = (
-    (re.compile(r"ae|oe"), "e"), (re.compile(r"our"), "or"), (re.compile(r"is(?=(?:e|ed|ing|ation)$)"), "iz"),
+    (re.compile(r"ae|oe(?!x)"), "e"), (re.compile(r"our"), "or"), (re.compile(r"is(?=(?:e|ed|ing|ation)$)"), "iz"),
     (re.compile(r"leuc(?=[eo])"), "leuk"), (re.compile(r"sulph"), "sulf"), (re.compile(r"(?<=[bt])re$"), "er"),
 )  # fmt: skip
 # Adjectives formed from a disease: neutropenic fever is fever in neutropenia.
@@ -58,12 +57,6 @@ _ADJECTIVES = (("emic", "emia"), ("penic", "penia"), ("otic", "osis"), ("itic", 
 _NOT_AN_ADJECTIVE = re.compile(r"anti|nephritic$|narcotic$|hypnotic$")
 # Greek and Latin plurals once `words` has removed a final s: keratoses, arthritides, fibromata.
 _PLURALS = (("ose", "osis"), ("itide", "itis"), ("omata", "oma"), ("stase", "stasis"))
-# Words one letter away from another word, and missing from the tables.
-_LOOK_ALIKE = frozenset(
-    "dysphagia dysphasia dysphonia aphasia aphagia dyspnea dyspepsia nephritic nephrotic myositis myelitis mastitis "
-    "mastoiditis keratosis ketosis ileitis iritis colitis cholangitis cystitis cervicitis vaginitis vulvitis "
-    "perineal peritoneal peroneal facial fascial malleolus palpation palpitation".split()
-)
 # Abbreviations that are also English words: read as abbreviations only alone or when nothing else is in capitals.
 _ALSO_WORDS = frozenset("ALL AS TEN MEN HIT CAP PAN PAD FAS IDA MS AR MAC DRESS COP MALT GIST PET RAS".split())
 _ABBREVIATION = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:-[A-Z])?(?![\w])")
@@ -98,9 +91,13 @@ class Name:
         return tuple(word for word in self.words if word not in GENERIC | GRADE)
 
 
-@lru_cache(maxsize=65536)
 def name(text: str) -> Name:
-    tokens = spelled(text)
+    return name_of(spelled(text))
+
+
+@lru_cache(maxsize=65536)
+def name_of(tokens: tuple[str, ...]) -> Name:
+    """The name that these words make, in the form of `spelled`."""
     return Name(_book().replace(tokens), tokens)
 
 
@@ -113,9 +110,9 @@ def spelled(text: str) -> tuple[str, ...]:
     return tuple(token for token in map(form, tokens) if token not in FUNCTION)
 
 
-def implied(text: str) -> frozenset[str]:
+@lru_cache(maxsize=4096)
+def implied(meant: Name) -> frozenset[str]:
     """Words a name implies: those of its synonyms, and the organism that is its only cause."""
-    meant = name(text)
     implied_words = set(_book().words_of.get(meant.words, ()))
     for disease, organism in name_table().caused_by.items():
         if name(disease).key <= meant.key:
@@ -136,7 +133,11 @@ def _expand(text: str) -> str:
             return short
         # Two letters, and abbreviations that are also English words, count in capitals only.
         any_case = len(short) > 2 and short.upper() not in _ALSO_WORDS
-        return known.get(short.upper() if any_case else short, short)
+        kept = short.upper() if any_case else short
+        if len(short) > 2 and short[-1] == "s" and short[:-1].isupper():  # "bilateral PEs"
+            kept = short[:-1] if short[:-1] in known else kept
+        base, dash, kind = kept.partition("-")
+        return known.get(kept) or (f"{known[base]} {kind}" if dash and base in known else short)
 
     return _ABBREVIATION.sub(expand, text)
 
@@ -191,7 +192,6 @@ class _Book:
         for group in (*name_table().organisms, *name_table().synonyms):
             self._add([tokens for tokens in map(spelled, group) if tokens])
         self._longest = max(map(len, self._usual))
-        self.vocabulary = frozenset(word for tokens in self._usual for word in tokens)
 
     def _add(self, group: list[tuple[str, ...]]) -> None:
         # Two groups that share a spelling ("renal" is "kidney") are one.
@@ -243,62 +243,22 @@ def _related() -> list[tuple[str, ...]]:
     return [*siblings(), *((entry.name, *entry.of) for entry in tables)]
 
 
-@lru_cache(maxsize=1)
-def lexicon() -> frozenset[str]:
-    """Every word we know. A known word is never a misspelling of another."""
-    known = set(_book().vocabulary) | ORGANISMS | GENERIC | GRADE | _LOOK_ALIKE
-    for group in (*_related(), *(entry.names for entry in name_table().diseases)):
-        for text in group:
-            known.update(name(text).words)
-    for finding in knowledge().findings.values():
-        for text in (finding.name, *finding.terms):
-            known.update(form(word) for word in words(text))
-    return frozenset(known)
-
-
-# How the last word of a disease's name may end, for names that are not in the tables.
-_DISEASE_ENDINGS = (
-    "itis", "osis", "iasis", "oma", "emia", "pathy", "penia", "uria", "algia", "plegia", "plasia", "trophy", "phobia",
-)  # fmt: skip
 COURSE = frozenset("acute chronic subacute left right bilateral".split())
 """Words that neither change which disease a name means nor name one themselves."""
-# The same, for causes: allergic conjunctivitis.
-_ORIGIN = frozenset("allergy virus bacteria fungus infectious".split())
 
 
 @lru_cache(maxsize=1)
-def _known() -> tuple[frozenset[frozenset[str]], frozenset[str]]:
-    """The diseases of the tables by the words of their names, and the last words of these names."""
-    names = [name(text) for group in (*name_table().synonyms, *_related()) for text in group]
-    last = frozenset(one.words[-1] for one in names)
-    # Not the place in "horseshoe kidney": the kidney is not a disease.
-    return frozenset(one.key - GRADE - COURSE for one in names), frozenset(w for w in last if not is_place(w))
+def _known() -> frozenset[frozenset[str]]:
+    return frozenset(name(text).key for group in (*name_table().synonyms, *_related()) for text in group)
+
+
+def is_known_key(words: frozenset[str]) -> bool:
+    """Whether a disease of the tables has a name with these words."""
+    return words in _known()
 
 
 def is_place(word: str) -> bool:
     return any(hit.concept.type == "place" for hit in found(word))
-
-
-@lru_cache(maxsize=65536)
-def is_known_disease(text: str) -> bool:
-    """Whether a text is the name of a disease in the tables, ignoring grade, course, side and origin."""
-    key = name(text).key - GRADE - COURSE
-    known = _known()[0]
-    return bool(key - GENERIC - _ORIGIN) and (key in known or key - _ORIGIN in known)
-
-
-@lru_cache(maxsize=65536)
-def names_disease(text: str) -> bool:
-    """Whether a text names a disease on its own, judging by its last word if it is not in the tables.
-
-    "Gout" and "Frobisher syndrome" do; "viral" of "viral and bacterial pneumonia" does not.
-    """
-    said = name(text)
-    if not set(said.specific) - COURSE:
-        return False
-    last = said.words[-1]
-    by_last_word = len(last) > 2 and (last in GENERIC or last in _known()[1] or last.endswith(_DISEASE_ENDINGS))
-    return by_last_word or is_known_disease(text)
 
 
 def narrower(word: str) -> frozenset[str]:
@@ -321,19 +281,18 @@ def wider(word: str) -> frozenset[str]:
 
 
 def stands_for(short: str, full: str) -> bool:
-    """Whether an abbreviation missing from the table plainly abbreviates this name: FMD, fibromuscular dysplasia.
+    """Whether an abbreviation missing from the table plainly abbreviates this name: FMD, fibromuscular dysplasia."""
+    return short.strip().replace("-", "") not in _abbreviations() and abbreviates(short, full)
 
-    It starts with the first letter, has the initials of all words in order, and uses only letters of the name.
-    """
+
+def abbreviates(short: str, full: str) -> bool:
+    """Whether it starts with the first letter, has the initials of all words in order, and only letters of the name."""
     letters = short.strip().replace("-", "")
-    if not (2 <= len(letters) <= 6 and letters.isalpha() and letters.isupper()) or letters in _abbreviations():
-        return False
     parts = [word for word in words(full) if word not in FUNCTION]
-    initials = "".join(word[0] for word in parts)
-    lower = letters.lower()
-    return (
-        len(parts) > 1 and lower[0] == initials[0] and _in_order(initials, lower) and _in_order(lower, "".join(parts))
-    )
+    if not (2 <= len(letters) <= 6 and letters.isalpha() and letters.isupper() and len(parts) > 1):
+        return False
+    initials, lower = "".join(word[0] for word in parts), letters.lower()
+    return lower[0] == initials[0] and _in_order(initials, lower) and _in_order(lower, "".join(parts))
 
 
 def _in_order(few: str, many: str) -> bool:
@@ -341,18 +300,7 @@ def _in_order(few: str, many: str) -> bool:
     return all(letter in rest for letter in few)
 
 
-def corrected(diagnosis: Name, truth: Name) -> Name:
-    known = lexicon()
-    unknown = [word for word in diagnosis.words if word not in truth.key and len(word) >= 6 and word not in known]
-    if not unknown:
-        return diagnosis
-    missing = [word for word in truth.words if word not in diagnosis.key]
-    better = {word: next((other for other in missing if _is_misspelling(word, other)), word) for word in unknown}
-    right, written = (tuple(better.get(word, word) for word in said) for said in (diagnosis.words, diagnosis.spelled))
-    return Name(_book().replace(right), written)
-
-
-def _is_misspelling(word: str, other: str) -> bool:
+def is_misspelling(word: str, other: str) -> bool:
     """One letter wrong, missing, extra or swapped with its neighbor; two in a long word."""
     # Hyper- is not hypo-, and -itis is not -oma, however few letters differ.
     if word[0] != other[0] or word[:5].startswith(("hyper", "hypo")):

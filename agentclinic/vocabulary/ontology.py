@@ -92,6 +92,10 @@ class Ontology:
         """Whether it comes from Mondo; the terms of ICD-10-CM are also complaints, such as leg pain."""
         return self.diseases[disease].startswith("MONDO")
 
+    def kinds(self, disease: int) -> int:
+        """How many diseases are kinds of it."""
+        return int(self.diseases[disease].split("\t")[2])
+
     def names(self, disease: int) -> tuple[str, ...]:
         return tuple(self.diseases[disease].split("\t")[3].split("|"))
 
@@ -107,7 +111,7 @@ class Ontology:
     def are_siblings(self, one: int, other: int) -> bool:
         """Whether two diseases are kinds of the same one, each at most two steps below it."""
         shared = self.above(one, 2).keys() & self.above(other, 2).keys()
-        return any(int(self.diseases[each].split("\t")[2]) <= _FAMILY for each in shared)
+        return any(self.kinds(each) <= _FAMILY for each in shared)
 
     def _parents(self, disease: int) -> list[int]:
         return [int(place) for place in self.diseases[disease].split("\t")[1].split()]

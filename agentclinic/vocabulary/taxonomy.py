@@ -71,11 +71,6 @@ class Taxonomy:
     def shows_as(self, disease: Key, shown: Key) -> bool:
         return shown in self._shows_as.get(disease, ())
 
-    def is_sign(self, said: Name) -> bool:
-        """Whether a name is that of a manifestation or complication of some disease."""
-        bare = said.key - GRADE
-        return any(bare in shown for shown in self._shows_as.values())
-
     def one_family(self, one: Key, other: Key) -> bool:
         """Whether two diseases, or what one of them is a kind of, are siblings: pneumococcal and viral meningitis."""
         return any(

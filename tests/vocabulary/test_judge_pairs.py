@@ -17,13 +17,10 @@ PAIRS: list[dict[str, Any]] = [
 ]
 
 
-def strict_accuracy(pairs: list[dict[str, Any]]) -> float:
-    right = sum(
-        (compare(pair["diagnosis"], pair["truth"], chart=pair.get("chart", "")).relation in STRICT)
-        == (Relation(pair["relation"]) in STRICT)
-        for pair in pairs
-    )
-    return right / len(pairs)
+def verdicts(pairs: list[dict[str, Any]]) -> list[tuple[bool, bool]]:
+    """What the judge says and what is right, of the pairs that it can read."""
+    judged = [(compare(p["diagnosis"], p["truth"], chart=p.get("chart", "")).relation, p["relation"]) for p in pairs]
+    return [(said in STRICT, Relation(right) in STRICT) for said, right in judged if said is not None]
 
 
 def test_the_pairs_are_many_of_every_relation_and_balanced() -> None:
@@ -45,10 +42,13 @@ def test_a_third_of_the_pairs_is_held_out_and_so_are_those_written_after_the_rul
     assert all(pair["holdout"] for pair in PAIRS if pair.get("fresh"))
 
 
-# Well below the measured accuracy: it detects a broken judge, not a changed rule.
+# Well below what was measured: it detects a broken judge, not a changed rule.
 @pytest.mark.parametrize("held_out", [False, True])
-def test_the_judge_says_yes_and_no_as_the_pairs_do(held_out: bool) -> None:
-    assert strict_accuracy([pair for pair in PAIRS if pair.get("holdout", False) is held_out]) > 0.9
+def test_the_judge_reads_most_pairs_and_says_yes_and_no_as_they_do(held_out: bool) -> None:
+    pairs = [pair for pair in PAIRS if pair.get("holdout", False) is held_out]
+    decided = verdicts(pairs)
+    assert len(decided) > 0.75 * len(pairs)
+    assert sum(said is not right for said, right in decided) < 0.05 * len(decided)
 
 
 def test_every_relation_has_a_reason() -> None:
