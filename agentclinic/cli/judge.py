@@ -69,7 +69,8 @@ def majority_command(
 ) -> None:
     """Combine several judges into one by majority vote.
 
-    More than half of them must agree; after a tie, or with too many verdicts missing, a diagnosis stays unjudged.
+    More than half of them must agree; a judge that could not read a diagnosis has no vote on it. After a tie, or with
+    too many verdicts missing, a diagnosis stays unjudged.
     """
     from agentclinic.scoring.judges.panel import write_majority
 
@@ -85,7 +86,8 @@ def show_majority(written: MajorityWritten) -> None:
     undecided = f"{written.undecided} without a majority"
     if written.undecided:
         undecided += f" ({plural(written.ties, 'tie')}, the rest for lack of verdicts), which count as missing"
-    print(f"{plural(written.decided, 'diagnosis', 'diagnoses')} decided, {undecided}")
+    unread = f", {written.unread} that no judge could read" if written.unread else ""
+    print(f"{plural(written.decided, 'diagnosis', 'diagnoses')} decided, {undecided}{unread}")
     print(f"Written to {written.path}; use it with --judge {written.path.stem}")
 
 
@@ -115,8 +117,9 @@ def show_comparison(comparison: JudgeComparison) -> None:
 def _show_judge(judge: JudgeSummary) -> None:
     who = f"majority of {', '.join(judge.majority_of)}" if judge.majority_of else ", ".join(judge.models)
     missing = f"; {judge.not_judged} not judged" if judge.not_judged else ""
+    unread = f", {judge.unread} of them not readable" if judge.unread else ""
     stale = f", {judge.stale} of them because the diagnosis has changed since" if judge.stale else ""
-    print(f"{judge.name}{f' ({who})' if who else ''}: right {as_percent(judge.right)}{missing}{stale}")
+    print(f"{judge.name}{f' ({who})' if who else ''}: right {as_percent(judge.right)}{missing}{unread}{stale}")
 
 
 def _show_pair(pair: Agreement) -> None:
@@ -157,8 +160,11 @@ def agreement_lines(judge: AgainstLabels) -> list[str]:
     """How a judge agrees with the labels: counts as they were given, shares and kappa for the whole run."""
     counts = (judge.both_right, judge.both_wrong, judge.only_judge_right, judge.only_label_right)
     both, neither, only_judge, only_label = (f"{count:g}" for count in counts)
+    unread = f" and could not read {judge.unread}" if judge.unread else ""
+    decided = [f"  decided           {as_percent(judge.decided)}; the figures below are of these"]
     return [
-        f"{judge.judge}, which judged {judge.labeled} of them",
+        f"{judge.judge}, which judged {judge.labeled - judge.unread} of them{unread}",
+        *(decided if judge.decided.count < judge.decided.of else ()),
         f"  both right {both}, both wrong {neither}, only {judge.judge} right {only_judge}, only labeled right "
         f"{only_label}",
         f"  Cohen's kappa     {as_number(judge.kappa)}",

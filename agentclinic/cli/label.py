@@ -15,6 +15,7 @@ from agentclinic.errors import InputError
 from agentclinic.files import is_private, make_folder
 from agentclinic.jsonl import JsonLines, encodable
 from agentclinic.report.tables import plural
+from agentclinic.scoring.format import percent
 
 if TYPE_CHECKING:
     from agentclinic.cases.model import Case
@@ -27,14 +28,16 @@ Is the diagnosis right? Only the first-named, principal diagnosis counts; the sa
 the chart supports it. Answer with a word or its first letter; what you write after it is kept as the reason:
   right, wrong     your label; y and n mean the same
   1 to 8           your label as a relation: {relations}
-  unsure           recorded, and left out of the figures
+  unsure           recorded, and left out of the figures; ? means the same
   skip             not now: it is asked again next time
   chart            show the case
   undo             take back your last label
   help             show this
   quit             stop; the same command continues"""
-_WORDS = {"r": "right", "w": "wrong", "u": "unsure", "s": "skip", "c": "chart", "h": "help", "?": "help", "q": "quit"}
-_WORDS |= {"y": "right", "yes": "right", "n": "wrong", "no": "wrong"}
+_NUMBER = 60
+"""Labels asked for unless --number says otherwise: with 40 or more the corrected interval is not rough."""
+_WORDS = {"r": "right", "w": "wrong", "u": "unsure", "s": "skip", "c": "chart", "h": "help", "q": "quit"}
+_WORDS |= {"y": "right", "yes": "right", "n": "wrong", "no": "wrong", "?": "unsure"}
 
 
 def label_command(
@@ -43,7 +46,16 @@ def label_command(
     labeler: Annotated[
         str | None, typer.Option(help="Your name; the labels go to RUN/labels/NAME.jsonl. [default: your login name]")
     ] = None,
-    number: Annotated[int, typer.Option(min=1, help="Total number of labels to reach, earlier ones included.")] = 60,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Total number of labels to reach, earlier ones included. [default: 60; with --unread, all]"
+        ),
+    ] = None,
+    unread: Annotated[
+        bool,
+        typer.Option("--unread", help="Only the diagnoses that the judge could not read; your labels decide them."),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the sample.")] = 0,
     judge: opt.Judge = None,
 ) -> None:
@@ -52,10 +64,11 @@ def label_command(
     At the terminal, shows truth and diagnosis, and the chart on request, but neither the doctor's name nor any verdict.
     The sample is drawn at random, by the judge's verdict, and more often where several judges disagree. Every label is
     saved at once; the same command continues. At the end it shows how each judge agrees with the labels. `score
-    --corrected` and `compare --corrected` then correct the accuracy.
+    --corrected` and `compare --corrected` then correct the accuracy. Labels decide what the judge could not read
+    wherever the run is scored; where labelers disagree, the majority counts.
     """
+    from agentclinic.results.labels import FOLDER
     from agentclinic.scoring.judges.against_labels import panel_and_labels
-    from agentclinic.scoring.judges.labels import FOLDER
     from agentclinic.scoring.judges.panel import RECORDED
 
     panel, _ = panel_and_labels(folder, [judge or RECORDED])
@@ -64,13 +77,19 @@ def label_command(
     if not re.fullmatch(r"[^/\\:]+", name) or name.startswith("."):
         raise InputError(f"labeler: {name!r} cannot be the name of a file in {labels}; choose another")
     path = labels / f"{name}.jsonl"
-    session = _Session(panel, judge or RECORDED, name, seed, path)
+    session = _Session(panel, judge or RECORDED, name, seed, path, unread=unread)
     if not session.units:
         raise InputError(f"{folder}: no diagnosis with a verdict to label")
+    if unread and not session.unread:
+        session.screen.show("The judge could read every diagnosis: nothing to label.")
+        return
     make_folder(labels)
     with JsonLines(path, private=is_private(labels), journal=True) as file:
-        session.ask(file, number)
-    _show_agreement(session.screen, folder, panel)
+        session.ask(file, number or (len(session.unread) if unread else _NUMBER))
+    if unread:
+        session.screen.show("", f"The accuracy is now {session.figure()}.")
+    else:
+        _show_agreement(session.screen, folder, panel)
 
 
 def _login_name() -> str:
@@ -83,9 +102,11 @@ def _login_name() -> str:
 class _Session:
     """One sitting: what has been labeled, and what is asked next."""
 
-    def __init__(self, panel: Panel, first: str, name: str, seed: int, path: Path) -> None:
+    def __init__(self, panel: Panel, first: str, name: str, seed: int, path: Path, *, unread: bool) -> None:
+        from agentclinic.results.labels import read_labels
         from agentclinic.runs.human import Screen
-        from agentclinic.scoring.judges.labels import drawing_judges, match_labels, read_labels, strata
+        from agentclinic.scoring.judges.labels import drawing_judges, match_labels, strata
+        from agentclinic.scoring.judges.panel import UNREAD
         from agentclinic.vocabulary.compare import Relation
 
         self.screen = Screen()
@@ -97,7 +118,14 @@ class _Session:
         self._name = name
         self._seed = seed
         mine = match_labels(panel.units, read_labels(path) if path.exists() else ())
+        self._panel, self._said = panel, panel.said(first)
         self._done = mine.by_unit.keys() | mine.unsure
+        self.unread = {p for p, said in enumerate(self._said) if said == UNREAD and self.units[p].truth is not None}
+        """What the judge could not read, if only that is asked for."""
+        if unread:
+            self._done &= self.unread
+        else:
+            self.unread.clear()
         self._given: list[int] = []
         self._cases: dict[str, Case] | None = None
         self._folder = panel.path.parent
@@ -109,11 +137,13 @@ class _Session:
         skipped: set[int] = set()
         self.screen.show(self._help, "")
         while len(self._done) < number:
-            left = (p for p in draw(self.units, self._strata, self._seed, self._done) if p not in skipped)
-            place = next(left, None)
+            drawn = (p for p in draw(self.units, self._strata, self._seed, self._done) if p not in skipped)
+            place = next((p for p in drawn if not self.unread or p in self.unread), None)
             if place is None:
                 self.screen.show("Nothing is left to label." if not skipped else "Only what you skipped is left.")
                 return
+            if self.unread:
+                self.screen.show("", f"{len(self.unread - self._done)} left; now {self.figure()}")
             match self._answer(place, f"{len(self._done) + 1}/{number}> "):
                 case "quit":
                     return
@@ -131,6 +161,22 @@ class _Session:
                     file.append(self._entry(place, correct=correct, relation=relation, reason=reason))
                     self._given.append(place)
                     self._done = self._done | {place}
+
+    def figure(self) -> str:
+        """The accuracy as the judge decides, and people where it could not read, and the highest it can become."""
+        from agentclinic.results.labels import labels_in
+        from agentclinic.scoring.judges.labels import match_labels
+        from agentclinic.scoring.judges.panel import UNREAD
+
+        labels = match_labels(self.units, labels_in(self._folder)).by_unit
+        decided = [
+            labels[place] > 0.5 if said == UNREAD and labels.get(place, 0.5) != 0.5 else said
+            for place, said in enumerate(self._said)
+        ]
+        right, unread = decided.count(True), decided.count(UNREAD)
+        scored = len(decided) - decided.count(None) + len(self._panel.wrong)
+        most = f", at most {percent((right + unread) / scored)}: {unread} of {scored:,} not readable"
+        return percent(right / scored) + (most if unread else "")
 
     def _answer(self, place: int, prompt: str) -> str | tuple[bool | None, Relation | None, str | None]:
         """Show a diagnosis and read an answer; neither the doctor nor any verdict is shown."""
@@ -167,7 +213,7 @@ class _Session:
                     self.screen.show("Answer right, wrong, 1 to 8, unsure, skip, chart, undo or quit.")
 
     def _entry(self, place: int, **answer: object) -> dict[str, object]:
-        from agentclinic.scoring.judges.labels import Label
+        from agentclinic.results.labels import Label
 
         unit, stratum = self.units[place], self._strata[place]
         label = Label.model_validate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core.core_schema import CoreSchema, none_schema, with_default_schema
@@ -22,11 +22,12 @@ class Status(StrEnum):
     DOCTOR_FAILED = "doctor_failed"
     MODEL_FAILED = "model_failed"
     JUDGE_FAILED = "judge_failed"
+    NOT_READABLE = "not_readable"
 
 
 MISSING = frozenset({Status.MODEL_FAILED.value, Status.JUDGE_FAILED.value})
 """There is no verdict, through no fault of the doctor's: missing data, never a wrong answer."""
-JUDGEABLE = frozenset({Status.DIAGNOSED.value, Status.JUDGE_FAILED.value})
+JUDGEABLE = frozenset({Status.DIAGNOSED.value, Status.JUDGE_FAILED.value, Status.NOT_READABLE.value})
 """Statuses that leave a diagnosis to be judged."""
 
 
@@ -43,13 +44,15 @@ class Fault:
 @dataclass(frozen=True)
 class Verdict:
     correct: bool | None = None
-    """Yes or No by the strict rule; None if the diagnosis was not judged."""
+    """Yes or No by the strict rule; None if the diagnosis was not judged or could not be read."""
     relation: str | None = None
     """How the diagnosis relates to the truth, if the judge says so."""
     reason: str | None = None
     """Why; for a diagnosis that was not judged, why not."""
     correct_lenient: bool | None = None
     """Right by the lenient rule: strictly right, or accepted in part by the case's answer key."""
+    decided_by: Literal["code", "model", "person"] | None = None
+    """Who decided; None if no one did, and in records from before this was kept."""
 
 
 class Record(BaseModel):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
 from agentclinic.results.journal import read_records
+from agentclinic.results.labels import Decisions
 from agentclinic.results.record import JUDGEABLE, Fault, Record, Verdict
 from agentclinic.results.run_folder import ARMS, read_used
 from agentclinic.results.utterance import parse_action
@@ -34,9 +35,20 @@ class RunData:
         units = (self.config.get("agentclinic") or {}).get("units")
         return units if isinstance(units, int) else None
 
+    @property
+    def judge_elsewhere(self) -> bool:
+        """Whether the settings say that the judge's model was at another endpoint than the doctor's."""
+        run = self.config.get("run")
+        if self.verdicts is not None or not isinstance(run, dict):
+            return False
+        return bool(run.get("doctor_endpoint") != run.get("moderator_endpoint"))
+
     def records(self) -> Iterator[Record]:
-        for record in read_records(self.path):
-            yield record if self.verdicts is None else _rejudged(record, self.verdicts.get(record.unit))
+        """The records by the chosen judge; people's labels decide what that judge could not read."""
+        people = Decisions(self.path.parent)
+        for read in read_records(self.path):
+            record = read if self.verdicts is None else _rejudged(read, self.verdicts.get(read.unit))
+            yield people.applied(record, diagnosis_of(record))
 
 
 def load_run(place: Path, judge: str | None = None) -> RunData:
@@ -55,7 +67,7 @@ def load_run(place: Path, judge: str | None = None) -> RunData:
 
 
 def read_judgements(path: Path) -> list[dict[str, Any]]:
-    """The lines of a judgements file. If a unit was judged more than once, the last verdict counts."""
+    """The lines of a judgements file. If a unit was judged more than once, the last one that did not fail counts."""
     if not path.is_file():
         known = sorted(p.stem for p in path.parent.glob("*.jsonl")) if path.parent.is_dir() else []
         have = f"the run has {', '.join(known)}" if known else "`agentclinic regrade` creates one"
@@ -63,7 +75,7 @@ def read_judgements(path: Path) -> list[dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {}
     for entry in judgement_lines(path):
         key = unit_of(entry)
-        if entry.get("correct") is not None or key not in entries:
+        if not entry.get("fault") or key not in entries:
             entries[key] = entry
     return list(entries.values())
 
@@ -81,7 +93,8 @@ def judgement_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 _FORMS: Mapping[str, tuple[TypeAdapter[Any], str]] = {
     **dict.fromkeys(("correct", "correct_lenient"), (TypeAdapter(bool | None), "true, false")),
-    **dict.fromkeys(("relation", "reason", "diagnosis"), (TypeAdapter(str | None), "text")),
+    **dict.fromkeys(("relation", "reason", "diagnosis", "moderator_llm"), (TypeAdapter(str | None), "text")),
+    "decided_by": (TypeAdapter(Literal["code", "model", "person"] | None), "code, model or person"),
     "fault": (TypeAdapter(dict[str, Any] | None), "an object"),
     "usage": (TypeAdapter(dict[str, dict[str, int | None]] | None), "an object with numbers of tokens by role"),
     "cost_usd": (TypeAdapter(dict[str, FiniteFloat | None] | None), "an object with a number by role"),
@@ -96,13 +109,15 @@ def unit_of(entry: Mapping[str, Any]) -> str:
 def _rejudged(record: Record, verdict: Mapping[str, Any] | None) -> Record:
     if record.status not in JUDGEABLE:
         return record
-    if verdict is None or verdict.get("correct") is None:
-        fault = (verdict or {}).get("fault")
+    correct, fault = (verdict or {}).get("correct"), (verdict or {}).get("fault")
+    if verdict is None or (correct is None and fault):
         changes: dict[str, Any] = {"status": "judge_failed", "correct": None, "judgement": None}
         if fault:
             changes["fault"] = Fault("moderator", str(fault.get("error")), str(fault.get("message") or ""))
         return record.model_copy(update=changes)
-    changes = {"status": "diagnosed", "fault": None, "correct": verdict["correct"], "judgement": verdict_of(verdict)}
+    status = "not_readable" if correct is None else "diagnosed"
+    changes = {"status": status, "fault": None, "correct": correct, "judgement": verdict_of(verdict)}
+    changes["moderator_llm"] = verdict.get("moderator_llm")
     if verdict.get("synthesis"):  # a new synthesis was judged: probabilities are compared with that diagnosis
         changes["diagnosis_text"] = verdict.get("diagnosis")
     return record.model_copy(update=changes)
@@ -112,10 +127,9 @@ def verdict_of(entry: Mapping[str, Any]) -> Verdict:
     """The verdict in a line of a judgements file; for a line without one, the reason."""
     correct, lenient = entry.get("correct"), entry.get("correct_lenient")
     if correct is None:
-        return Verdict(reason=(entry.get("fault") or {}).get("message"))
-    return Verdict(
-        correct, entry.get("relation"), entry.get("reason"), True if lenient is None and correct else lenient
-    )
+        return Verdict(reason=(entry.get("fault") or {}).get("message") or entry.get("reason"))
+    lenient = True if lenient is None and correct else lenient
+    return Verdict(correct, entry.get("relation"), entry.get("reason"), lenient, entry.get("decided_by"))
 
 
 def diagnosis_of(record: Record) -> str | None:

@@ -71,6 +71,31 @@ def undecorated(text: str) -> str:
     return name
 
 
+# A label is a whole word before a colon or "is": "ischemic stroke" does not start with one.
+_LABEL = re.compile(
+    r"^(?:(?:the|my)\s+)?(?:(?:single\s+)?(?:most likely|likeliest|final|principal|primary|leading)(?:\s+diagnosis)?"
+    r"|diagnosis(?:\s+ready)?)\W*?(?:\bis\b|[:–—-])\s*",
+    re.IGNORECASE,
+)
+
+
+def name_in(answer: str) -> str:
+    """The diagnosis in an answer: one line, without labels and decoration; empty if there is none."""
+    text = answer.rpartition(DIAGNOSIS_READY)[2] if DIAGNOSIS_READY in answer else answer
+    for line in text.splitlines():
+        name = line.strip().strip("*_`#>\"' ").lstrip(":-– ")
+        if not name or name.endswith(":"):  # a lead-in: the name follows
+            continue
+        name = _LABEL.sub("", name, count=1).strip("*_`\"' ")
+        if name:
+            return one_line(name).removesuffix(".").strip("*_`\"' ")
+    return ""
+
+
+def one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
 def as_results(text: str) -> str:
     """A laboratory reply with the required opening."""
     stripped = text.strip()
@@ -85,6 +110,7 @@ PLACEHOLDER = "placeholder"
 TOO_LONG = "too_long"
 EMPTY = "empty"
 REPEATED = "repeated"
+UNCLEAR = "unclear_diagnosis"
 SLIPS = {
     OTHER_SPEAKER: "wrote lines for another speaker",
     OWN_LABEL: "put a speaker's label before its own words",
@@ -94,6 +120,7 @@ SLIPS = {
     TOO_LONG: "went on for longer than an utterance may be",
     EMPTY: "said nothing of its own",
     REPEATED: "repeated an earlier utterance word for word",
+    UNCLEAR: "gave a diagnosis that could not be read as one disease",
 }
 """Kinds of slip, with what the model did."""
 

@@ -30,8 +30,9 @@ class Group(BaseModel):
     name: str
     cases: int
     accuracy: Proportion
-    """Strict, without missing data."""
+    """Strict, without missing data; an answer that could not be read is not right."""
     missing: int
+    not_readable: int = 0
     note: str | None = None
 
 
@@ -64,6 +65,7 @@ def _group(name: str, members: Sequence[Row]) -> Group:
         cases=cases,
         accuracy=proportion(sum(verdicts), len(verdicts)),
         missing=len(members) - len(verdicts),
+        not_readable=sum(row.unread for row in members),
         note=REPEATS_AS_INDEPENDENT if len(verdicts) > cases else None,
     )
 
@@ -87,7 +89,7 @@ class Twins(BaseModel):
 
     pairs: list[TwinPair] = []
     told_apart: Proportion
-    """Pairs with both right ÷ pairs with an outcome for both."""
+    """Pairs with both right ÷ pairs with none missing; an answer that could not be read is not right."""
     same_answer: int = 0
     without_partner: int = 0
     """Records whose twin was not played in the same repeat, or has no outcome."""
@@ -237,6 +239,7 @@ class PriceAccuracy(BaseModel):
 def price_accuracy(rows: Sequence[Row], dearest: float) -> PriceAccuracy:
     """Accuracy by price; without groups if too much has no price or every encounter costs the same.
 
+    An answer that could not be read is not right, as in the headline.
     `dearest` is the highest price on the list.
     """
     given = [(row.tests.bill, row.right) for row in rows if row.tests is not None and row.right is not None]

@@ -3,7 +3,8 @@
 What is forecast: that a judged diagnosis is right by the strict rule. The forecast is the number that the final
 differential gives to that diagnosis (`differentials.committed`). A diagnosis that is not in the differential has none,
 since neither the leader's number nor the "other" mass is about it; it is counted separately, as is a hypothesis without
-a number. Sources are never pooled, and neither are probabilities and scores, which are judged only by their order.
+a number. An answer that the judge could not read has no outcome to compare with: it is left out and counted. Sources
+are never pooled, and neither are probabilities and scores, which are judged only by their order.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pydantic import BaseModel
 
 from agentclinic.results.turn import Source
 from agentclinic.scoring.differentials import Scale
+from agentclinic.scoring.format import plural
 from agentclinic.scoring.rows import Row
 from agentclinic.scoring.stats import Estimate, Floats, stretch_for
 
@@ -117,7 +119,7 @@ class Calibration(BaseModel):
 
     records: int
     left_out: dict[str, int]
-    """Records without a forecast: `no_diagnosis`, `not_judged`, `no_differential`."""
+    """Records without a forecast: `no_diagnosis`, `not_judged`, `not_readable`, `no_differential`."""
     sources: list[SourceCalibration]
 
 
@@ -141,7 +143,7 @@ def _source(rows: Sequence[Row], source: Source, scale: Scale, seed: int) -> Sou
     ]
     numbered = [(given.value, right, case) for given, right, case in finals if given.value is not None]
     data = Forecasts.of([p for p, _, _ in numbered], [y for _, y, _ in numbered], [case for _, _, case in numbered])
-    probabilities = scale == "probability"
+    probabilities, unread = scale == "probability", sum(row.unread for row in rows)
     values = estimates(data, _probability_measure if probabilities else _ranking_measure, rng)
     return SourceCalibration(
         source=source,
@@ -158,7 +160,10 @@ def _source(rows: Sequence[Row], source: Source, scale: Scale, seed: int) -> Sou
         aurc_best=float(aurc(data.y, data.y, np.ones(data.n))) if data.n else None,
         risk_coverage=coverage_curve(data),
         **(_probability_fields(data, values, rng) if probabilities else {}),
-        notes=["cases occur more than once: intervals resample whole cases"] if len(data.keys) < data.n else [],
+        notes=[
+            *(["cases occur more than once: intervals resample whole cases"] if len(data.keys) < data.n else []),
+            *([f"{plural(unread, 'answer')} not readable, left out here"] if unread else []),
+        ],
     )
 
 

@@ -22,7 +22,7 @@ from agentclinic.scoring.information import key_facts, recall
 from agentclinic.scoring.judges.against_labels import judged_by, paired_units
 from agentclinic.scoring.judges.correction import correct, corrected_difference
 from agentclinic.scoring.labels import BEFORE_0_3, SETTINGS, run_labels, setting_text
-from agentclinic.scoring.outcome import cost_of, tokens_of
+from agentclinic.scoring.outcome import cost_of, judged_by_itself, tokens_of
 from agentclinic.scoring.stats import (
     Clusters,
     Estimate,
@@ -33,7 +33,7 @@ from agentclinic.scoring.stats import (
     permutation_p,
     proportion,
 )
-from agentclinic.scoring.verdicts import case_key, lenient, strict
+from agentclinic.scoring.verdicts import case_key, decided, lenient, strict
 from agentclinic.vocabulary.text import fold
 
 # --- what is compared: a number for one record, or None if the record does not say ----------------------------------
@@ -59,14 +59,16 @@ def _used(record: Record, *keys: str) -> float | None:
 def brier(record: Record) -> float | None:
     """(p - right)² with p the probability the doctor gave to its diagnosis.
 
-    Uses the first available of posterior, stated and elicited probabilities; never a planner's scores.
+    Uses the first available of posterior, stated and elicited probabilities; never a planner's scores. None for an
+    answer that could not be read.
     """
-    right, (p, _) = strict(record), confidence(record)
+    right, (p, _) = decided(record), confidence(record)
     return None if right is None or p is None else (p - right) ** 2
 
 
 Measure = Callable[[Record], float | None]
 RULES: Mapping[str, Measure] = {"strict": strict, "lenient": lenient}
+"""An answer that could not be read is not right, as in the headline of a run."""
 SECONDARY: Mapping[str, Measure] = {
     "turns": lambda record: record.num_turns,
     "tests": tests,
@@ -75,7 +77,13 @@ SECONDARY: Mapping[str, Measure] = {
     "tokens": lambda record: _used(record, "input_tokens", "output_tokens"),
     "Brier score of the diagnosis": brier,
 }
-_MEASURES = {**RULES, **SECONDARY}
+_AT_MOST = "at most"
+"""Right by the strict rule, or not readable."""
+_MEASURES: Mapping[str, Measure] = {
+    **RULES,
+    **SECONDARY,
+    _AT_MOST: lambda record: True if record.status == "not_readable" else strict(record),
+}
 LEVEL = 0.05
 
 # What must be equal for a difference between runs to be due to the doctor: record field and label.
@@ -142,6 +150,8 @@ class Arm:
     cost_usd: float | None = 0.0
     """Tokens and cost of all models; None if they are not all known."""
     lenient_known: bool = True
+    unread: int = 0
+    own_judge: bool = False
 
     @property
     def repeats(self) -> int:
@@ -165,6 +175,8 @@ class Arm:
         case.add(record)
         if strict(record) is not None and lenient(record) is None:
             self.lenient_known = False
+        self.unread += record.status == "not_readable"
+        self.own_judge = self.own_judge or (not self.run.judge_elsewhere and judged_by_itself(record))
         for key in (*_CONDITIONS, "doctor_llm", "doctor"):
             value = getattr(record, key)
             value = BEFORE_0_3.get(key) if value is None else value
@@ -177,6 +189,11 @@ class Arm:
         used, cost = tokens_of(record, "input_tokens", "output_tokens"), cost_of(record)
         self.tokens = None if self.tokens is None or used is None else self.tokens + used
         self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
+
+    @property
+    def scored(self) -> int:
+        """Records that are not missing."""
+        return sum(case.known[0] for case in self.cases.values())
 
     def mean(self, measure: str) -> float | None:
         """The mean of a measure over the cases that have it."""
@@ -277,6 +294,8 @@ class Accuracy(BaseModel):
     arm: str
     rule: str
     accuracy: Estimate
+    at_most: float | None = None
+    """By the strict rule, if every answer that could not be read were right."""
     cases: int
     repeats: int
 
@@ -295,6 +314,12 @@ class ComparedRun(BaseModel):
     cost_usd: float | None
     judged_by: str = ""
     """Which judge the accuracy comes from, and what is known of its errors."""
+    own_judge: bool = False
+    """Whether the doctor's own model decided verdicts."""
+    scored: int = 0
+    """Records that are not missing."""
+    not_readable: int = 0
+    """Of those, answers that the judge could not read: they count as not right."""
 
 
 class ComparisonReport(BaseModel):
@@ -333,6 +358,9 @@ def compared_runs(arms: Sequence[Arm], labels: Sequence[str]) -> list[ComparedRu
             tokens=arm.tokens,
             cost_usd=arm.cost_usd,
             judged_by=judged_by(arm.run, arm.conditions["moderator_llm"]),
+            own_judge=arm.own_judge,
+            scored=arm.scored,
+            not_readable=arm.unread,
         )
         for arm, label in zip(arms, labels, strict=True)
     ]
@@ -347,8 +375,16 @@ def accuracies(arm: Arm, *, seed: int = 0) -> list[Accuracy]:
         ]
         if not pairs:
             continue
-        estimate = _share(_clustered(pairs)[0], np.random.default_rng(seed))
-        result.append(Accuracy(arm=arm.name, rule=rule, accuracy=estimate, cases=len(pairs), repeats=arm.repeats))
+        result.append(
+            Accuracy(
+                arm=arm.name,
+                rule=rule,
+                accuracy=_share(_clustered(pairs)[0], np.random.default_rng(seed)),
+                at_most=arm.mean(_AT_MOST) if rule == "strict" else None,
+                cases=len(pairs),
+                repeats=arm.repeats,
+            )
+        )
     return result
 
 
@@ -538,9 +574,15 @@ def incomparable(baseline: Arm, arm: Arm, common: int, varied: Collection[str] =
     if all(ours):
         prompts = sorted(key for key in ours[0].keys() & ours[1].keys() if key.startswith("prompts."))
         found += [f"{key}: different" for key in (*prompts, "version") if ours[0].get(key) != ours[1].get(key)]
-    missing = [1 - sum(case.known[0] for case in one.cases.values()) / one.records for one in (baseline, arm)]
-    if abs(missing[0] - missing[1]) > 0.02:
-        found.append(f"missing data: {missing[0]:.1%} against {missing[1]:.1%} of scenarios")
+    shares = {
+        "missing data": [1 - each.scored / each.records for each in (baseline, arm)],
+        "answers that could not be read (they count as not right)": [
+            each.unread / each.records for each in (baseline, arm)
+        ],
+    }
+    for name, (one, other) in shares.items():
+        if abs(one - other) > 0.02:
+            found.append(f"{name}: {one:.1%} against {other:.1%} of scenarios")
     return found
 
 

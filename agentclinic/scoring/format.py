@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # numpy is slow to import, and `--help` needs only this modul
     from agentclinic.scoring.stats import Estimate, Proportion
 
 UNKNOWN = "unknown"
+OWN_JUDGE = "judged by the doctor's own model"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -58,6 +59,23 @@ def as_points(estimate: Estimate | None, *, label: str = "") -> str:
 def as_number(estimate: Estimate | None, digits: int = 2, *, signed: bool = False, n: bool = False) -> str:
     """A number with its interval: `0.82 (0.74 to 0.90)`."""
     return _text(estimate, lambda value: number(value, digits, signed=signed), "", "", n=n)
+
+
+def unread_text(at_most: float | None, unread: int, of: int, digits: int = 1) -> str:
+    """What an accuracy is if every answer that could not be read were right: `at most 56.2%: 5 of 64 not readable`.
+
+    Empty if all were read.
+    """
+    return f"at most {percent(at_most, digits)}: {unread:,} of {of:,} not readable" if unread else ""
+
+
+def headline_text(shown: str, unread: str, *, own_judge: bool = False) -> str:
+    """An accuracy, with its interval as a caller shows it, and what a reader must know beside it.
+
+    `48.4% (36.6% to 60.4%), at most 56.2%: 5 of 64 not readable; judged by the doctor's own model`. The interval is
+    that of the first figure, which counts answers that could not be read as not right.
+    """
+    return ", ".join(filter(None, (shown, unread))) + (f"; {OWN_JUDGE}" if own_judge else "")
 
 
 def interval(estimate: Estimate | Proportion | None, digits: int = 1) -> str:

@@ -16,7 +16,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn, asked_and_answered
 from agentclinic.results.utterance import ActionKind
 from agentclinic.scoring.stats import Estimate, mean
-from agentclinic.scoring.verdicts import case_key, strict
+from agentclinic.scoring.verdicts import case_key, decided, strict
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold
@@ -254,7 +254,8 @@ def recall(found: Sequence[Found]) -> float | None:
 def premature_closure(record: Record, asked: Sequence[Request] | None = None) -> bool | None:
     """Committed, wrong, and an obtainable discriminating finding never requested; None if that cannot be known.
 
-    - Committed and wrong: `diagnosed` and not right by the strict rule. Nothing else is a premature closure.
+    - Committed and wrong: `diagnosed` and not right by the strict rule. Nothing else is a premature closure. Whether an
+      answer that could not be read is one cannot be known.
     - Discriminating: the key finding's role begins with "discriminat" or "refut".
     - Obtainable: it names a chart path; a phrase alone does not say where it could be found.
     - Requested: found in any way (`way_found`), or an order names the examination or test it belongs to, whatever
@@ -263,7 +264,7 @@ def premature_closure(record: Record, asked: Sequence[Request] | None = None) ->
       or it is under a heading of examinations or tests, to which orders can be matched.
     """
     never = never_requested(record, asked)
-    right = strict(record)
+    right = decided(record)
     if never is None or right is None:
         return None
     return record.status == "diagnosed" and not right and bool(never)
@@ -310,7 +311,8 @@ def _as_fact(path: str) -> Fact:
 def gap_to_full_information(records: Iterable[Record], full: Iterable[Record], seed: int = 0) -> Estimate:
     """What asking costs in accuracy: mean over cases of (strict accuracy shown everything - strict accuracy here).
 
-    Cases are paired by `case_key`, repeats averaged within a case, missing data left out. A case in only one run
+    Cases are paired by `case_key`, repeats averaged within a case, missing data left out. An answer that could not be
+    read counts as not right, as in the accuracy. A case in only one run
     is left out and counted in the note; n is the number of pairs.
     """
     ours, theirs = _accuracy_by_case(records), _accuracy_by_case(full)

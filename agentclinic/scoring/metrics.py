@@ -159,7 +159,8 @@ class Ranking(BaseModel):
 def ranking(rows: Rows, seed: int = 0) -> Ranking:
     """Top-k shares and mean reciprocal rank, by source.
 
-    Hypotheses are compared with the truth by written rules, not by the run's judge: a record whose judge failed counts.
+    Hypotheses are compared with the truth by written rules, not by the run's judge: a record whose judge failed, or
+    could not read the answer, counts. A hypothesis that the rules cannot read is not the truth.
     """
     ranks: dict[str, list[tuple[str, int | None]]] = {}
     for row in rows:
@@ -207,7 +208,7 @@ class Repeats(Measured):
 
 
 def verdicts_by_case(rows: Rows) -> list[tuple[str, int, int]]:
-    """Each case with its right repeats and all its repeats that have a verdict."""
+    """Each case with its right repeats and all that are not missing; one that could not be read is not right."""
     verdicts: defaultdict[str, list[bool]] = defaultdict(list)
     for row in rows:
         if row.right is not None:
@@ -232,8 +233,12 @@ def majority(right: int, of: int) -> float:
 
 @metric("repeats.flip_rate", title="flip rate between repeats", unit="share", direction="lower", column=False)
 def flip_rate(rows: Rows, seed: int) -> Estimate:
-    """Share of pairs of repeats of a case that disagree in strict correctness: Σ c(n-c) ÷ Σ n(n-1)/2."""
-    pairs = [(case, flipped_pairs(c, n), math.comb(n, 2)) for case, c, n in verdicts_by_case(rows) if n > 1]
+    """Share of pairs of repeats of a case that disagree in strict correctness: Σ c(n-c) ÷ Σ n(n-1)/2.
+
+    Answers that could not be read are left out: they neither agree nor disagree.
+    """
+    read = verdicts_by_case([row for row in rows if not row.unread])
+    pairs = [(case, flipped_pairs(c, n), math.comb(n, 2)) for case, c, n in read if n > 1]
     return ratio(pairs, seed, low=0, high=1) if pairs else Estimate(value=None, note=NOT_REPEATED)
 
 
@@ -280,12 +285,16 @@ def repeats(rows: Rows, seed: int = 0) -> Repeats:
 
 
 class Harm(Measured):
-    """What the errors could have done; null if the cases or records do not say."""
+    """What the errors could have done; null if the cases or records do not say.
+
+    The loss and the share of wrong diagnoses leave out answers that could not be read: they are not errors.
+    """
 
     stated: int = 0
-    """Records of cases that state their harm, without missing data."""
+    """Records of cases that state their harm, without missing data and answers that could not be read."""
     not_stated: int = 0
     missing: int = 0
+    not_readable: int = 0
     weighted_loss: Estimate
     serious_wrong: Proportion
     must_not_miss_missed: Estimate
@@ -295,7 +304,7 @@ class Harm(Measured):
 
 
 def _with_harm(rows: Rows) -> list[tuple[Row, float]]:
-    return [(row, row.harm) for row in rows if row.right is not None and row.harm is not None]
+    return [(row, row.harm) for row in rows if row.right is not None and not row.unread and row.harm is not None]
 
 
 def _with_dangers(rows: Rows) -> list[Row]:
@@ -340,12 +349,13 @@ def encounters_with_a_miss(rows: Rows) -> Proportion:
 
 def harm(rows: Rows, seed: int = 0) -> Harm:
     """Loss weighted by harm, and dangerous diseases missed."""
-    judged = sum(row.right is not None for row in rows)
+    missing, unread = sum(row.right is None for row in rows), sum(row.unread for row in rows)
     stated = len(_with_harm(rows))
     return Harm(
         stated=stated,
-        not_stated=judged - stated,
-        missing=len(rows) - judged,
+        not_stated=len(rows) - missing - unread - stated,
+        missing=missing,
+        not_readable=unread,
         not_assessable=sum(row.missed is None for row in _with_dangers(rows)),
         **measured("harm", rows, seed),
     )
@@ -583,7 +593,8 @@ class Orders(Measured):
     resource_level: dict[str, int] = {}
     """Records by the run's `resource_level`."""
     accuracy_by_unanswerable: dict[str, Proportion] = {}
-    """Strict accuracy by the share of an encounter's items that the chart could not answer, without missing data."""
+    """Strict accuracy, counted as in the headline, by the share of an encounter's items that the chart could not
+    answer."""
     note: str | None = None
 
 

@@ -9,13 +9,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from agentclinic.config import is_at_endpoint
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.turn import Turn
 from agentclinic.results.utterance import SLIPS
+from agentclinic.scoring.format import as_percent, headline_text, plural, unread_text
 from agentclinic.scoring.stats import Proportion, proportion
 
 Number = TypeVar("Number", int, float)
-_BY_NAME = ("outcomes", "faults", "utterances", "by_code", "memory", "usage", "cost_usd")
+_BY_NAME = ("outcomes", "decided_by", "faults", "utterances", "by_code", "memory", "usage", "cost_usd")
 
 
 class Summary(BaseModel):
@@ -34,11 +36,21 @@ class Summary(BaseModel):
     fault_examples: dict[str, str] = {}
     """The message of the first failure of each kind, by row."""
     accuracy_strict: Proportion | None = None
-    """Right ÷ (judged + doctor's faults + no diagnosis), without missing data."""
+    """Right ÷ (judged + not readable + doctor's faults + no diagnosis), without missing data."""
+    not_readable: int = 0
+    """Answers that the judge could not read: in `accuracy_strict` they are not right."""
+    accuracy_at_most: float | None = None
+    """The strict accuracy if all of those were right."""
     accuracy_lenient: Proportion | None = None
     """The same, also counting what the answer key accepts in part; null if the judge gives no relation."""
     if_missing_wrong: float | None = None
+    """The strict accuracy of all presented if everything missing were wrong."""
     if_missing_right: float | None = None
+    """The same if everything missing, and every answer that could not be read, were right."""
+    decided_by: dict[str, int] = {}
+    """Verdicts by who decided: code, model or person; empty in runs from before this was kept."""
+    own_judge: int = 0
+    """Verdicts by the doctor's own model."""
     mean_turns: float | None = None
     utterances: dict[str, int] = {}
     """Utterances by role, in the encounters that kept a transcript."""
@@ -60,6 +72,31 @@ class Summary(BaseModel):
     tests_without_price: int = 0
 
     @property
+    def missing(self) -> int:
+        """Encounters without a verdict, through no fault of the doctor."""
+        return sum(self.outcomes.get(name, 0) for name in MISSING)
+
+    @property
+    def unknown(self) -> str:
+        """What the bounds `if_missing_wrong` and `if_missing_right` range over."""
+        return " or ".join(["missing"] * bool(self.missing) + ["not readable"] * bool(self.not_readable))
+
+    @property
+    def unread_text(self) -> str:
+        """`at most 56.2%: 5 of 64 not readable`; empty if all were read."""
+        return unread_text(self.accuracy_at_most, self.not_readable, self.presented - self.missing)
+
+    def headline(self, label: str = "") -> str:
+        """The strict accuracy with its interval, and what a reader must know beside it."""
+        shown = as_percent(self.accuracy_strict, label=label)
+        return headline_text(shown, self.unread_text, own_judge=bool(self.own_judge))
+
+    def unread_advice(self, run: str = "RUN") -> list[str]:
+        """How to decide the answers that could not be read, in one line; none if all were read."""
+        read = sum(self.outcomes.get(name, 0) for name in ("diagnosed_right", "diagnosed_wrong"))
+        return unread_advice(self.not_readable, run, every=not read)
+
+    @property
     def lenient_differs(self) -> bool:
         """Whether the lenient rule gives another accuracy than the strict one, so that both should be shown."""
         return self.accuracy_lenient is not None and self.accuracy_lenient != self.accuracy_strict
@@ -78,7 +115,11 @@ class Summary(BaseModel):
 class RunningSummary:
     """A summary that grows record by record, for a run's progress, its limits and its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, judge_elsewhere: bool = False) -> None:
+        """`judge_elsewhere`: the judge's model was at another endpoint than the doctor's."""
+        self._judge_elsewhere = judge_elsewhere
+        self.own_judge = 0
+        self.decided_by: Counter[str] = Counter()
         self.presented = 0
         self.correct = 0
         self.lenient: int | None = 0
@@ -105,6 +146,9 @@ class RunningSummary:
         self.unsupported_bias |= record.unsupported_bias or {}
         if record.correct:
             self.correct += 1
+        if record.judgement and record.judgement.decided_by:
+            self.decided_by[record.judgement.decided_by] += 1
+        self.own_judge += not self._judge_elsewhere and judged_by_itself(record)
         if record.fault:
             kind = f"{record.fault.role}.{record.fault.error}"
             self.faults[kind] += 1
@@ -158,6 +202,7 @@ class RunningSummary:
     def summary(self) -> Summary:
         presented = self.presented
         scored = presented - self.missing
+        unread = self.outcomes["not_readable"]
         known = [cost for cost in self.tests or () if cost is not None]
         return Summary(
             accuracy=self.correct / presented if presented else None,
@@ -167,8 +212,11 @@ class RunningSummary:
             fault_examples={kind: message for kind, (_, message) in sorted(self._examples.items())},
             accuracy_strict=self.accuracy,
             accuracy_lenient=None if self.lenient is None else proportion(self.lenient, scored),
+            not_readable=unread,
+            accuracy_at_most=(self.correct + unread) / scored if scored else None,
             if_missing_wrong=self.correct / presented if presented else None,
-            if_missing_right=(self.correct + self.missing) / presented if presented else None,
+            if_missing_right=(self.correct + unread + self.missing) / presented if presented else None,
+            own_judge=self.own_judge,
             mean_turns=self.turns / presented if presented else None,
             slips={role: dict(sorted(kinds.items())) for role, kinds in sorted(self.slips.items())},
             **{name: dict(sorted(getattr(self, name).items())) for name in _BY_NAME},
@@ -180,7 +228,7 @@ class RunningSummary:
 
 def nothing_judged(summary: Summary) -> bool:
     """Whether no encounter has a verdict, through no fault of the doctor: the run shows nothing."""
-    return summary.presented > 0 and summary.presented == sum(summary.outcomes.get(name, 0) for name in MISSING)
+    return 0 < summary.presented == summary.missing
 
 
 def outcome(record: Record) -> str:
@@ -190,6 +238,25 @@ def outcome(record: Record) -> str:
             return "judge_failed"
         return "diagnosed_right" if record.correct else "diagnosed_wrong"
     return record.status
+
+
+def judged_by_itself(record: Record) -> bool:
+    """Whether the doctor's own language model decided the verdict, as far as the names of the models say."""
+    by = record.judgement.decided_by if record.judgement else None
+    model = record.doctor_llm
+    same = model is not None and is_at_endpoint(model) and model == record.moderator_llm
+    return same and record.correct is not None and record.status == "diagnosed" and by in (None, "model")
+
+
+def unread_advice(unread: int, run: str = "RUN", *, every: bool = False) -> list[str]:
+    """What the headline does with answers that could not be read and how to decide them, in one line; none if none."""
+    if not unread:
+        return []
+    which = "No answer could" if every else f"{plural(unread, 'answer')} could not"
+    return [
+        f"{which} be read. Unread answers count as not right, in the interval too. Decide them yourself: agentclinic "
+        f"judge label {run} --unread, or judge them with a model: agentclinic regrade {run} --moderator-llm MODEL."
+    ]
 
 
 def summarise(records: Iterable[Record]) -> Summary:

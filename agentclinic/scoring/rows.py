@@ -37,6 +37,7 @@ from agentclinic.scoring.information import (
     requests,
 )
 from agentclinic.scoring.orders import Tests, ordered_in
+from agentclinic.scoring.outcome import outcome
 from agentclinic.scoring.verdicts import (
     KINDS,
     NOT_STATED,
@@ -71,6 +72,7 @@ class Twin(NamedTuple):
     truth: str | None
     diagnosis: str | None
     right: bool | None
+    unread: bool = False
 
 
 class Dialogue(NamedTuple):
@@ -101,6 +103,8 @@ class Row(NamedTuple):
     case: str
     right: bool | None
     """By the strict rule; None if the verdict is missing."""
+    unread: bool
+    """The judge could not read the answer: not right, but not wrong either."""
     diagnosed: bool
     cut_short: bool
     """A failure that was not the doctor's ended the encounter."""
@@ -140,6 +144,7 @@ def row_of(record: Record) -> Row:
     return Row(
         case=case_key(record),
         right=strict(record),
+        unread=record.status == "not_readable",
         diagnosed=record.status == "diagnosed",
         cut_short=cut_short,
         turns=record.num_turns,
@@ -176,8 +181,10 @@ def fingerprint(record: Record) -> bytes | None:
 
 
 def _no_forecast(record: Record, finals: Mapping[str, Differential]) -> str | None:
-    if record.status in MISSING or (record.status == "diagnosed" and record.correct is None):
+    if outcome(record) in MISSING:
         return "not_judged"
+    if record.status == "not_readable":
+        return "not_readable"
     if record.status != "diagnosed":
         return "no_diagnosis"
     return None if finals else "no_differential"
@@ -193,8 +200,8 @@ def _twin(record: Record) -> Twin | None:
     own, other = annotation(record, "case_id"), annotation(record, "twin_of")
     if own is None or other is None or own == other:
         return None
-    said = diagnosis_of(record)
-    return Twin(own, other, record.scenario_id, record.repeat, record.ground_truth, said, strict(record))
+    said, unread = diagnosis_of(record), record.status == "not_readable"
+    return Twin(own, other, record.scenario_id, record.repeat, record.ground_truth, said, strict(record), unread)
 
 
 def _dialogue(record: Record, asked: Sequence[Request]) -> Dialogue:

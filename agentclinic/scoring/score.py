@@ -67,7 +67,7 @@ def score(
     by_labels = labeled_run(run.path, run.judge, seed) if corrected else None
     if corrected and by_labels is None:
         raise need_labels(run.path)
-    outcome = RunningSummary()
+    outcome = RunningSummary(judge_elsewhere=run.judge_elsewhere)
     judges: set[str | None] = set()
     rows = []
     for record in run.records():

@@ -14,7 +14,7 @@ from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData, diagnosis_of, load_run
 from agentclinic.scoring.stats import Estimate, Proportion, mean, proportion
-from agentclinic.scoring.verdicts import case_key, names_truth, strict
+from agentclinic.scoring.verdicts import case_key, decided, names_truth
 from agentclinic.vocabulary.compare import Relation, compare
 
 
@@ -93,7 +93,7 @@ class SessionsSummary(BaseModel):
     synthesis_differs: Proportion
     """Concluded sessions whose synthesis names another disease, not a synonym, than the top of the differential."""
     fixed: int = 0
-    """Of those with a known truth: the synthesis fixed a wrong top diagnosis."""
+    """Of those with a known truth and a verdict: the synthesis fixed a wrong top diagnosis."""
     broken: int = 0
     """The synthesis broke a right top diagnosis."""
 
@@ -109,9 +109,9 @@ def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
         if (top := top_of(one.session)) is not None and compare(final, top).relation is not Relation.SAME
     ]
     judged = [
-        (names_truth(top, one.record), bool(strict(one.record)))
+        (names_truth(top, one.record), bool(decided(one.record)))
         for one, top in changed
-        if one.record is not None and one.record.ground_truth and strict(one.record) is not None
+        if one.record is not None and one.record.ground_truth and decided(one.record) is not None
     ]
     return SessionsSummary(
         sessions=len(kept),

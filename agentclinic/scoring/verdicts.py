@@ -8,6 +8,7 @@ from functools import lru_cache
 from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.model import AnswerKey
 from agentclinic.results.record import MISSING, Record
+from agentclinic.scoring.outcome import outcome
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
 _CONSIDERED = frozenset({Relation.SAME, Relation.NARROWER_CONSISTENT, Relation.NARROWER_UNSUPPORTED, Relation.BROADER})
@@ -22,13 +23,18 @@ def case_key(record: Record) -> str:
 
 
 def strict(record: Record) -> bool | None:
-    """Right by the strict rule; None if missing."""
-    return None if record.status in MISSING else bool(record.correct)
+    """Right by the strict rule, as the accuracy counts it: an answer that could not be read is not; None if missing."""
+    return None if outcome(record) in MISSING else bool(record.correct)
+
+
+def decided(record: Record) -> bool | None:
+    """Right or wrong by the strict rule; None if missing or not readable: there is no outcome to compare with."""
+    return None if record.status == "not_readable" else strict(record)
 
 
 def lenient(record: Record) -> bool | None:
-    """Right by the lenient rule; None if missing or if the judge gave no relation."""
-    if record.status in MISSING:
+    """Right by the lenient rule, not if it could not be read; None if missing or if the judge gave no relation."""
+    if outcome(record) in MISSING:
         return None
     if record.status != "diagnosed":
         return False

@@ -10,12 +10,12 @@ from typing import Any
 import pexpect
 import pytest
 from judges_support import write_lines
-from report_support import record, write_run, wrong
+from report_support import record, unread, write_run, wrong
 from runs_support import CLINIC, environment
 from scripted_server import LONG
 
 from agentclinic.cli import main
-from agentclinic.scoring.judges.labels import read_labels
+from agentclinic.results.labels import read_labels
 
 
 @pytest.fixture
@@ -134,6 +134,89 @@ def test_what_cannot_be_done_is_refused_with_what_to_do(run: Path, capsys: pytes
         assert ended.value.code == 2
         assert said in capsys.readouterr().err
     assert not (empty / "labels").exists()
+
+
+@pytest.fixture
+def half_read(tmp_path: Path) -> Path:
+    """Ten diagnoses: three judged right, three wrong, four not readable; and an encounter without one."""
+    entries = [*(record(n) for n in range(3)), *(wrong(n) for n in range(3, 6)), *(unread(n) for n in range(6, 10))]
+    lost = record(10, status="max_infs_reached", correct=False, diagnosis_text=None, judgement=None)
+    return write_run(tmp_path / "half", [*entries, lost])
+
+
+def test_only_what_is_unread_is_asked_and_the_figure_follows(half_read: Path, typist: Typist) -> None:
+    path = half_read / "labels" / "ann.jsonl"
+    screen = typist.types(half_read, "y", "? hard to say", "undo", "?", "help", "h", "skip", "q", flags=("--unread",))
+    assert screen.count("Diagnosis:  Broken wing zzyzx of gout") == screen.count("Diagnosis:") == 6
+    assert "cannot read" not in screen, "why is a verdict too"
+    assert "\n\n4 left; now 27.3%, at most 63.6%: 4 of 11 not readable\n\nTruth:" in screen
+    assert "\n3 left; now 36.4%, at most 63.6%: 3 of 11 not readable\n" in screen
+    assert "\n2 left; now 36.4%, at most 63.6%: 3 of 11 not readable\n" in screen, "unsure leaves it unread"
+    assert screen.count("unsure           recorded") == 3, "once at the start, and help and h"
+    assert screen.endswith("\nThe accuracy is now 36.4%, at most 63.6%: 3 of 11 not readable.\n")
+    assert [one.correct for one in read_labels(path)] == [True, None]
+    assert {(one.stratum, one.stratum_size, one.drawn_by) for one in read_labels(path)} == {
+        ("not readable", 4, ("recorded",))
+    }
+    again = typist.types(half_read, "y", "n", flags=("--unread",))
+    assert "2 left; now 36.4%" in again
+    assert "3/4> y" in again
+    assert again.endswith("\nThe accuracy is now 45.5%, at most 54.5%: 1 of 11 not readable.\n")
+    assert typist.types(half_read, "y", flags=("--unread",)).count("> ") == 0, "each is asked once"
+
+
+def test_labels_of_other_diagnoses_do_not_count_among_the_unread(half_read: Path, typist: Typist) -> None:
+    typist.types(half_read, "y", "n", flags=("--number", "2"))
+    assert {one.stratum for one in read_labels(half_read / "labels" / "ann.jsonl")} == {"judged right", "judged wrong"}
+    assert "1/4> " in typist.types(half_read, *"yyyy", flags=("--unread",))
+    assert len(read_labels(half_read / "labels" / "ann.jsonl")) == 6
+
+
+def test_the_order_of_what_is_unread_is_that_of_the_seed(half_read: Path, typist: Typist) -> None:
+    def order(seed: str) -> list[int]:
+        path = half_read / "labels" / "ann.jsonl"
+        path.unlink(missing_ok=True)
+        typist.types(half_read, *"yyyy", flags=("--unread", "--seed", seed))
+        return [one.scenario_id for one in read_labels(path)]
+
+    orders = [order(str(seed)) for seed in range(4)]
+    assert order("0") == orders[0]
+    assert all(sorted(each) == [6, 7, 8, 9] for each in orders)
+    assert len(set(map(tuple, orders))) > 1
+
+
+def test_what_another_judge_could_not_read_is_asked_by_its_name(half_read: Path, typist: Typist) -> None:
+    entries = [{"scenario_id": n, "case_hash": f"{n:016x}", "correct": n % 2 == 0} for n in range(10)]
+    entries[2] |= {"correct": None, "reason": "cannot read it"}
+    write_lines(half_read / "judgements" / "other.jsonl", entries)
+    screen = typist.types(half_read, "n", flags=("--unread", "--judge", "other"))
+    assert "\n1 left; now 36.4%, at most 45.5%: 1 of 11 not readable\n" in screen
+    assert screen.endswith("\nThe accuracy is now 36.4%.\n")
+    assert [one.scenario_id for one in read_labels(half_read / "labels" / "ann.jsonl")] == [2]
+
+
+def test_a_run_without_unread_diagnoses_has_nothing_to_label(run: Path, typist: Typist) -> None:
+    assert typist.types(run, "y", flags=("--unread",)) == "The judge could read every diagnosis: nothing to label.\n"
+    assert not (run / "labels").exists()
+
+
+def test_labels_of_unread_diagnoses_stand_for_no_others_and_feed_the_correction(
+    half_read: Path, typist: Typist, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typist.types(half_read, *"yyyn", flags=("--unread",))
+    main(["score", str(half_read), "--corrected"])
+    text = capsys.readouterr().out
+    assert "Corrected by 4 labels: unknown (no label yet in judged right (3 cases))" in text
+    assert "Judged by j; how often it errs is not known (agentclinic judge label measures it). People labeled 4" in text
+    shown = typist.types(half_read, *["y"] * 20)
+    assert "recorded, which judged 6 of them and could not read 4" in shown
+    assert "  decided           60.0% (31.3% to 83.2%; 6 of 10); the figures below are of these" in shown
+    assert "both right 3, both wrong 0, only recorded right 0, only labeled right 3" in shown
+    assert "calls wrong       50.0% (" in shown
+    main(["score", str(half_read), "--corrected"])
+    text = capsys.readouterr().out
+    assert "which decided 60.0% of the diagnoses; of these it called 50.0% of right diagnoses wrong" in text
+    assert "Corrected by 10 labels: 81.8% (" in text, "9 of 11"
 
 
 @pytest.mark.slow

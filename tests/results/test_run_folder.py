@@ -25,7 +25,7 @@ from runs_support import (
 )
 from scripted_server import ScriptedServer
 
-from agentclinic.config import load_settings
+from agentclinic.config import EndpointSettings, load_settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.jsonl import JsonLines
 from agentclinic.results.run_data import load_run
@@ -236,6 +236,16 @@ async def test_the_summary_has_the_originals_accuracy_and_ours(server: ScriptedS
     assert result["faults"] == {"patient.server": 1}
     assert "500" in result["fault_examples"]["patient.server"]
     assert result["timing"]["seconds"] > 0
+
+
+async def test_the_summary_says_if_the_doctors_own_model_judged(server: ScriptedServer, tmp_path: Path) -> None:
+    server.control(doctor=["DIAGNOSIS READY: Gout"], moderator="Yes")
+    same = settings_for(server, tmp_path, num_scenarios=1)
+    run = same.run.model_copy(update={"moderator_endpoint": "other"})
+    there = {"other": EndpointSettings(base_url=server.base_url)}
+    for settings, own in ((same, 1), (same.model_copy(update={"run": run, "endpoints": there}), 0)):
+        finished, _ = await run_here(settings)
+        assert summary(finished.folder)["own_judge"] == own
 
 
 async def test_copies_of_a_case_in_one_data_set_are_separate_units(tmp_path: Path) -> None:

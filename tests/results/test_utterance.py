@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentclinic.results.utterance import LONGEST, read_utterance
+from agentclinic.results.utterance import LONGEST, name_in, read_utterance
 
 CUT = {
     "REQUEST TEST: CBC\n\nMeasurement: RESULTS: normal\nDoctor: DIAGNOSIS READY: Flu": ("REQUEST TEST: CBC", "test"),
@@ -107,3 +107,32 @@ def test_an_utterance_that_is_too_long_is_cut_in_its_middle_and_marked() -> None
         assert (read.action.kind, read.action.content) == ("diagnosis", "Gout")
         assert read.slips == ("too_long",)
     assert "too_long" not in read_utterance(raw[-LONGEST:]).slips
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ("Ischemic stroke", "Ischemic stroke"),
+        ("Isoniazid-induced hepatitis", "Isoniazid-induced hepatitis"),
+        ("Primary biliary cholangitis", "Primary biliary cholangitis"),
+        ("Primary sclerosing cholangitis - early", "Primary sclerosing cholangitis - early"),
+        ("Gout.", "Gout"),
+        ("**Gout**", "Gout"),
+        ("Diagnosis: Gout", "Gout"),
+        ("The most likely diagnosis is **Gout**.", "Gout"),
+        ("Final diagnosis - Gout", "Gout"),
+        ("Most likely: Gout", "Gout"),
+        ("Diagnosis ready: Gout", "Gout"),
+        ("**Final diagnosis:** Gout", "Gout"),
+        ("DIAGNOSIS READY: Gout\nBecause of crystals.", "Gout"),
+        ("## Diagnosis:\n\nGout\nwith tophi", "Gout"),
+        ("Sure! Here is the diagnosis:\n- Gout", "Gout"),
+        ("Crohn's   disease", "Crohn's disease"),
+        ("Guillain-Barré syndrome", "Guillain-Barré syndrome"),
+        ("", ""),
+        ("\n**\n", ""),
+        ("DIAGNOSIS READY", ""),
+    ],
+)
+def test_the_diagnosis_in_an_answer_that_should_be_a_name_is_found(answer: str, name: str) -> None:
+    assert name_in(answer) == name

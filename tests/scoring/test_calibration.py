@@ -92,7 +92,7 @@ def test_a_committed_diagnosis_is_found_by_its_name_before_the_same_disease() ->
     found = committed(exact, listed)
     assert found is not None
     assert found.probability == 0.3
-    said = record(differential=listed, diagnosis_text="Myocardial infarction (MI), because of the ECG")
+    said = record(differential=listed, diagnosis_text="My final diagnosis is myocardial infarction (MI).")
     synonym = committed(said, listed)
     assert synonym is not None
     assert synonym.probability == 0.5
@@ -290,3 +290,11 @@ def test_equal_seeds_give_equal_intervals_and_other_seeds_other_ones() -> None:
     assert calibrated(records, seed=1) == first
     assert only(calibrated(records, seed=2)).accuracy != only(first).accuracy
     assert Calibration.model_validate_json(first.model_dump_json()) == first
+
+
+def test_answers_that_could_not_be_read_are_left_out_and_counted() -> None:
+    read = [record(0, 0.7), record(1, 0.6, right=False), record(2, 0.9)]
+    found = calibrated([*read, record(3, 0.9, right=None, status="not_readable")])
+    assert only(found).brier == only(calibrated(read)).brier
+    assert found.left_out == {"not_readable": 1}
+    assert only(found).notes == ["1 answer not readable, left out here"]

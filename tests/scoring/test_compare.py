@@ -356,3 +356,44 @@ def test_few_cases_that_all_differ_are_said_to_differ(count: int, said: str, tmp
     runs = [write_run(tmp_path / name, [name == "b"] * count) for name in "ab"]
     (compared,) = compare_arms([load_arm(load_run(run), run.name) for run in runs]).comparisons
     assert said in sentence(compared.verdicts[0], "b", "a")
+
+
+def test_unread_answers_are_not_right_and_counted_for_each_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unread = {"status": "not_readable", "correct": None, "judgement": {"correct": None, "reason": "cannot read 'x'"}}
+    a = write_run(tmp_path / "a", [True, True, False, unread])
+    b = write_run(tmp_path / "b", [True, unread, unread, unread])
+    verdict = compared(a, b).verdicts[0]
+    assert ([flip.scenario_id for flip in verdict.lost], verdict.cases, verdict.gained) == ([1], 4, [])
+
+    main(["compare", str(a), str(b)])
+    shown = capsys.readouterr().out
+    assert "at most 75%: 1 of 4 not readable" in shown
+    assert "at most 100%: 3 of 4 not readable" in shown
+    assert "4 answers could not be read." in shown
+    assert "differs from A in answers that could not be read (they count as not right): 25.0% against 75.0%" in shown
+    main(["compare", str(a), str(write_run(tmp_path / "c", [True] * 4))])
+    assert "with unread" in capsys.readouterr().out
+    main(["compare", str(tmp_path / "c"), str(write_run(tmp_path / "d", [True] * 4))])
+    assert "read" not in capsys.readouterr().out
+
+
+def test_unread_answers_have_no_brier_score(tmp_path: Path) -> None:
+    unread = measured(8, 0.6, False, 8) | {"status": "not_readable", "correct": None}
+    a, b = (write_run(tmp_path / name, [measured(4, 0.6, True, 4), unread]) for name in "ab")
+    (brier,) = (metric for metric in compared(a, b).beside if metric.measure.startswith("Brier"))
+    assert brier.cases == 1
+    assert brier.before == pytest.approx(0.16)
+
+
+def test_a_doctor_that_judges_itself_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = write_run(tmp_path / "own", [True, False], doctor_llm="j")
+    other = write_run(tmp_path / "other", [True, False])
+    main(["compare", str(own), str(other)])
+    assert "\nA: Judged by the doctor's own model.\n" in capsys.readouterr().out
+
+    endpoints = {"run": {"doctor_endpoint": "one", "moderator_endpoint": "two"}}
+    (own / "config.used.json").write_text(json.dumps(endpoints))
+    main(["compare", str(own), str(other)])
+    assert "own model" not in capsys.readouterr().out

@@ -296,6 +296,10 @@ def test_premature_closure_is_null_if_it_cannot_be_known(record: Record) -> None
     assert premature_closure(record) is None
 
 
+def test_whether_an_unread_answer_closed_too_early_cannot_be_known() -> None:
+    assert premature_closure(talk(findings=[SYNOVIAL], right=None, status="not_readable")) is None
+
+
 def test_premature_closures_are_counted_among_all_and_among_the_wrong() -> None:
     wrong, right = talk(findings=[SYNOVIAL], right=False), talk(findings=[SYNOVIAL], right=True)
     found = score([wrong, right, right, talk(right=False)])

@@ -127,3 +127,10 @@ def test_the_order_of_records_changes_nothing() -> None:
     assert loss.value is not None
     assert loss.high is not None
     assert 0 <= loss.low <= loss.value <= loss.high <= 1
+
+
+def test_an_answer_that_could_not_be_read_is_no_error() -> None:
+    read = [ended(0, 4, True), ended(1, 3, False)]
+    found = score([*read, ended(2, 4, None, "not_readable"), ended(3, None, None, "not_readable")])
+    assert (found.weighted_loss, found.serious_wrong) == (score(read).weighted_loss, score(read).serious_wrong)
+    assert (found.stated, found.not_stated, found.missing, found.not_readable) == (2, 0, 0, 2)

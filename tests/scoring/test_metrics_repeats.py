@@ -117,3 +117,12 @@ def test_the_order_of_records_changes_nothing(cases: list[list[bool | None]], rn
     for estimate in (before.flip_rate, before.majority_vote, *before.pass_k.values()):
         if estimate.low is not None and estimate.high is not None and estimate.value is not None:
             assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+def test_an_unread_repeat_is_not_right_but_flips_nothing() -> None:
+    records = judged("a", True, True, None)
+    records[2].status = "not_readable"
+    found = score(records)
+    assert found.flip_rate.value == 0
+    assert found.pass_k[1].value == pytest.approx(2 / 3)
+    assert (found.pass_k[3].value, found.missing) == (0, 0)

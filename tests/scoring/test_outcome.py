@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentclinic.results.record import Record
-from agentclinic.scoring.outcome import RunningSummary, outcome, summarise
+from agentclinic.scoring.outcome import RunningSummary, nothing_judged, outcome, summarise
 
 
 def record(status: str = "diagnosed", correct: bool | None = None, **more: Any) -> Record:
@@ -21,6 +21,7 @@ NO_DIAGNOSIS = record("max_infs_reached", False, num_turns=20)
 DOCTOR_FAILED = record("doctor_failed", False, fault={"role": "doctor", "error": "refused"})
 MODEL_FAILED = record("model_failed", fault={"role": "patient", "error": "server"})
 JUDGE_FAILED = record("judge_failed", fault={"role": "moderator", "error": "timeout"})
+UNREAD = record("not_readable", num_turns=5, judgement={"reason": "cannot read 'zzyzx'"})
 ALL = [RIGHT, RIGHT, WRONG, NO_DIAGNOSIS, DOCTOR_FAILED, MODEL_FAILED, MODEL_FAILED, JUDGE_FAILED]
 
 
@@ -102,7 +103,7 @@ def test_an_unknown_part_makes_tokens_and_cost_unknown_never_less() -> None:
     assert running.tokens == 17, "a limit counts what is known of"
 
 
-records = st.lists(st.sampled_from(ALL), max_size=30)
+records = st.lists(st.sampled_from([*ALL, UNREAD]), max_size=30)
 
 
 @given(records, st.randoms())
@@ -129,7 +130,10 @@ def test_outcomes_add_up_and_the_bounds_enclose_the_accuracy(entries: list[Recor
         strict = result.accuracy_strict
         assert strict is not None
         assert result.if_missing_wrong == result.accuracy
-        assert strict.value is None or result.if_missing_wrong <= strict.value <= result.if_missing_right
+        most = result.accuracy_at_most
+        assert (strict.value is None) == (most is None)
+        if strict.value is not None and most is not None:
+            assert result.if_missing_wrong <= strict.value <= most <= result.if_missing_right
 
 
 def test_the_example_of_a_fault_is_that_of_the_first_row_whatever_finished_first() -> None:
@@ -158,3 +162,63 @@ def test_a_record_with_only_the_originals_fields_is_read_and_counted() -> None:
     result = summarise([Record.model_validate(original)])
 
     assert (result.accuracy, result.mean_turns, result.accuracy_lenient) == (1.0, 9.0, None)
+
+
+def test_an_unread_answer_is_not_right_and_the_headline_says_what_it_is_at_most() -> None:
+    result = summarise([RIGHT] * 31 + [WRONG] * 28 + [UNREAD] * 5)
+    strict = result.accuracy_strict
+
+    assert outcome(UNREAD) == "not_readable"
+    assert strict is not None
+    assert (strict.count, strict.of, result.not_readable, result.missing) == (31, 64, 5, 0)
+    assert result.accuracy_at_most == 36 / 64
+    assert result.headline() == "48.4% (36.6% to 60.4%; 31 of 64), at most 56.2%: 5 of 64 not readable"
+    assert "; judged" not in result.headline()
+    assert summarise([RIGHT, WRONG]).headline() == "50.0% (9.5% to 90.5%; 1 of 2)"
+
+
+def test_the_bounds_with_missing_data_hold_for_unread_answers_too() -> None:
+    result = summarise([RIGHT, WRONG, UNREAD, JUDGE_FAILED])
+
+    assert (result.if_missing_wrong, result.accuracy_at_most, result.if_missing_right) == (1 / 4, 2 / 3, 3 / 4)
+
+
+def test_what_to_do_about_unread_answers_is_said_only_if_there_are_any() -> None:
+    (said,) = summarise([RIGHT, UNREAD]).unread_advice("runs/x")
+
+    assert said.startswith("1 answer could not be read. Unread answers count as not right, in the interval too.")
+    assert "agentclinic judge label runs/x --unread" in said
+    assert "agentclinic regrade runs/x --moderator-llm MODEL" in said
+    assert summarise([UNREAD, UNREAD]).unread_advice()[0].startswith("No answer could be read.")
+    assert summarise([RIGHT, WRONG, NO_DIAGNOSIS]).unread_advice() == []
+
+
+def test_a_run_of_unread_answers_has_been_judged() -> None:
+    assert not nothing_judged(summarise([UNREAD, MODEL_FAILED]))
+    assert nothing_judged(summarise([MODEL_FAILED]))
+
+
+def test_a_doctor_that_judges_itself_is_named_unless_code_or_another_endpoint_decided() -> None:
+    def judged(by: str | None, **models: str) -> Record:
+        both = {"doctor_llm": "large", "moderator_llm": "large", **models}
+        return record(correct=True, judgement={"correct": True, "decided_by": by}, **both)
+
+    own = "; judged by the doctor's own model"
+    assert summarise([judged(None)]).headline().endswith(own)
+    assert summarise([judged("code"), judged("model")]).headline().endswith(own)
+    for other in (
+        [judged("code"), judged("person")],
+        [judged("model", moderator_llm="small")],
+        [judged("model", doctor_llm="builtin", moderator_llm="builtin")],
+        [NO_DIAGNOSIS.model_copy(update={"doctor_llm": "large", "moderator_llm": "large"})],
+    ):
+        assert not summarise(other).own_judge
+    elsewhere = RunningSummary(judge_elsewhere=True)
+    elsewhere.add(judged("model"))
+    assert not elsewhere.summary().own_judge
+
+
+def test_verdicts_are_counted_by_who_decided() -> None:
+    said = [record(correct=True, judgement={"correct": True, "decided_by": by}) for by in ("code", "code", "model")]
+
+    assert summarise([*said, RIGHT, UNREAD]).decided_by == {"code": 2, "model": 1}

@@ -12,21 +12,12 @@ from pydantic import BaseModel
 
 from agentclinic.config import is_builtin_or_person
 from agentclinic.errors import InputError
+from agentclinic.results.labels import FOLDER, labels_in, read_labels
 from agentclinic.results.run_data import RunData, load_run
 from agentclinic.scoring.format import percent
 from agentclinic.scoring.judges.correction import JudgedUnit, correct, labels_to_halve
-from agentclinic.scoring.judges.labels import (
-    FOLDER,
-    Matched,
-    draw,
-    drawing_judges,
-    labels_in,
-    match_labels,
-    read_labels,
-    sampled_from,
-    strata,
-)
-from agentclinic.scoring.judges.panel import RECORDED, Panel, judgements_file, judges_of, load_panel
+from agentclinic.scoring.judges.labels import Matched, draw, drawing_judges, match_labels, sampled_from, strata
+from agentclinic.scoring.judges.panel import RECORDED, UNREAD, Panel, Said, judgements_file, judges_of, load_panel
 from agentclinic.scoring.stats import Estimate, Proportion, proportion
 
 _NEXT_SHOWN = 5
@@ -46,8 +37,12 @@ class AgainstLabels(BaseModel):
     """A judge measured against the labels."""
 
     judge: str
+    decided: Proportion
+    """The share that it called right or wrong of the diagnoses it was asked about; the rest it could not read."""
     labeled: int
-    """Labeled units that this judge judged."""
+    """Labeled units that this judge decided or could not read."""
+    unread: int
+    """Those of them that it could not read; counts, shares and kappa are of the others."""
     unsure: int
     """Units about which every labeler is unsure; they are left out."""
     labelers: list[str]
@@ -57,13 +52,13 @@ class AgainstLabels(BaseModel):
     both_wrong: float
     """Labels as they were given; halves where labelers disagree."""
     kappa: Estimate
-    """The shares and the kappa are of all diagnoses: each label stands for its part of the run."""
+    """The shares and the kappa are of all diagnoses it decided: each label stands for its part of the run."""
     missed: Estimate
     """The share that the judge calls wrong of the right diagnoses."""
     credited: Estimate
     """The share that the judge calls right of the wrong diagnoses."""
     accuracy: Proportion
-    """The run's strict accuracy as this judge sees it."""
+    """The run's strict accuracy as this judge sees it; what it could not read counts as not right."""
     corrected: Estimate
     """The same, corrected for the judge's errors: prediction-powered."""
     labels_to_halve: int | None = None
@@ -103,9 +98,9 @@ def judged_units(panel: Panel, name: str, matched: Matched) -> list[JudgedUnit]:
     """A judge's verdicts with the labels, and the encounters that are wrong without a judge."""
     parts = sampled_from(panel, matched.designs)
     units = [
-        JudgedUnit(unit.case, verdict.correct, matched.by_unit.get(place), parts[place])
-        for place, (unit, verdict) in enumerate(zip(panel.units, panel.column(name), strict=True))
-        if verdict.correct is not None
+        JudgedUnit(unit.case, said, matched.by_unit.get(place), parts[place])
+        for place, (unit, said) in enumerate(zip(panel.units, panel.said(name), strict=True))
+        if said is not None
     ]
     return [*units, *(JudgedUnit(case, None) for case in panel.wrong)]
 
@@ -124,13 +119,16 @@ def against_labels(panel: Panel, name: str, matched: Matched, seed: int = 0) -> 
     units = judged_units(panel, name, matched)
     found = correct(units, seed)
     halved = labels_to_halve(units, found.powered)
-    said: dict[bool | None, list[float]] = {True: [], False: []}
+    said: dict[Said, list[float]] = {True: [], False: [], UNREAD: []}
     for unit in units:
         if unit.label is not None:
-            said.setdefault(unit.verdict, []).append(unit.label)
+            said[unit.verdict].append(unit.label)
+    asked = Counter(unit.verdict for unit in units)
     return AgainstLabels(
         judge=name,
-        labeled=sum(unit.label is not None for unit in units),
+        decided=proportion(asked[True] + asked[False], asked[True] + asked[False] + asked[UNREAD]),
+        labeled=sum(map(len, said.values())),
+        unread=len(said[UNREAD]),
         unsure=len(matched.unsure),
         labelers=list(matched.labelers),
         both_right=sum(said[True]),
@@ -182,10 +180,8 @@ def _chosen_by_verdict(units: Sequence[JudgedUnit]) -> str | None:
 
 # --- in one line -----------------------------------------------------------------------------------------------------
 
-FALSE_NO, RIGHT = 18, 80
-FALSE_YES, WRONG = 3, 38
-"""Verdicts on 118 diagnoses of NEJM_Ext cases that no rule was written with, against two readers who agree (kappa
-0.98); measured by `benchmarks/judge.py --rows test` on 16 November 2026, see benchmarks/README.md."""
+MEASURED = "decided 151 of 200 and got 4 of those wrong"
+"""What the builtin judge did with diagnoses that no rule was written with, against readers (benchmarks/README.md)."""
 
 _LONGEST = 200
 """Characters of the judges' names: records of others may hold anything, and a browser lays out a long word slowly."""
@@ -203,22 +199,22 @@ def judged_by(run: RunData, models: Iterable[str | None], seed: int = 0) -> str:
         who = ", ".join(names) or "an unknown judge"
     who = who if len(who) <= _LONGEST else f"{who[:_LONGEST]}..."
     found = labeled_run(run.path, run.judge, seed)
-    if found is not None:
+    people = f" People labeled {found.unread} that it could not read." if found and found.unread else ""
+    if found is not None and found.labeled > found.unread:
         rates = [percent(rate.value) for rate in (found.missed, found.credited)]
         error = f"called {rates[0]} of right diagnoses wrong and {rates[1]} of wrong ones right"
-        if found.corrected.value is None:
+        if found.decided.count < found.decided.of:
+            error = f"decided {percent(found.decided.value)} of the diagnoses; of these it {error}"
+        if found.missed.value is None and found.credited.value is None:
             error = "has too few labels to say how often it errs"
-        return f"Judged by {who}, which {error} (labels: {found.labeled}; see score --corrected)."
+        return f"Judged by {who}, which {error} (labels: {found.labeled}; see score --corrected).{people}"
     if names == ["builtin"]:
-        return f"Judged by {who}, which {_builtin_error()}."
-    return f"Judged by {who}; how often it errs is not known (agentclinic judge label measures it)."
+        return f"Judged by {who}, which {_builtin_error()}.{people}"
+    return f"Judged by {who}; how often it errs is not known (agentclinic judge label measures it).{people}"
 
 
 def _builtin_error() -> str:
-    return (
-        f"called {FALSE_NO} of {RIGHT} right diagnoses wrong and {FALSE_YES} of {WRONG} wrong ones right in our "
-        "measurement (docs/builtin.md)"
-    )
+    return f"says when it cannot read a diagnosis; it {MEASURED} in our measurement (docs/builtin.md)"
 
 
 def builtin_judge_warning(doctor_llm: str | None, judge: str | None) -> str | None:
@@ -229,6 +225,7 @@ def builtin_judge_warning(doctor_llm: str | None, judge: str | None) -> str | No
     if judge != "builtin" or doctor_llm is None or is_builtin_or_person(doctor_llm):
         return None
     return (
-        f"The builtin judge {_builtin_error()}, so accuracy may be too low; --moderator-llm MODEL uses a language "
-        "model as the judge, and so does agentclinic regrade for a run that is done."
+        f"The builtin judge {_builtin_error()}. What it cannot read counts as not right until a language model decides "
+        "it (--moderator-llm MODEL, or agentclinic regrade for a finished run) or a person does (agentclinic judge "
+        "label RUN --unread)."
     )

@@ -10,12 +10,12 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agentclinic.errors import InputError
+from agentclinic.results.labels import FOLDER
 from agentclinic.results.record import Verdict
 from agentclinic.results.run_data import load_run
 from agentclinic.scoring.judges.against_labels import AgainstLabels, against_labels, panel_and_labels
 from agentclinic.scoring.judges.agreement import fleiss_estimate, kappa_estimate
-from agentclinic.scoring.judges.labels import FOLDER
-from agentclinic.scoring.judges.panel import Panel, judges_of
+from agentclinic.scoring.judges.panel import UNREAD, Panel, judges_of
 from agentclinic.scoring.stats import Estimate, Proportion, proportion
 
 _REPEATS = (
@@ -32,6 +32,8 @@ class JudgeSummary(BaseModel):
     majority_of: list[str] = []
     judged: int
     not_judged: int
+    unread: int = 0
+    """Those not judged because this judge could not read the diagnosis."""
     stale: int = 0
     """Those not judged because the verdict is on a diagnosis other than the one now in the records."""
     right: Proportion
@@ -154,6 +156,7 @@ def _summary(panel: Panel, name: str) -> JudgeSummary:
         majority_of=list(panel.majority_of.get(name, ())),
         judged=judged,
         not_judged=len(verdicts) - judged,
+        unread=panel.said(name).count(UNREAD),
         stale=panel.stale[name],
         right=proportion(verdicts.count(True), judged),
     )

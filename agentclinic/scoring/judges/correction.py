@@ -5,8 +5,9 @@ error on the labeled ones. For yes-or-no verdicts with the best tuning this is
 
     P(yes) · P(right | yes) + P(no) · P(right | no),
 
-with the conditional shares from the labels. A correction by sensitivity and specificity (Rogan and Gladen 1978) is the
-same if the sample was drawn by this judge's verdicts, and otherwise less precise.
+with the conditional shares from the labels. Diagnoses that the judge could not read are a third class, with a term and
+labels of its own; the judge's errors are those among what it decided. A correction by sensitivity and specificity
+(Rogan and Gladen 1978) is the same if the sample was drawn by this judge's verdicts, and otherwise less precise.
 
 `ppi-python` has it for independent labels and a normal interval. Here labels are drawn from strata, cases are
 repeated, and a judge may make no error among 40 labels, where a normal interval has no width. The tests compare both.
@@ -15,12 +16,13 @@ repeated, and a judge may make no error among 40 labels, where a normal interval
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from agentclinic.scoring.judges.agreement import cohen_kappa, interval_around
+from agentclinic.scoring.judges.panel import UNREAD, Said
 from agentclinic.scoring.stats import Z95, Estimate, Floats, case_draws, stretch_for
 
 MIN_LABELS = 5
@@ -32,9 +34,16 @@ _PRIOR = 1 / 3
 (Kerman 2011); in a trial with 300 cases and 40 labels, good judges were covered up to 97.5% with one half, 96.2% so."""
 _WIDEST = 1.5
 """The most an interval is widened for few labels: with fewer than five labeled cases the factor means nothing."""
-_YES, _NO, _UNJUDGED, _TP, _FN, _TN, _FP = range(7)
-_VERDICTS = ((_YES, _TP, _FP), (_NO, _FN, _TN))
+_YES, _NO, _UNREAD, _UNJUDGED, _TP, _FN, _TN, _FP, _UNREAD_RIGHT, _UNREAD_WRONG = range(10)
+_VERDICTS: dict[Said, tuple[int, int, int]] = {
+    True: (_YES, _TP, _FP),
+    False: (_NO, _FN, _TN),
+    UNREAD: (_UNREAD, _UNREAD_RIGHT, _UNREAD_WRONG),
+}
 """The column of each verdict, and those of its diagnoses labeled right and labeled wrong."""
+_CELLS = 6
+"""Of each stratum's columns: those from `_TP` on."""
+_SAID = {True: "calls right", False: "calls wrong", UNREAD: "could not read"}
 
 
 class JudgedUnit(NamedTuple):
@@ -42,7 +51,7 @@ class JudgedUnit(NamedTuple):
 
     case: str
     """Units of one case are redrawn together."""
-    verdict: bool | None
+    verdict: Said
     """None if the unit is wrong without a judge (no diagnosis, or the doctor failed)."""
     label: float | None = None
     """The truth about the diagnosis, if it was labeled: 1 for right, 0 for wrong, between if labelers disagree."""
@@ -58,11 +67,11 @@ class Correction(NamedTuple):
     powered: Estimate
     """The accuracy, prediction-powered."""
     missed: Estimate
-    """The share that the judge calls wrong of the right diagnoses."""
+    """The share that the judge calls wrong of the right diagnoses that it decided."""
     credited: Estimate
-    """The share that the judge calls right of the wrong diagnoses."""
+    """The share that the judge calls right of the wrong diagnoses that it decided."""
     kappa: Estimate
-    """Cohen's kappa of judge and labels, over all diagnoses of the run."""
+    """Cohen's kappa of judge and labels, over all diagnoses of the run that it decided."""
 
 
 def correct(units: Sequence[JudgedUnit], seed: int = 0) -> Correction:
@@ -76,8 +85,9 @@ def correct(units: Sequence[JudgedUnit], seed: int = 0) -> Correction:
     if table.problem:
         return Correction(*[Estimate(value=None, n=table.n, note=table.problem)] * 4)
     draws = table.combined(case_draws(table.totals, table.prior, np.random.default_rng(seed)))
+    unknown = Estimate(value=None, n=table.n, note=table.unread_problem)
     return Correction(
-        _estimate(_powered, table, draws, table.caution),
+        unknown if table.unread_problem else _estimate(_powered, table, draws, table.caution),
         _error(table, draws, (_FN, _TP), "right"),
         _error(table, draws, (_FP, _TN), "wrong"),
         _estimate(_kappa, table, draws),
@@ -96,8 +106,8 @@ def corrected_difference(before: Sequence[JudgedUnit], after: Sequence[JudgedUni
     cases = dict.fromkeys(unit.case for unit in (*before, *after))
     first, second = (_Table(units, cases) for units in (before, after))
     for name, table in (("the baseline", first), ("the other run", second)):
-        if table.problem:
-            return Difference(Estimate(value=None, note=f"{name}: {table.problem}"), None)
+        if problem := table.problem or table.unread_problem:
+            return Difference(Estimate(value=None, note=f"{name}: {problem}"), None)
     totals, prior = np.hstack([first.totals, second.totals]), np.hstack([first.prior, second.prior])
     draws = case_draws(totals, prior, np.random.default_rng(seed))
     width = len(first.prior)
@@ -132,10 +142,10 @@ def labels_to_halve(units: Sequence[JudgedUnit], estimate: Estimate) -> LabelsNe
     table = _Table(units)
     variance = ((estimate.high - estimate.low) / (2 * Z95)) ** 2
     now = at_most = 0.0
-    for (verdict, right, wrong), n in zip(_VERDICTS, table.effective, strict=True):
+    for (verdict, right, wrong), n in zip(_VERDICTS.values(), table.effective, strict=True):
         if n:
             p = (table.sums[right] / (table.sums[right] + table.sums[wrong]) * n + _PRIOR) / (n + 2 * _PRIOR)
-            spread = (table.sums[verdict] / table.sums[:3].sum()) ** 2 * p * (1 - p)
+            spread = (table.sums[verdict] / table.sums[:_TP].sum()) ** 2 * p * (1 - p)
             now += spread / n
             at_most += spread / np.count_nonzero(table.totals[:, verdict])
     labeled = sum(unit.label is not None for unit in units)
@@ -149,73 +159,87 @@ def labels_to_halve(units: Sequence[JudgedUnit], estimate: Estimate) -> LabelsNe
 
 
 class _Table:
-    """One row per case. Columns: yes, no, unjudged; four for the prior; and five for each stratum.
+    """One row per case. Columns: yes, no, unread, unjudged; six for the prior; and seven for each stratum.
 
-    Those of a stratum are its size and its labels: true positives, false negatives, true negatives, false positives.
+    Those of a stratum are its size and its labels: true positives, false negatives, true negatives, false positives,
+    unread and right, unread and wrong.
     """
 
     def __init__(self, units: Sequence[JudgedUnit], cases: Mapping[str, object] | None = None) -> None:
         self.n = len(units)
         rows = {case: row for row, case in enumerate(cases or dict.fromkeys(unit.case for unit in units))}
-        strata = {
-            s: 7 + 5 * place for place, s in enumerate(dict.fromkeys(u.stratum for u in units if u.verdict is not None))
-        }
-        self.totals = np.zeros((len(rows), 7 + 5 * len(strata)))
+        judged = [unit for unit in units if unit.verdict is not None]
+        strata = {s: place for place, s in enumerate(dict.fromkeys(unit.stratum for unit in judged))}
+        self.totals = np.zeros((len(rows), _TP + _CELLS + (1 + _CELLS) * len(strata)))
+        blocks = self._blocks(self.totals)
         for unit in units:
-            row = self.totals[rows[unit.case]]
-            row[_UNJUDGED if unit.verdict is None else _YES if unit.verdict else _NO] += unit.share
+            row = rows[unit.case]
+            column, right, wrong = _VERDICTS.get(unit.verdict, (_UNJUDGED, 0, 0))
+            self.totals[row, column] += unit.share
             if unit.verdict is None:
                 continue
-            start = strata[unit.stratum]
-            row[start] += unit.share
+            block = blocks[row, strata[unit.stratum]]
+            block[0] += unit.share
             if unit.label is not None:
-                right, wrong = (1, 4) if unit.verdict else (2, 3)
-                row[start + right] += unit.share * unit.label
-                row[start + wrong] += unit.share * (1 - unit.label)
-        self.prior = np.array([_PRIOR, _PRIOR, 0.0, *[_PRIOR] * 4, *[0.0] * 5 * len(strata)])
-        self._scale = np.zeros(4)
-        self.problem = self._problem(strata)
+                block[1 + right - _TP] += unit.share * unit.label
+                block[1 + wrong - _TP] += unit.share * (1 - unit.label)
+        self.prior = np.zeros(self.totals.shape[1])
+        for verdict, each in _VERDICTS.items():
+            if verdict != UNREAD or self.totals[:, _UNREAD].any():
+                self.prior[list(each)] = _PRIOR
+        self._scale = np.zeros(_CELLS)
+        decided = {unit.stratum for unit in judged if unit.verdict != UNREAD}
+        self.problem = self._problem(strata, decided, (True, False))
+        self.unread_problem = self._problem(strata, strata.keys() - decided, (UNREAD,))
+        """Why the labels do not give an accuracy, although they show the judge's errors."""
         if self.problem:
             return
         self.sums = self.combined(self.totals.sum(axis=0))
-        blocks = self.totals[:, 7:].reshape(len(rows), -1, 5)
-        sizes = blocks.sum(axis=0)
-        weighted = (blocks[:, :, 1:] * (sizes[:, 0] / sizes[:, 1:].sum(axis=1))[:, None]).sum(axis=1)
-        self.effective = [_effective(weighted[:, [right - 3, wrong - 3]].sum(axis=1)) for _, right, wrong in _VERDICTS]
-        for (_, *columns), n in zip(_VERDICTS, self.effective, strict=True):
-            for column in columns:
-                self._scale[column - 3] = weighted[:, [c - 3 for c in columns]].sum() / n if n else 1.0
+        weighted = (blocks[..., 1:] * _weights(blocks.sum(axis=0))[..., None]).sum(axis=1)
+        self.effective = []
+        for _, *columns in _VERDICTS.values():
+            cells = [column - _TP for column in columns]
+            counts = weighted[:, cells].sum(axis=1)
+            self.effective.append(n := _effective(counts))
+            self._scale[cells] = counts.sum() / n if n else 1.0
+
+    @staticmethod
+    def _blocks(sums: Floats) -> Floats:
+        """The columns of each stratum: its size and its cells."""
+        columns = sums[..., _TP + _CELLS :]
+        return columns.reshape(*sums.shape[:-1], columns.shape[-1] // (1 + _CELLS), 1 + _CELLS)
 
     def combined(self, sums: Floats) -> Floats:
-        """Yes, no, unjudged and the four cells over all strata, each label weighted, with the prior as drawn."""
-        blocks = sums[..., 7:].reshape(*sums.shape[:-1], -1, 5)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            weight = blocks[..., 0] / blocks[..., 1:].sum(axis=-1)
-        cells = (blocks[..., 1:] * weight[..., None]).sum(axis=-2) + sums[..., 3:7] * self._scale
-        return np.concatenate([sums[..., :3], cells], axis=-1)
+        """Yes, no, unread, unjudged and the cells over all strata, each label weighted, with the prior as drawn."""
+        blocks = self._blocks(sums)
+        cells = (blocks[..., 1:] * _weights(blocks)[..., None]).sum(axis=-2)
+        return np.concatenate([sums[..., :_TP], cells + sums[..., _TP : _TP + _CELLS] * self._scale], axis=-1)
 
-    def _problem(self, strata: Mapping[Hashable, int]) -> str | None:
-        """Why the labels do not give an estimate; None if they do."""
+    def _problem(
+        self, strata: Mapping[Hashable, int], needed: Collection[Hashable], verdicts: Sequence[Said]
+    ) -> str | None:
+        """Why the labels do not give an estimate for these strata and verdicts; None if they do."""
         if not strata:
             return "nothing was judged"
-        for stratum, start in strata.items():
-            if not self.totals[:, start + 1 : start + 5].any():
-                return f"no label yet in {stratum} ({np.count_nonzero(self.totals[:, start])} cases)"
-        for (verdict, *_), said, columns in zip(_VERDICTS, ("right", "wrong"), ((1, 4), (2, 3)), strict=True):
-            cases = int(np.count_nonzero(self.totals[:, verdict]))
-            given = self.totals[:, [start + column for start in strata.values() for column in columns]]
-            labeled = int(np.count_nonzero(given.any(axis=1)))
+        blocks = self._blocks(self.totals)
+        for stratum in (one for one in strata if one in needed):
+            if not blocks[:, strata[stratum], 1:].any():
+                return f"no label yet in {stratum} ({np.count_nonzero(blocks[:, strata[stratum], 0])} cases)"
+        for verdict in verdicts:
+            column, *cells = _VERDICTS[verdict]
+            cases = int(np.count_nonzero(self.totals[:, column]))
+            labeled = int(np.count_nonzero(self.labeled[:, [cell - _TP for cell in cells]].any(axis=1)))
             if labeled < min(MIN_LABELS, cases):
                 return (
-                    f"too few labels: {labeled} of the {cases} cases that the judge calls {said}, "
+                    f"too few labels: {labeled} of the {cases} cases that the judge {_SAID[verdict]}, "
                     f"{min(MIN_LABELS, cases)} are needed"
                 )
         return None
 
     @property
     def labeled(self) -> Floats:
-        """Labels of each case, as they were given: the four cells over all strata."""
-        cells: Floats = self.totals[:, 7:].reshape(len(self.totals), -1, 5)[:, :, 1:].sum(axis=1)
+        """Labels of each case, as they were given: the cells over all strata."""
+        cells: Floats = self._blocks(self.totals)[:, :, 1:].sum(axis=1)
         return cells
 
     @property
@@ -227,10 +251,18 @@ class _Table:
         """A warning about an interval from few labels or without errors."""
         few = self.cases < ENOUGH_LABELS
         said = [f"{self.cases} labeled cases: below {ENOUGH_LABELS} the interval is rough"] if few else []
-        if not self.sums[[_FN, _FP]].any():
-            most = 1 - 0.025 ** (1 / self.cases)
+        decided = int(np.count_nonzero(self.labeled[:, : _UNREAD_RIGHT - _TP].any(axis=1)))
+        if decided and not self.sums[[_FN, _FP]].any():
+            most = 1 - 0.025 ** (1 / decided)
             said.append(f"no error among the labels: up to {most:.0%} of the verdicts may still be wrong")
         return "; ".join(said) or None
+
+
+def _weights(blocks: Floats) -> Floats:
+    """What each label of a stratum stands for: size ÷ labels; nothing if there are none."""
+    labels: Floats = blocks[..., 1:].sum(axis=-1)
+    weights: Floats = np.divide(blocks[..., 0], labels, out=np.zeros_like(labels), where=labels > 0)
+    return weights
 
 
 def _effective(counts: Floats) -> float:
@@ -259,13 +291,13 @@ def _interval(value: float, draws: Floats, tables: Sequence[_Table]) -> tuple[fl
 
 
 def _powered(sums: Floats) -> Floats:
-    """P(yes) · P(right | yes) + P(no) · P(right | no), over all units."""
+    """P(yes) · P(right | yes) + P(no) · P(right | no) + P(unread) · P(right | unread), over all units."""
     total: Floats = np.zeros(sums.shape[:-1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        for verdict, right, wrong in _VERDICTS:
+        for verdict, right, wrong in _VERDICTS.values():
             share = sums[..., right] / (sums[..., right] + sums[..., wrong])
             total = total + np.where(sums[..., verdict] > 0, sums[..., verdict] * share, 0.0)
-    powered: Floats = total / sums[..., :3].sum(axis=-1)
+    powered: Floats = total / sums[..., :_TP].sum(axis=-1)
     return powered
 
 
@@ -275,7 +307,7 @@ def _kappa(sums: Floats) -> Floats:
 
 def _error(table: _Table, draws: Floats, columns: tuple[int, int], kind: str) -> Estimate:
     """The share of the first column in both."""
-    labeled = int(np.count_nonzero(table.labeled[:, [column - 3 for column in columns]].any(axis=1)))
+    labeled = int(np.count_nonzero(table.labeled[:, [column - _TP for column in columns]].any(axis=1)))
     if not labeled:
         return Estimate(value=None, note=f"nothing is labeled {kind}")
 

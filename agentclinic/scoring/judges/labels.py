@@ -1,9 +1,7 @@
-"""Labels: the truth about some of a run's diagnoses, by a person or by adjudication.
+"""The sample of a run's diagnoses that a person labels, and labels matched to the diagnoses.
 
-`agentclinic judge label` writes `RUN/labels/<labeler>.jsonl`; other files of the same form may be put beside them.
-
-The sample that a person labels is drawn at random within strata, so that each diagnosis has a known weight. A stratum
-is one verdict of the first judge, divided into diagnoses on which the judges agree and those on which they split.
+The sample is drawn at random within strata, so that each diagnosis has a known weight. A stratum is one verdict of the
+first judge (right, wrong, unread), divided into diagnoses on which the judges agree and those on which they split.
 Within a stratum the order is that of a hash, so it depends neither on how many labels are asked for nor on whether the
 run is complete. How many each stratum gets depends on its size, never on the labels. The labels of a stratum are
 therefore a random sample of it whenever the labeler stops.
@@ -16,39 +14,36 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
-
 from agentclinic.errors import InputError
-from agentclinic.jsonl import read_json_lines
-from agentclinic.scoring.judges.panel import Panel, Unit
-from agentclinic.vocabulary.compare import Relation
+from agentclinic.results.labels import Label
+from agentclinic.scoring.judges.panel import UNREAD, Panel, Said, Unit
 
 FIRST_OF_EACH = 5
 """Labels that every stratum gets first: with fewer its share is little more than a guess."""
 _SPREAD = {False: 0.3, True: 0.5}
-"""Standard deviation of a label, by whether the judges split. Assumed, not measured: one in ten verdicts is wrong where
-they agree, and half where they split. A poor guess costs precision, but does not bias the estimates."""
+"""Standard deviation of a label, by whether the judges split or the first one could not read the diagnosis. Assumed,
+not measured: one in ten verdicts is wrong where they agree, and half where they split; half of the unread diagnoses are
+right. A poor guess costs precision, but does not bias the estimates."""
 
 
 class Stratum(NamedTuple):
     """Diagnoses with the same verdict of the first judge, and on which the judges agree or split."""
 
-    verdict: bool | None
+    verdict: Said
     """None if the first judge gave no verdict; such diagnoses are not drawn."""
     split: bool
 
     def __str__(self) -> str:
-        said = {True: "judged right", False: "judged wrong", None: "not judged"}[self.verdict]
+        said = {True: "judged right", False: "judged wrong", UNREAD: "not readable", None: "not judged"}[self.verdict]
         return f"{said}, judges split" if self.split else said
 
 
 def strata(panel: Panel, judges: Sequence[str]) -> list[Stratum]:
     """The stratum of each unit by the verdicts of these judges."""
-    columns = [[verdict.correct for verdict in panel.column(name)] for name in judges]
-    return [Stratum(said[0], {True, False} <= set(said)) for said in zip(*columns, strict=True)]
+    each = zip(*(panel.said(name) for name in judges), strict=True)
+    return [Stratum(said[0], {True, False} <= set(said)) for said in each]
 
 
 def drawing_judges(panel: Panel, first: str) -> tuple[str, ...]:
@@ -74,7 +69,8 @@ def draw(units: Sequence[Unit], strata_of: Sequence[Stratum], seed: int, labeled
         n = done[stratum]
         if n < FIRST_OF_EACH:
             return True, -n
-        return False, sizes[stratum] * _SPREAD[stratum.split] / math.sqrt(n * (n + 1))
+        spread = _SPREAD[stratum.split or stratum.verdict == UNREAD]
+        return False, sizes[stratum] * spread / math.sqrt(n * (n + 1))
 
     while open_ := sorted((stratum for stratum, places in left.items() if places), key=str):
         chosen = max(open_, key=urgency)
@@ -97,63 +93,6 @@ def sampled_from(panel: Panel, designs: Sequence[Sequence[str]]) -> list[str]:
         return ["the run"] * len(panel.units)
     each = zip(*(strata(panel, judges) for judges in designs), strict=True)
     return [" and ".join(dict.fromkeys(map(str, cell))) for cell in each]
-
-
-FOLDER = "labels"
-
-
-class Label(BaseModel):
-    """One line of a label file."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    scenario_id: StrictInt
-    correct: StrictBool | None
-    """Null if the labeler is unsure."""
-    case_hash: str | None = None
-    """If given, the label counts only for this case."""
-    repeat: int = Field(default=0, ge=0)
-    diagnosis: str | None = None
-    """If given, the label counts only for this diagnosis."""
-    labeler: str | None = Field(default=None, validation_alias=AliasChoices("labeler", "labeller"))
-    """In files of version 0.2: `labeller`."""
-    relation: Relation | None = None
-    reason: str | None = None
-    drawn_by: tuple[str, ...] | None = None
-    """The judges whose verdicts formed the strata of the sample; null if `judge label` did not draw it."""
-    stratum: str | None = None
-    stratum_size: int | None = None
-    """Diagnoses in the stratum; those labeled ÷ this is the probability with which each was drawn."""
-    undone: bool = False
-    """Takes back the labeler's label for this diagnosis."""
-
-
-def read_labels(path: Path) -> list[Label]:
-    """The labels in a file of JSON lines, without those that were taken back."""
-    labels: list[Label] = []
-    for number, entry in read_json_lines(path, "a label", journal=True):
-        try:
-            label = Label.model_validate(entry)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise InputError(
-                f"{path} line {number}: {where + ': ' if where else ''}{first['msg']}; "
-                'a label looks like {"scenario_id": 3, "correct": true}'
-            ) from None
-        if label.undone:
-            labels = [one for one in labels if _about(one) != _about(label)]
-        else:
-            labels.append(label)
-    return labels
-
-
-def _about(label: Label) -> tuple[object, ...]:
-    return label.scenario_id, label.case_hash, label.repeat, label.labeler
-
-
-def labels_in(folder: Path) -> list[Label]:
-    return [label for path in sorted((folder / FOLDER).glob("*.jsonl")) for label in read_labels(path)]
 
 
 @dataclass
@@ -180,7 +119,8 @@ def match_labels(units: Sequence[Unit], labels: Iterable[Label]) -> Matched:
     matched = Matched()
     used: list[Label] = []
     for label in labels:
-        fitting = [place for place in places[label.scenario_id, label.repeat] if _fits(label, units[place])]
+        there = places[label.scenario_id, label.repeat]
+        fitting = [place for place in there if label.fits(units[place].case_hash, units[place].diagnosis)]
         if len(fitting) > 1:
             raise InputError(f"labels: scenario {label.scenario_id} means several cases in this run; add case_hash")
         if not fitting:
@@ -199,9 +139,3 @@ def match_labels(units: Sequence[Unit], labels: Iterable[Label]) -> Matched:
     matched.designs = tuple(sorted({label.drawn_by for label in used if label.drawn_by}))
     matched.labelers = tuple(sorted({label.labeler for label in used if label.labeler}))
     return matched
-
-
-def _fits(label: Label, unit: Unit) -> bool:
-    return (label.case_hash is None or unit.case_hash in (None, label.case_hash)) and (
-        label.diagnosis is None or unit.diagnosis in (None, label.diagnosis)
-    )

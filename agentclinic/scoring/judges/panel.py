@@ -11,13 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, make_folder, write_whole
 from agentclinic.jsonl import sealed
 from agentclinic.results.journal import read_records
-from agentclinic.results.record import JUDGEABLE, MISSING, Record, Verdict
+from agentclinic.results.record import JUDGEABLE, MISSING, Record, Status, Verdict
 from agentclinic.results.run_data import diagnosis_of, load_run, read_judgements, unit_of, verdict_of
 from agentclinic.scoring.verdicts import case_key
 
@@ -46,12 +46,15 @@ class MajorityWritten(NamedTuple):
     undecided: int
     ties: int = 0
     """Those of the undecided on which as many judges said yes as no."""
+    unread: int = 0
+    """Diagnoses that none of the judges could read; they are not among the undecided."""
 
 
 def write_majority(place: Path, judges: Sequence[str], name: str | None = None) -> MajorityWritten:
     """Write `judgements/majority_<a>_<b>_<c>.jsonl`, a judge like any other, from the verdicts of named judges.
 
-    A unit without a majority has no verdict. The same majority may be written again; any other file is kept.
+    A judge that could not read a diagnosis has no vote on it: the others decide. A unit without a majority has no
+    verdict. The same majority may be written again; any other file is kept.
     """
     panel = load_panel(place, judges)
     if len(judges) < 2:
@@ -68,12 +71,13 @@ def write_majority(place: Path, judges: Sequence[str], name: str | None = None) 
         entries = [_majority_entry(unit, panel.names) for unit in panel.units]
         write_whole(path, "".join(f"{sealed(entry).decode()}\n" for entry in entries))
     decided = sum(entry["correct"] is not None for entry in entries)
-    ties = sum(_tied([verdict.correct for verdict in unit.verdicts[: len(judges)]]) for unit in panel.units)
-    return MajorityWritten(path, decided, len(entries) - decided, ties)
+    faults = [entry["fault"]["error"] for entry in entries if "fault" in entry]
+    return MajorityWritten(path, decided, len(faults), faults.count("tie"), len(entries) - decided - len(faults))
 
 
 def _majority_entry(unit: Unit, names: Sequence[str]) -> dict[str, Any]:
-    correct = majority([verdict.correct for verdict in unit.verdicts])
+    cast = [verdict for name, verdict in zip(names, unit.verdicts, strict=True) if name not in unit.unread]
+    correct = majority([verdict.correct for verdict in cast])
     votes = "; ".join(f"{name}: {in_words(verdict)}" for name, verdict in zip(names, unit.verdicts, strict=True))
     entry: dict[str, Any] = {
         "scenario_id": unit.scenario_id,
@@ -84,15 +88,17 @@ def _majority_entry(unit: Unit, names: Sequence[str]) -> dict[str, Any]:
         "diagnosis": unit.diagnosis,
         "correct": correct,
     }
+    if not cast:
+        return {**entry, "reason": votes}
     if correct is None:
-        why = "tie" if _tied([verdict.correct for verdict in unit.verdicts]) else "no_majority"
+        why = "tie" if _tied([verdict.correct for verdict in cast]) else "no_majority"
         return {**entry, "fault": {"error": why, "message": f"{'a tie' if why == 'tie' else 'no majority'} ({votes})"}}
-    agreeing = (verdict.relation for verdict in unit.verdicts if verdict.correct is correct)
+    agreeing = (verdict.relation for verdict in cast if verdict.correct is correct)
     relation, count = Counter(agreeing).most_common(1)[0]
     return {
         **entry,
-        "correct_lenient": majority([verdict.correct_lenient for verdict in unit.verdicts]),
-        "relation": relation if 2 * count > len(names) else None,
+        "correct_lenient": majority([verdict.correct_lenient for verdict in cast]),
+        "relation": relation if 2 * count > len(cast) else None,
         "reason": votes,
     }
 
@@ -107,6 +113,9 @@ def in_words(verdict: Verdict) -> str:
 
 RECORDED = "recorded"
 """The judge whose verdicts are in the records themselves."""
+UNREAD: Literal["unread"] = "unread"
+Said = bool | Literal["unread"] | None
+"""A verdict as figures need it: right, wrong, not readable, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +131,8 @@ class Unit:
     verdicts: tuple[Verdict, ...]
     """In the order of the panel's names."""
     name: str = ""
+    unread: frozenset[str] = frozenset()
+    """The judges that could not read it."""
 
 
 @dataclass
@@ -146,6 +157,11 @@ class Panel:
         """Everything one judge says."""
         index = self.names.index(name)
         return [unit.verdicts[index] for unit in self.units]
+
+    def said(self, name: str) -> list[Said]:
+        """The same, with what the judge could not read apart from what it did not judge."""
+        given = zip(self.units, self.column(name), strict=True)
+        return [UNREAD if name in unit.unread else verdict.correct for unit, verdict in given]
 
 
 def judges_of(folder: Path) -> tuple[str, ...]:
@@ -196,7 +212,7 @@ def judgements_file(folder: Path, name: str) -> Path:
 
 def _unit(record: Record, panel: Panel, verdicts: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Unit:
     diagnosis = diagnosis_of(record)
-    given = []
+    given, unread = [], set()
     for name in panel.names:
         entry = None if name == RECORDED else verdicts[name].get(record.unit)
         model = record.moderator_llm if name == RECORDED else entry and entry.get("moderator_llm")
@@ -207,6 +223,9 @@ def _unit(record: Record, panel: Panel, verdicts: Mapping[str, Mapping[str, Mapp
             given.append(Verdict(reason="judged another diagnosis"))
         else:
             given.append(_recorded(record) if name == RECORDED else verdict_of(entry or {}))
+            failed = record.status != Status.NOT_READABLE if name == RECORDED else entry is None or entry.get("fault")
+            if given[-1].correct is None and not failed:
+                unread.add(name)
     return Unit(
         record.scenario_id,
         record.case_hash,
@@ -216,13 +235,15 @@ def _unit(record: Record, panel: Panel, verdicts: Mapping[str, Mapping[str, Mapp
         diagnosis,
         tuple(given),
         record.unit_name,
+        frozenset(unread),
     )
 
 
 def _recorded(record: Record) -> Verdict:
     correct = record.correct if record.status == "diagnosed" else None
     if correct is None:
-        return Verdict(reason=record.fault.message if record.fault else None)
+        why = record.judgement.reason if record.judgement else None
+        return Verdict(reason=record.fault.message if record.fault else why)
     if record.judgement is None:
         return Verdict(correct, correct_lenient=True if correct else None)
     return replace(record.judgement, correct=correct)

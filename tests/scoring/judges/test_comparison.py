@@ -76,6 +76,18 @@ class TestCompareJudges:
         summary = compare_judges(run, ["recorded", "old"]).judges[1]
         assert (summary.judged, summary.not_judged, summary.stale) == (0, 8, 8)
 
+    def test_what_a_judge_could_not_read_is_left_out_and_counted(
+        self, run: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        judge(run, "x", [Y, "unread", "unread", N, N, N, Y, None], relation="same")
+        comparison = compare_judges(run, ["recorded", "x"])
+        summary, pair = comparison.judges[1], comparison.pairs[0]
+        assert (summary.judged, summary.not_judged, summary.unread) == (5, 3, 2)
+        assert (pair.agreement.count, pair.agreement.of, pair.only_first_judged) == (5, 5, 3)
+        assert comparison.disputed == []
+        main(["judge", "compare", str(run), "--judges", "recorded,x"])
+        assert "; 3 not judged, 2 of them not readable\n" in capsys.readouterr().out
+
     def test_a_real_regrade_fits_a_run_of_the_original(self, tmp_path: Path) -> None:
         folder = original_run(tmp_path / "MedQA_2")
         settings = load_settings(None, None, {"moderator_llm": "builtin", "workers": 2})
@@ -110,7 +122,7 @@ class TestCompareJudges:
             compare_judges(run)
 
     def test_a_verdict_other_than_true_false_or_null_is_refused(self, run: Path) -> None:
-        judge(run, "x", ["yes"])  # type: ignore[list-item]
+        judge(run, "x", ["yes"])
         with pytest.raises(InputError, match=r"x\.jsonl line 1: not a judgement .correct must be true, false or null"):
             load_panel(run, ["x"])
 
@@ -148,7 +160,7 @@ class TestCommand:
         assert "7 diagnoses decided, 1 without a majority (0 ties" in capsys.readouterr().out
         main(["judge", "majority", str(run), "--judges", "recorded,b", "--name", "m", "--json"])
         assert json.loads(capsys.readouterr().out) == {
-            "path": str(run / "judgements" / "m.jsonl"), "decided": 6, "undecided": 2, "ties": 2,
+            "path": str(run / "judgements" / "m.jsonl"), "decided": 6, "undecided": 2, "ties": 2, "unread": 0,
         }  # fmt: skip
         summary = summarise(load_run(run, "m").records())
         assert summary.faults["moderator.tie"] == 2, "a tie is stated, not hidden"

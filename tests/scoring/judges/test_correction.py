@@ -15,6 +15,7 @@ from agentclinic.scoring.judges.correction import (
     corrected_difference,
     labels_to_halve,
 )
+from agentclinic.scoring.judges.panel import UNREAD
 from agentclinic.scoring.stats import Estimate
 
 
@@ -84,6 +85,40 @@ class TestCorrectedAccuracy:
         found = correct([*big, *small])
         assert found.powered.value == pytest.approx(0.35)
         assert correct([unit._replace(stratum="the run") for unit in (*big, *small)]).powered.value == 11 / 20
+
+    def test_what_the_judge_could_not_read_is_a_class_of_its_own(self) -> None:
+        # 60 yes, 8 of 10 labels right; 20 no, 1 of 10; 20 unread, 3 of 5: (60 · 0.8 + 20 · 0.1 + 20 · 0.6) / 100.
+        yes = [JudgedUnit(f"y{i}", True, float(i < 8) if i < 10 else None, "judged right") for i in range(60)]
+        no = [JudgedUnit(f"n{i}", False, float(i < 1) if i < 10 else None, "judged wrong") for i in range(20)]
+        unread = [JudgedUnit(f"u{i}", UNREAD, float(i < 3) if i < 5 else None, "not readable") for i in range(20)]
+        found = correct([*yes, *no, *unread])
+        assert found.powered.value == pytest.approx(0.62)
+        assert "25 labeled cases" in (found.powered.note or "")
+        alone = correct([*yes, *no])
+        for name in ("missed", "credited", "kappa"):
+            ours, theirs = getattr(found, name), getattr(alone, name)
+            assert ours.value == pytest.approx(theirs.value), "of what it decided"
+        bare = correct([*yes, *no, *(unit._replace(label=None) for unit in unread)])
+        assert bare.powered.value is None
+        assert bare.powered.note == "no label yet in not readable (20 cases)"
+        assert bare.missed.value == pytest.approx(alone.missed.value), "known without labels of the unread"
+        few = correct([*(unit._replace(stratum="the run") for unit in (*yes, *no, *unread[1:]))])
+        assert few.powered.note == "too few labels: 4 of the 19 cases that the judge could not read, 5 are needed"
+        assert correct([*unread]).powered.value == pytest.approx(0.6)
+        assert corrected_difference([*yes, *no], [*yes, *no, *unread]).estimate.value is not None
+        short = corrected_difference([*yes, *no], [*yes, *no, *(unit._replace(label=None) for unit in unread)])
+        assert short.estimate.note == "the other run: no label yet in not readable (20 cases)"
+
+    def test_without_unread_diagnoses_nothing_is_drawn_for_them(self) -> None:
+        found = correct(simulated(np.random.default_rng(3), 80, 50, 0.6, 0.9, 0.8)).powered
+        before = (0.5660098522167487, 0.44101682122591135, 0.6866355129708908)
+        assert (found.value, found.low, found.high) == pytest.approx(before, rel=1e-12), "as with two classes"
+
+    def test_labels_of_the_unread_do_not_lower_what_may_still_be_wrong(self) -> None:
+        units = [JudgedUnit(str(i), i < 10, float(i < 10)) for i in range(20)]
+        unread = [JudgedUnit(f"u{i}", UNREAD, 1.0) for i in range(60)]
+        note = "no error among the labels: up to 17% of the verdicts may still be wrong"
+        assert all(note in (correct(each).powered.note or "") for each in (units, [*units, *unread]))
 
     def test_repeats_of_a_case_do_not_count_as_cases(self) -> None:
         units = simulated(np.random.default_rng(3), 80, 50, 0.6, 0.9, 0.8)

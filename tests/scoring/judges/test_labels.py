@@ -10,8 +10,8 @@ import pytest
 from judges_support import ORIGINAL_FIELDS, write_lines
 
 from agentclinic.errors import InputError
+from agentclinic.results.labels import read_labels
 from agentclinic.scoring.judges.comparison import compare_judges
-from agentclinic.scoring.judges.labels import read_labels
 
 
 class TestLabels:

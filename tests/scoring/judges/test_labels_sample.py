@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from judges_support import judge, original_run
 
 from agentclinic.results.record import Verdict
 from agentclinic.scoring.judges.labels import Stratum, draw, drawing_judges, sampled_from, strata
-from agentclinic.scoring.judges.panel import Panel, Unit, load_panel, write_majority
+from agentclinic.scoring.judges.panel import UNREAD, Panel, Unit, load_panel, write_majority
 
 RIGHT, WRONG, SPLIT = Stratum(True, False), Stratum(False, False), Stratum(True, True)
 
@@ -57,6 +58,27 @@ def test_everything_with_a_truth_and_a_verdict_is_drawn_once() -> None:
     panel.units[3] = panel.units[3].__class__(3, None, 0, "3", None, "Gout", panel.units[3].verdicts)
     panel.units[4] = panel.units[4].__class__(4, None, 0, "4", "Gout", "Gout", (Verdict(), Verdict(True)))
     assert sorted(drawn(panel, 99)) == [n for n in range(30) if n not in (3, 4)]
+
+
+def test_what_the_first_judge_could_not_read_is_a_stratum_and_what_it_did_not_judge_is_none() -> None:
+    panel = panel_of(100)
+    for place, names in ((10, {"a"}), (11, {"a", "b"}), (13, {"b"})):
+        given = tuple(Verdict() if name in names else Verdict(True) for name in panel.names)
+        panel.units[place] = replace(panel.units[place], verdicts=given, unread=frozenset(names))
+    panel.units[14] = replace(panel.units[14], verdicts=(Verdict(), Verdict(True)))
+    parts = strata(panel, panel.names)
+    unread = Stratum(UNREAD, False)
+    assert [parts[place] for place in (10, 11, 13, 14)] == [unread, unread, RIGHT, Stratum(None, False)]
+    assert Counter(parts[place] for place in drawn(panel, 99))[unread] == 2
+    assert 14 not in drawn(panel, 99)
+    assert str(unread) == "not readable"
+    quarter = [
+        Unit(n, None, 0, str(n), "Gout", "Gout", (Verdict(n % 4 > 0 or None),), unread=frozenset("" if n % 4 else "a"))
+        for n in range(400)
+    ]
+    panel = Panel(("a",), Path(), quarter)
+    # By size · spread, 300 · 0.3 and 100 · 0.5: more than their quarter.
+    assert Counter(strata(panel, "a")[place] for place in drawn(panel, 140)) == {RIGHT: 90, unread: 50}
 
 
 def test_a_majority_forms_no_strata_and_two_designs_are_combined(tmp_path: Path) -> None:

@@ -87,6 +87,19 @@ class TestWriteMajority:
         )
         assert (entry["correct"], entry["relation"], entry["correct_lenient"]) == (False, "broader", True)
 
+    def test_a_judge_that_could_not_read_a_diagnosis_has_no_vote_on_it(self, run: Path) -> None:
+        judge(run, "x", ["unread", "unread", Y, None, "unread", N, N, N], relation="same")
+        judge(run, "y", [Y, "unread", N, Y, "unread", N, N, N], relation="same")
+        judge(run, "z", [Y, N, "unread", "unread", "unread", N, N, N], relation="broader", correct_lenient=True)
+        written = write_majority(run, ["x", "y", "z"], "m")
+        assert (written.decided, written.undecided, written.ties, written.unread) == (5, 2, 1, 1)
+        statuses = [record.status for record in load_run(run, "m").records()]
+        assert statuses[:5] == ["diagnosed", "diagnosed", "judge_failed", "judge_failed", "not_readable"]
+        entries = [json.loads(line) for line in written.path.read_text(encoding="utf-8").splitlines()]
+        assert entries[0]["reason"] == "x: not judged (cannot read 'zzyzx'); y: right, same; z: right, broader"
+        assert (entries[1]["relation"], entries[1]["correct_lenient"]) == ("broader", True), "z decides alone"
+        assert entries[3]["fault"]["error"] == "no_majority", "a verdict that is missing may still overturn it"
+
     def test_can_be_written_again_but_not_over_another_judge(self, run: Path) -> None:
         first = write_majority(run, ["recorded", "a", "b"])
         assert write_majority(run, ["recorded", "a", "b"]) == first
