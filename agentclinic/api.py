@@ -56,7 +56,7 @@ class RunOptions(TypedDict, total=False):
     patient_llm: str
     measurement_llm: str
     moderator_llm: str
-    judge_relation: bool
+    judge: Literal["builtin", "cascade", "model", "original"] | None
     doctor_endpoint: str | None
     patient_endpoint: str | None
     measurement_endpoint: str | None
@@ -191,7 +191,7 @@ class Run:
         from agentclinic.scoring.judges.against_labels import judged_by
         from agentclinic.scoring.outcome import RunningSummary
 
-        running, judges = RunningSummary(), set()
+        running, judges = RunningSummary(judge_elsewhere=self._data.judge_elsewhere), set()
         try:
             for record in self.iter_records():
                 running.add(record)
@@ -354,6 +354,7 @@ def _encounter_rows(record: Record) -> Iterator[dict[str, Any]]:
         **{name: getattr(record, name) for name in _PLAIN},
         "relation": verdict.relation if verdict else None,
         "correct_lenient": verdict.correct_lenient if verdict else None,
+        "decided_by": verdict.decided_by if verdict else None,
         "fault_role": record.fault.role if record.fault else None,
         "fault": record.fault.error if record.fault else None,
         "questions": actions.count("question"),

@@ -86,9 +86,10 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "dialogue": "transcript",
         "missing_test": "normal",
         "planner_baseline": "full",
+        "judge": "original",
     }
 }
-"""What each preset sets; `planner_baseline` matters only to runs with a test policy."""
+"""What each preset sets; `planner_baseline` matters only with a test policy, and `judge` only with a judge's model."""
 
 
 def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,6 +100,7 @@ def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+JudgeMode = Literal["builtin", "cascade", "model", "original"]
 Retrieval = Literal["bm25", "embeddings", "shuffled"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 _Temperature = Annotated[float | None, Field(ge=0, le=2)]
@@ -154,8 +156,10 @@ class RunSettings(_Section):
     """Model of the laboratory."""
     moderator_llm: str = "builtin"
     """Model of the judge."""
-    judge_relation: bool = False
-    """Ask a language-model judge for the relation and a reason instead of Yes or No."""
+    judge: JudgeMode | None = None
+    """How diagnoses are judged: by code alone; in a cascade, by code and, where it cannot read one, by the judge's
+    model; by the model alone; or by the model as in the original (default: cascade if `moderator_llm` names a model,
+    else builtin)."""
     doctor_endpoint: str | None = None
     """Endpoint of the doctor, by its name in `endpoints` (default: the default endpoint)."""
     patient_endpoint: str | None = None
@@ -287,6 +291,15 @@ class RunSettings(_Section):
     def _with_preset(cls, data: object) -> object:
         return layered(data) if isinstance(data, dict) else data
 
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, data: object) -> object:
+        if isinstance(data, dict) and "judge_relation" in data:
+            if data["judge_relation"] is not False:  # what every config.used.json of older versions says
+                raise ValueError("judge_relation is now judge: cascade, model or original; set that instead")
+            data = {key: value for key, value in data.items() if key != "judge_relation"}
+        return data
+
     @field_validator("doctor_bias", "patient_bias", mode="before")
     @classmethod
     def _no_bias(cls, value: object) -> object:
@@ -344,14 +357,6 @@ class MemorySettings(NamedTuple):
     embedding: RoleModel | None
     """The model that finds them, if they are found by embeddings."""
     picker: RoleModel | None
-
-
-class JudgeSettings(NamedTuple):
-    """The judge of the diagnoses."""
-
-    model: str
-    relation: bool
-    """Ask for the relation and a reason instead of Yes or No."""
 
 
 class RaySettings(NamedTuple):
@@ -616,10 +621,6 @@ class Settings(LLMFile, ClinicFile):
             return None
         embedding = run.model_of("embedding") if run.memory_retrieval == "embeddings" else None
         return MemorySettings(run.memory, run.memory_retrieval, embedding, run.model_of("memory"))
-
-    @property
-    def judge(self) -> JudgeSettings:
-        return JudgeSettings(self.run.moderator_llm, self.run.judge_relation)
 
     @property
     def ray(self) -> RaySettings | None:

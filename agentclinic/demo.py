@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.compare import STRICT, compare
+from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
 Json = dict[str, Any]
 SCRIPTS = {
@@ -233,10 +233,10 @@ def _suggested(asked: Asked) -> list[str]:
 
 def _moderator(asked: Asked) -> str | Json:
     said = re.search(r"<diagnosis>(.*?)</diagnosis>", asked.newest, re.DOTALL)
-    truth = re.search(r"\[Correct diagnosis\]\n(.+)", asked.newest)
-    found = compare(said[1] if said else "", truth[1] if truth else "")
+    truth, accept = (re.search(rf"\[{title}\]\n(.+)", asked.newest) for title in ("Correct diagnosis", "Also accepted"))
+    found = compare(said[1] if said else "", truth[1] if truth else "", (accept[1],) if accept else ())
     if asked.schema is not None:
-        return {"relation": found.relation.value, "reason": found.reason[:300]}
+        return {"relation": str(found.relation or Relation.DIFFERENT), "reason": found.reason[:300]}
     return "Yes" if found.relation in STRICT else "No"
 
 

@@ -21,7 +21,7 @@ from agentclinic.memory.experience import LearnerPayload
 from agentclinic.models.base import BadRequestError, Reply, Request
 
 JUDGES: dict[str, Callable[[JudgePayload], Reply]] = {"builtin": judge}
-"""The judges that need no language model, by the name given to `--judge`. To add one, add an entry `builtin:NAME`."""
+"""The judges that need no language model, by the name given to `--moderator-llm`. To add one, add a `builtin:NAME`."""
 
 
 class Builtin:

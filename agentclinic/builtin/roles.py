@@ -15,13 +15,12 @@ from agentclinic.builtin.doctor import ranked, think
 from agentclinic.cases.model import Door, WriterPayload, WrittenStory, age_in_years, sex
 from agentclinic.clinic import answers, laboratory
 from agentclinic.clinic.findings import Evidence, gather
+from agentclinic.clinic.judge import by_code
 from agentclinic.clinic.payloads import JudgePayload, LaboratoryPayload, PatientPayload
 from agentclinic.memory.experience import MOST, KnownExperience, LearnerPayload, Written
 from agentclinic.models.base import Reply
-from agentclinic.results.record import Verdict
 from agentclinic.results.turn import NO_TOKENS
 from agentclinic.vocabulary.base import Finding, knowledge
-from agentclinic.vocabulary.compare import STRICT, compare
 
 # The headings of notes, and the section each belongs to.
 _PARTS = {
@@ -170,12 +169,6 @@ def report(payload: LaboratoryPayload) -> Reply:
 
 
 def judge(payload: JudgePayload) -> Reply:
-    """Yes or No by the strict rule, with the relation and the reason."""
-    key = payload.answer_key
-    compared = compare(payload.diagnosis, payload.truth, key.accept, key.partial, key.reject, payload.chart)
-    right = compared.relation in STRICT
-    return Reply(
-        "Yes" if right else "No",
-        usage=NO_TOKENS,
-        verdict=Verdict(right, compared.relation.value, compared.reason, right or compared.allowed),
-    )
+    """Yes, No or Unclear by the strict rule, with the relation and the reason."""
+    verdict = by_code(payload)
+    return Reply({True: "Yes", False: "No", None: "Unclear"}[verdict.correct], usage=NO_TOKENS, verdict=verdict)

@@ -133,7 +133,7 @@ _TABLES = {
 
 
 @opt.with_settings(
-    *("doctor_llm", "doctor_endpoint", "moderator_llm", "moderator_endpoint", "workers", *opt.ENGINE),
+    *("doctor_llm", "doctor_endpoint", *opt.JUDGE, "workers", *opt.ENGINE),
     *("num_scenarios", "output_dir", "check"),
     limits=False,
 )
@@ -169,4 +169,4 @@ def solvability_command(
     for name, share in shares.items():
         print(f"{name:17} {as_percent(share)}  {finished[name].folder}")
     print(f"{'the chart adds':17} {as_points(gap, label='95% interval')}")
-    print(f"doctor {settings.run.doctor_llm}, judge {settings.judge.model}")
+    print(f"doctor {settings.run.doctor_llm}, judge {settings.run.moderator_llm}")

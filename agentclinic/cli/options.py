@@ -125,7 +125,7 @@ Full = Annotated[bool, output("--full", help="Print every figure, not just one t
 Json = Annotated[bool, output("--json", help="Print the result as JSON on standard output.")]
 Quiet = Annotated[bool, output("--quiet", "-q", help="Show the result only, no progress.")]
 
-JUDGE = ("moderator_llm", "moderator_endpoint", "judge_relation")
+JUDGE = ("moderator_llm", "moderator_endpoint", "judge")
 JUDGE_WRITES = (*GENERATION, *(f"moderator_{name}" for name in GENERATION))
 ENGINE = ("engine", "address", "processes")
 USUAL_STORE = "experiences.jsonl"

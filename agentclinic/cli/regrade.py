@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -33,8 +34,13 @@ if TYPE_CHECKING:
 
 JURY = "jury"
 """The name of a jury's majority, for --judge, unless another is given."""
-_SHOWN = ("path", "judged", "failed", "not_tried", "changed", "new_diagnoses", "without_chart", "batches", "pending")
+_SHOWN = (
+    *("path", "judged", "failed", "not_tried", "changed", "new_diagnoses", "without_chart", "batches", "pending"),
+    *("decided_by", "not_readable", "saved"),
+)
 """What `--json` prints of the outcome."""
+_VERDICTS = {True: "right", False: "wrong", None: "not readable"}
+_DECIDERS = {"code": "code", "model": "the model", "person": "a person"}
 _AGAIN = "Run the same command again to judge the rest."
 
 
@@ -47,7 +53,10 @@ def regrade_command(
     read: opt.Read,
     name: Annotated[
         str | None,
-        typer.Option(help="Name of the new file in RUN/judgements/. [default: the name of the judge's model]"),
+        typer.Option(
+            help="Name of the new file in RUN/judgements/. [default: the name of the judge's model; with --judge model "
+            "or original, followed by _model or _original]"
+        ),
     ] = None,
     jury: Annotated[
         str | None,
@@ -123,7 +132,7 @@ def regrade_command(
     elif not regraded.pending:
         _show(folder, settings, regraded, full=full)
     if regraded.pending:
-        again = ["--moderator-llm", settings.judge.model, *(["--name", name] if name else [])]
+        again = ["--moderator-llm", settings.run.moderator_llm, *_again(settings, name)]
         _say_pending(folder, [regraded], again, as_json=json)
         return
     if regraded.without_chart:
@@ -161,7 +170,9 @@ def _jury(
     if len(set(models)) < max(2, len(models)):
         raise InputError(f"jury: {jury!r} must name two or more different judges, separated by commas")
     asked = {
-        model: settings.changed(moderator_llm=model, **({"moderator_endpoint": None} if model == "builtin" else {}))
+        model: settings.changed(
+            moderator_llm=model, **({"moderator_endpoint": None, "judge": None} if model == "builtin" else {})
+        )
         for model in models
         if model != RECORDED
     }
@@ -182,7 +193,7 @@ def _jury(
             if regraded.interrupted:
                 end_incomplete(f"{regraded.reason}\n{_AGAIN}", interrupted=True)
     if not wait and any(regraded.pending for regraded in submitted):
-        again = ["--jury", jury, *(["--name", name] if name else [])]
+        again = ["--jury", jury, *_again(settings, name)]
         if as_json:
             print_json({"pending": sum(one.pending for one in submitted), "batches": _ids(submitted)})
         _say_pending(folder, submitted, again, as_json=as_json)
@@ -213,6 +224,12 @@ def _jury(
         end_incomplete("\n".join([*left, _AGAIN]), interrupted=False)
 
 
+def _again(settings: Settings, name: str | None) -> list[str]:
+    """The flags that decide on the file, for the command that fetches a batch."""
+    given = {"--judge": settings.run.judge, "--name": name}
+    return [word for flag, value in given.items() if value for word in (flag, value)]
+
+
 def _ids(regraded: Sequence[Regraded]) -> list[str]:
     return [batch for one in regraded for batch in one.batches]
 
@@ -230,6 +247,7 @@ def _say_pending(folder: Path, regraded: Sequence[Regraded], flags: Sequence[str
 
 
 def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -> None:
+    from agentclinic.results.record import Status
     from agentclinic.results.run_data import load_run
     from agentclinic.runs.budget import money
     from agentclinic.scoring.outcome import summarise
@@ -240,17 +258,22 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         shares = {who: summarise(load_run(folder, judge).records()).accuracy_strict for who, judge in judges.items()}
         rows = [(who, as_percent(share)) for who, share in shares.items()]
         print("\n".join([*text_table(("judge", "right (95% interval)"), rows), ""]))
-    now_right = sum(now for _, now in regraded.changed)
-    turned = f"{now_right} now right, {len(regraded.changed) - now_right} now wrong"
+    now = Counter(_VERDICTS[now] for _, now in regraded.changed)
+    turned = ", ".join(f"{now[how]} now {how}" for how in _VERDICTS.values() if now[how])
     changed = (
         f"{plural(len(regraded.changed), 'verdict')} changed ({turned})" if regraded.changed else "no verdict changed"
     )
     diagnoses = plural(regraded.judged, "diagnosis", "diagnoses")
-    judged = f"{diagnoses} judged by {settings.judge.model}, {regraded.failed} failed"
+    judged = f"{diagnoses} judged by {settings.run.moderator_llm}, {regraded.failed} failed"
     print(f"{judged}: {changed}.")
-    for record, now in regraded.changed if full else ():
-        before = {True: "right", False: "wrong", None: "not judged"}[record.correct]
-        print(f"  {record.unit_name}: was {before}, is now {'right' if now else 'wrong'}")
+    deciders = [f"{count} by {_DECIDERS[who]}" for who, count in sorted(regraded.decided_by.items())]
+    unread = f"; {regraded.not_readable} not readable" if regraded.not_readable else ""
+    saved = f"; {plural(regraded.saved, 'request')} saved" if regraded.saved else ""
+    print(f"Decided: {', '.join(deciders) or 'none'}{unread}{saved}.")
+    for record, is_now in regraded.changed if full else ():
+        unread_before = record.status == Status.NOT_READABLE
+        before = "not judged" if record.correct is None and not unread_before else _VERDICTS[record.correct]
+        print(f"  {record.unit_name}: was {before}, is now {_VERDICTS[is_now]}")
     if regraded.new_diagnoses is not None:
         print(f"{plural(regraded.new_diagnoses, 'new diagnosis', 'new diagnoses')}, unlike the recorded ones")
     if regraded.batches:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _OUTCOMES = {
     "diagnosed_right": "diagnosed, judged right",
     "diagnosed_wrong": "diagnosed, judged wrong",
+    "not_readable": "not readable (counts as not right)",
     "max_infs_reached": "no diagnosis within the turn limit",
     "doctor_failed": "doctor failed (counts as wrong)",
     "model_failed": "model failed (missing, not wrong)",
@@ -146,7 +147,6 @@ def _progress(plan: Plan, *, quiet: bool) -> Progress:
 
 
 def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None:
-    from agentclinic.results.record import MISSING
     from agentclinic.scoring.outcome import nothing_judged
 
     if as_json:
@@ -161,8 +161,7 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
             f"  agentclinic resume {quote(str(finished.folder))}",
             interrupted=finished.interrupted,
         )
-    failed = sum(finished.summary.outcomes.get(status, 0) for status in MISSING)
-    if failed:
+    if failed := finished.summary.missing:
         sys.stderr.write(
             f"{plural(failed, 'scenario')} failed without a verdict; fix the cause, then play again with:\n"
             f"  agentclinic resume {quote(str(finished.folder))} --retry-failed\n"
@@ -213,12 +212,12 @@ def _show_result(plan: Plan, finished: Finished) -> None:
     biases = {name: value for name in ("doctor_bias", "patient_bias") if (value := getattr(run, name))}
     for name, bias in (biases | {name: bias_label(asked) for name, asked in plan.unsupported_bias.items()}).items():
         table.append((name, bias))
-    table.append(("accuracy (strict)", as_percent(summary.accuracy_strict, label="95% interval")))
+    table.append(("accuracy (strict)", summary.headline("95% interval")))
     if summary.lenient_differs:
         table.append(("accuracy (lenient)", as_percent(summary.accuracy_lenient, label="95% interval")))
     low, high = summary.if_missing_wrong, summary.if_missing_right
-    if low != high:
-        table.append(("bounds with missing", f"{percent(low)} (all wrong) to {percent(high)} (all right)"))
+    if summary.missing:
+        table.append((f"bounds with {summary.unknown}", f"{percent(low)} (all wrong) to {percent(high)} (all right)"))
     for name, count in summary.outcomes.items():
         table.append((_OUTCOMES.get(name, name), str(count)))
     for fault, count in summary.faults.items():
@@ -236,7 +235,8 @@ def _show_result(plan: Plan, finished: Finished) -> None:
             table.append(("cost", ", ".join(shown)))
     table.append(("time", f"{finished.seconds:.1f} s"))
     print_lines("", *text_table(table[0], table[1:]), "", f"Written to {finished.folder}")
-    warning = builtin_judge_warning(run.doctor_llm, plan.settings.judge.model)
+    print_lines(*summary.unread_advice(quote(str(finished.folder))))
+    warning = builtin_judge_warning(run.doctor_llm, run.moderator_llm)
     if warning:
         print(warning)
     if run.doctor_llm == "builtin" and run.doctor == "plain":

@@ -14,7 +14,6 @@ from agentclinic.config import suggestion
 from agentclinic.errors import InputError
 from agentclinic.report.tables import text_table
 from agentclinic.results.run_folder import find_run
-from agentclinic.scoring.format import interval, percent
 
 if TYPE_CHECKING:
     from agentclinic.report.runs import ListedRun
@@ -72,7 +71,6 @@ def _row(run: ListedRun) -> tuple[str, ...]:
     from agentclinic.scoring.labels import played_by
 
     cases = str(run.encounters) if run.planned in (None, run.encounters) else f"{run.encounters} of {run.planned}"
-    right = f"{percent(run.accuracy.value, 0)} ({interval(run.accuracy, 0)})" if run.accuracy else "-"
     # Builtin roles are free and use no tokens; a cost that is not known is not 0.
     cost = "unknown" if run.cost_usd is None else money(run.cost_usd)
     played = played_by(run.doctor, run.model)
@@ -80,7 +78,7 @@ def _row(run: ListedRun) -> tuple[str, ...]:
         played += f" on {run.dataset}"
     if run.state == "unreadable":
         return run.name, "-", "-", "-", run.state, "-"
-    return run.name, cases, right, cost, run.state, played
+    return run.name, cases, run.right_text("-"), cost, run.state, played
 
 
 def view_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ from agentclinic.cli.judge import label_notes, next_lines
 from agentclinic.errors import InputError
 from agentclinic.report.tables import plural, text_table
 from agentclinic.results.run_folder import find_run
-from agentclinic.scoring.format import as_percent, interval, percent
+from agentclinic.scoring.format import as_percent, headline_text, interval, percent
 
 if TYPE_CHECKING:
     from agentclinic.scoring.score import Score
@@ -54,34 +55,41 @@ def score_command(
     if json:
         print_json(result)
     else:
-        print_lines(as_text(result) if full else short_text(result))
+        print_lines((as_text if full else short_text)(result, quote(str(run))))
     share = result.outcome.accuracy_strict.value if result.outcome.accuracy_strict else None
     if fail_under is not None and (share is None or share < fail_under):
-        end_without_result(f"--fail-under {fail_under:g}: the strict accuracy is {percent(share, 2)}")
+        found = headline_text(percent(share, 2), result.outcome.unread_text)
+        end_without_result(f"--fail-under {fail_under:g}: the strict accuracy is {found}")
 
 
-def as_text(result: Score) -> str:
+def as_text(result: Score, run: str = "RUN") -> str:
     """The whole score for a person; what the records do not say is left out."""
     from agentclinic.report.numbers import sections
 
-    lines = [_title(result), f"{_sentence(result)}.", result.judged_by, *_correction(result)]
+    lines = [_title(result), *_said(result, run)]
     for section in sections(result):
         lines += ["", *section.text()]
     return "\n".join([*lines, "", "Intervals are 95%; those of means resample cases. --json prints everything."])
 
 
-def short_text(result: Score) -> str:
-    """The main figures in one table, and one sentence."""
+def short_text(result: Score, run: str = "RUN") -> str:
+    """The main figures in one table, and one sentence; `run` is what to call the run in a command."""
     from agentclinic.report.numbers import headline
 
     main = headline(result)
     table = text_table(main.head, ([str(cell) for cell in row] for row in main.rows))
-    lines = [_title(result), *table, "", f"{_sentence(result)}.", result.judged_by, *_correction(result)]
+    lines = [_title(result), *table, "", *_said(result, run)]
     return "\n".join([*lines, "--full adds calibration, information and tests; --json prints everything."])
 
 
 def _title(result: Score) -> str:
     return result.run + (f", judged by {result.judge}" if result.judge else "")
+
+
+def _said(result: Score, run: str) -> list[str]:
+    """How often right, how to decide what could not be read, who judged, and the correction by labels."""
+    advice = result.outcome.unread_advice(run)
+    return [f"{_sentence(result)}.", *advice, result.judged_by, *_correction(result)]
 
 
 def _sentence(result: Score) -> str:
@@ -91,9 +99,10 @@ def _sentence(result: Score) -> str:
         said = "Nothing could be judged"
     else:
         said = f"Right in {share.count:,} of {share.of:,} encounters: {percent(share.value)} (95% {interval(share)})"
+        said = headline_text(said, outcome.unread_text, own_judge=bool(outcome.own_judge))
     low, high = outcome.if_missing_wrong, outcome.if_missing_right
-    if low != high:
-        missing = plural(outcome.presented - (share.of if share else 0), "encounter")
+    if outcome.missing:
+        missing = plural(outcome.missing, "encounter")
         said += f"; with {missing} missing, it could be {percent(low)} to {percent(high)}"
     if result.planned is not None and outcome.presented < result.planned:
         said += f"; the run is not finished: {outcome.presented:,} of {result.planned:,} encounters were played"

@@ -9,9 +9,19 @@ from typing import Any, Literal, Protocol
 from agentclinic.cases.model import Door
 from agentclinic.clinic.prompts import Prompts
 from agentclinic.jsonl import encodable
-from agentclinic.models.base import Image, Message, Model, Reply
-from agentclinic.results.turn import Differential, Exchange, Hypothesis, Source, Turn, Usage, as_differential
-from agentclinic.results.utterance import REPEATED, TOO_LONG, Action, read_utterance, shortened
+from agentclinic.models.base import Image, Message, Model, ModelError, Reply, Request
+from agentclinic.results.turn import (
+    NOTHING_ASKED,
+    Differential,
+    Exchange,
+    Hypothesis,
+    Source,
+    Turn,
+    Usage,
+    as_differential,
+)
+from agentclinic.results.utterance import REPEATED, TOO_LONG, Action, name_in, read_utterance, shortened
+from agentclinic.vocabulary.compare import commits
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,8 @@ class Assignment:
     images: bool = False
     """Whether the doctor may ask for images."""
     dialogue: Dialogue = "transcript"
+    clarify: bool = False
+    """Whether a diagnosis that cannot be read as one disease is asked for once more."""
 
     @property
     def bias_text(self) -> str:
@@ -208,6 +220,20 @@ def spoken(said: str | Utterance, *, turn: int, earlier: Iterable[str] = (), dia
         Reply(encodable(given.text), usage=Usage(requests=0)), turn=turn, earlier=earlier, dialogue=dialogue
     )
     return heard.model_copy(update={"differential": given.stated(heard.action)})
+
+
+async def one_name(model: Model, request: Request) -> tuple[str, Reply]:
+    """The disease in a model's answer when asked for the name alone, and the answer.
+
+    The name is empty if none can be read or the model fails: its first answer then stands.
+    """
+    try:
+        reply = await model.reply(request)
+    except ModelError as error:
+        note = f"the request for one disease failed: {error.kind}"
+        return "", Reply("", usage=error.usage or NOTHING_ASKED, notes=(note,))
+    name = name_in(reply.text)
+    return name if commits(name) else "", reply
 
 
 REPEATS_BEFORE_COMMITTING = 3

@@ -57,6 +57,14 @@ class Transcript:
         self.seconds += [*(None for _ in turns[1:]), round(now - self._since, 3)]
         self._since = now
 
+    def amend(self, diagnosed: Turn) -> None:
+        """Replace the last turn, a diagnosis, by the same turn after the doctor was asked about it."""
+        assert diagnosed.action is not None
+        spent = (self.seconds.pop() or 0.0) + time.perf_counter() - self._since
+        self.turns[-1], self.diagnosis = diagnosed, diagnosed.action.content
+        self.seconds.append(round(spent, 3))
+        self._since = time.perf_counter()
+
     @property
     def num_turns(self) -> int:
         return len({turn.turn for turn in self.turns if turn.role == "doctor"})

@@ -8,16 +8,22 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic import privacy
-from agentclinic.cases.model import AnswerKey
 from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import Prompt, fill, load_prompt
+from agentclinic.clinic.quoting import quoted
+from agentclinic.config import PRESETS, JudgeMode, RunSettings, is_person
+from agentclinic.errors import ConfigError
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, Request
 from agentclinic.models.structured import at_most
 from agentclinic.results.record import Verdict
-from agentclinic.vocabulary.compare import STRICT, Relation, compare, first_diagnosis, uncommitted
+from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
 _NONE = "(none)"
-"""Shown to a judge if the doctor named no diagnosis."""
+"""Shown to a judge if the doctor named no diagnosis, or if the answer key accepts no other name."""
+_LONGEST_SHOWN = 2000
+"""Characters of an answer that a model is shown: the longest that we have labeled has 69, and a paragraph about 600."""
+_RELATION = ("relation_system", "relation_user_template")
+_YES_OR_NO = ("system_base", "user_prompt_template")
 
 
 class RelationVerdict(BaseModel):
@@ -29,51 +35,89 @@ class RelationVerdict(BaseModel):
     reason: str = Field(json_schema_extra=at_most(300))
 
 
+def mode_of(run: RunSettings, prompt: Prompt) -> JudgeMode:
+    """The judge that the settings and the judge's prompt file stand for; refused if settings contradict each other."""
+    if run.moderator_llm.partition(":")[0] == "builtin":
+        by_preset = run.preset is not None and run.judge == PRESETS[run.preset]["judge"]
+        if run.judge in (None, "builtin") or by_preset:
+            return "builtin"
+        raise ConfigError(
+            f"judge {run.judge} asks a model, but moderator_llm is {run.moderator_llm}; name a model with "
+            "--moderator-llm, or use --judge builtin"
+        )
+    if run.judge == "builtin":
+        raise ConfigError(
+            f"judge builtin asks no model, but moderator_llm is {run.moderator_llm}; use --moderator-llm builtin, or "
+            "--judge cascade"
+        )
+    return run.judge or ("cascade" if prompt.has(*_RELATION) else "original")
+
+
+def judge_texts(prompt: Prompt, mode: JudgeMode) -> tuple[str, str]:
+    """The system prompt and the template of a judge; a user's file may lack those that ask for the relation."""
+    keys = _YES_OR_NO if mode == "original" else _RELATION
+    system, template = map((prompt if prompt.has(*keys) else load_prompt("moderator")).text, keys)
+    return system, template
+
+
+def by_code(asked: JudgePayload) -> Verdict:
+    """The verdict without a model; neither right nor wrong if the answer cannot be read completely."""
+    key = asked.answer_key
+    found = compare(asked.diagnosis, asked.truth, key.accept, key.partial, key.reject, asked.chart)
+    if found.relation is None:
+        return Verdict(reason=found.reason)
+    right = found.relation in STRICT
+    return Verdict(right, found.relation.value, found.reason, right or found.allowed, "code")
+
+
 class Judge:
-    """Judges a diagnosis; with `relation`, a language model is asked for the relation instead of Yes or No."""
+    """Judges diagnoses in one of the four ways of `run.judge`."""
 
-    def __init__(self, model: Model, prompt: Prompt, *, relation: bool = False) -> None:
+    def __init__(self, model: Model, prompt: Prompt, mode: JudgeMode) -> None:
         self.model = model
-        self._relation = relation
-        if relation and not prompt.text("relation_user_template"):
-            prompt = load_prompt("moderator")  # the user's file has no text for relations
-        self.system_prompt = fill(prompt.text("relation_system" if relation else "system_base"))
-        self._template = prompt.text("relation_user_template" if relation else "user_prompt_template")
+        self._mode = mode
+        self.system_prompt, self._template = judge_texts(prompt, mode)
 
-    async def judge(
-        self, diagnosis: str, truth: str, answer_key: AnswerKey | None = None, chart: str = "", *, whole: bool = False
-    ) -> Verdict:
-        """Compare the diagnosis with the truth; a reply that is not Yes, No or a relation is malformed, never a No.
+    async def judge(self, asked: JudgePayload) -> Verdict:
+        """Compare the diagnosis with the truth; in a cascade, the model decides only what code cannot read."""
+        if self._mode == "cascade" and (read := by_code(asked)).correct is not None:
+            return read
+        return await self.ask(asked)
 
-        With `whole`, the text is shown as it is, because it is not a doctor's diagnosis but may name the disease.
-        """
-        key = answer_key or AnswerKey()
-        # Nothing else that the doctor writes: it may address the judge or look like another section of the prompt.
-        shown = " ".join(diagnosis.split()) if whole else first_diagnosis(diagnosis, truth, key.accept)
-        user = fill(self._template, diagnosis=shown or _NONE, truth=truth)
+    async def ask(self, asked: JudgePayload) -> Verdict:
+        """The model's verdict; a reply that is not Yes, No or a relation is malformed, never a No."""
+        original = self._mode == "original"
+        shown = (asked.utterance or asked.diagnosis) if original else _as_data(asked.diagnosis)
+        accept = "; ".join(asked.answer_key.accept) or _NONE
+        user = fill(self._template, diagnosis=shown, truth=asked.truth, accept=accept)
         reply = await self.model.reply(
             Request(
                 Purpose.MODERATOR,
-                (Message("system", self.system_prompt), Message("user", user)),
-                schema=RelationVerdict if self._relation else None,
-                payload=JudgePayload(diagnosis, truth, key, chart),
+                (Message("system", fill(self.system_prompt)), Message("user", user)),
+                schema=None if original else RelationVerdict,
+                payload=asked,
             )
         )
-        if reply.verdict:  # the builtin judge gives its relation without being asked
+        if reply.verdict:  # a builtin judge gives it with its reply
             return reply.verdict
-        # Whether a doctor commits to one diagnosis is decided by rule, whatever the model says.
-        if not whole and (ruled := uncommitted(diagnosis, truth, key.accept)):
-            relation, lenient = (ruled.relation.value, False) if self._relation else (None, None)
-            return Verdict(False, relation, f"by rule: {ruled.reason}", lenient)
-        # A person at the keyboard may answer Yes or No to either question.
+        who: Literal["person", "model"] = "person" if is_person(self.model.name) else "model"
+        # A person may answer Yes or No to either question.
         if not isinstance(reply.parsed, RelationVerdict):
             right = read_verdict(reply.text) == "Yes"
-            return Verdict(right, correct_lenient=True if right else None)
+            return Verdict(right, correct_lenient=True if right else None, decided_by=who)
         given = reply.parsed
         right = given.relation in STRICT
         # The answer key decides whether a broader name is allowed, not the model.
-        allowed = given.relation is Relation.BROADER and compare(diagnosis, truth, partial=key.partial).allowed
-        return Verdict(right, given.relation.value, given.reason, right or allowed)
+        partial = asked.answer_key.partial if given.relation is Relation.BROADER else ()
+        allowed = bool(partial) and compare(asked.diagnosis, asked.truth, partial=partial).allowed
+        return Verdict(right, given.relation.value, given.reason, right or allowed, who)
+
+
+def _as_data(answer: str) -> str:
+    """The whole answer as one line that cannot leave its tags; only one that is very long is cut."""
+    line = quoted(answer)
+    more = len(line) - _LONGEST_SHOWN
+    return f"{line[:_LONGEST_SHOWN]} [{more} more characters]" if more > 0 else line or _NONE
 
 
 _WORD = r"(?P<word>yes|no)\b"

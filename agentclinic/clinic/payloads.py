@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from agentclinic.cases.model import AnswerKey, Door, Fact
@@ -57,6 +57,8 @@ class JudgePayload:
 
     diagnosis: str
     truth: str
-    answer_key: AnswerKey
+    answer_key: AnswerKey = field(default_factory=AnswerKey)
     chart: str = ""
     """If given, details of a diagnosis that it does not support are unsupported."""
+    utterance: str = ""
+    """All that the doctor said in its last turn, which the original's judge is shown instead of the diagnosis."""

@@ -229,7 +229,7 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
 
 _CLINIC = (
     "opening", "last_turn", "images_off", "images_shown", "exact_form", "name_missing",
-    "said_nothing", "confidence",
+    "said_nothing", "one_name", "confidence",
 )  # fmt: skip
 """What the clinic itself says, with the shipped text if a user's file has none."""
 _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {

@@ -21,6 +21,7 @@ from agentclinic.clinic.doctor import Assignment, Dialogue, Doctor, Incoming, Ob
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
+from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import Prompt, Prompts, load_prompt, supported, user_prompts
 from agentclinic.compat.scenarios import Scenario
 from agentclinic.config import LLMFile, RunSettings, Settings, parse_settings, read_json
@@ -107,13 +108,14 @@ def query_model(
 def compare_results(
     diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None, *unused: object
 ) -> str:
-    """Let a judge compare two diagnoses; returns `yes` or `no`, the words that the original's scripts check for.
+    """Let a judge compare what a doctor said with the truth; returns `yes` or `no`, which the original's scripts test.
 
-    Those scripts pass further arguments, which have no effect.
+    As there, a model is shown the whole text. Those scripts pass further arguments, which have no effect.
     """
     del mod_pipe, unused
-    judge = Judge(LazyModel(moderator_llm), load_prompt("moderator", user_prompts()))
-    verdict = sync_bridge.call(judge.judge, parse_action(diagnosis).content, correct_diagnosis)
+    judge = Judge(LazyModel(moderator_llm), load_prompt("moderator", user_prompts()), "original")
+    asked = JudgePayload(parse_action(diagnosis).content, correct_diagnosis, utterance=diagnosis)
+    verdict = sync_bridge.call(judge.judge, asked)
     return "yes" if verdict.correct else "no"
 
 

@@ -17,6 +17,7 @@ from agentclinic.clinic.doctor import (
     Observation,
     Repetition,
     door_text,
+    one_name,
     turn_of,
     utterance,
 )
@@ -24,7 +25,9 @@ from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import fill, joined, placed
 from agentclinic.models.base import Image, Message, ModelError, Purpose, Reply, Request
 from agentclinic.models.structured import at_most
-from agentclinic.results.turn import Exchange, Hypothesis, Source, Turn, as_differential
+from agentclinic.results.turn import NOTHING_ASKED, Exchange, Hypothesis, Source, Turn, as_differential
+from agentclinic.results.utterance import DIAGNOSIS_READY, UNCLEAR, Action
+from agentclinic.vocabulary.compare import commits
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,32 @@ class PlainDoctor:
         self._repetition.note(said)
         self.say(seen.incoming, said.text, understood=said.action is None or said.action.kind != "none")
         return said
+
+    async def clarified(self, said: Turn) -> Turn:
+        """A diagnosis; if it cannot be read as one disease, the model is asked once for the name alone.
+
+        If its second answer cannot be read either, the first one stands.
+        """
+        assert said.action is not None
+        asked = Incoming("Clinic", self._prompt.text("one_name"))
+        if not asked.text or commits(said.action.content):
+            return said
+        *before, newest = self._chatted.messages("Doctor", newest=asked.text)
+        messages = (Message("system", self.system_prompt), *before, replace(newest, images=self._images))
+        name, reply = await one_name(self.model, Request(Purpose.DOCTOR, messages))
+        text, both = f"{DIAGNOSIS_READY}: {name}" if name else said.text, joined(said.raw or said.text, reply.text)
+        if name:
+            self.say(asked, text)
+        return said.model_copy(
+            update={
+                "text": text,
+                "raw": both if both != text else None,
+                "action": Action("diagnosis", name) if name else said.action,
+                "slips": (*said.slips, UNCLEAR),
+                "usage": (said.usage or NOTHING_ASKED) + reply.usage,
+                "notes": (*said.notes, *reply.notes),
+            }
+        )
 
     def _transcript(self, seen: Observation, notes: str) -> list[Message]:
         """The dialogue in one prompt, as in the original."""

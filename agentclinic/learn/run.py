@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from agentclinic.cases.model import Case
-from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.judge import Judge, mode_of
 from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
@@ -221,8 +221,8 @@ def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chose
         data_class = class_of_run(data.path.parent, records)
         for record in records:
             case = cases.get(record.case_hash or "")
-            if case is None or not record.transcript or outcome(record) in MISSING:
-                continue  # nothing to compare, or a failure that says nothing about the doctor
+            if case is None or not record.transcript or outcome(record) in {*MISSING, "not_readable"}:
+                continue  # nothing to compare, or no verdict, which says nothing about the doctor
             part = split.part_of(case.id) if split else "train"
             if part is None:
                 raise InputError(
@@ -259,7 +259,8 @@ async def learned_from(record: Record, case: Case, models: Models, settings: Set
     prompts = user_prompts(settings.run.prompts_dir)
     model = Metered(models.for_role(LEARNER), "learner", usage)
     moderator = Metered(models.for_role("moderator"), "moderator", usage)
-    judge = Judge(moderator, load_prompt("moderator", prompts), relation=settings.judge.relation)
+    prompt = load_prompt("moderator", prompts)
+    judge = Judge(moderator, prompt, mode_of(settings.run, prompt))
     try:
         learned = await learn_from(record, case, model, load_prompt("learner", prompts), judge)
     except ModelError as error:

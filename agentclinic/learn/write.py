@@ -10,13 +10,14 @@ from pydantic import BaseModel, ConfigDict
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
 from agentclinic.clinic.doctor import door_text
-from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.judge import Judge, by_code
+from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.doctors.reference import chart_exchanges
 from agentclinic.memory.experience import MOST, Experience, LearnerPayload, Written
 from agentclinic.memory.store import Known, step_key
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Request
-from agentclinic.results.record import Record
+from agentclinic.results.record import Record, Verdict
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.turn import Exchange, Turn, asked_and_answered
 from agentclinic.vocabulary.compare import Relation
@@ -156,15 +157,28 @@ def _cleaned(text: str, names: Names) -> str:
 
 
 async def _objection(experience: Experience, case: Case, judge: Judge) -> str | None:
-    """The judge's objection to the experience: a disease named in it, or its text as a whole, is the diagnosis."""
+    """Why the experience is not kept: a disease named in it, or its text as a whole, is the diagnosis or may be.
+
+    Code and the judge must both clear it. A list or a denial that mentions the diagnosis gives it away as well, so the
+    judge is asked about whatever code does not object to. Only a disease must be readable; a whole text never is.
+    """
     step = f" {experience.step.what}" if experience.step else ""
     text = f"{experience.observation} {experience.suggestion}{step}"
     said = dict.fromkeys(" ".join(mention.words) for mention in disease_mentions(text) if not mention.negated)
     for phrase in (*said, text):
+        asked = JudgePayload(phrase, case.diagnosis, case.answer_key)
+        if _gives_away(by_code(asked)):
+            return "named the diagnosis"
         try:
-            verdict = await judge.judge(phrase, case.diagnosis, case.answer_key, whole=True)
+            verdict = await judge.ask(asked)
         except (MalformedError, RefusedError):
             return "not cleared by the judge"
-        if verdict.correct or verdict.correct_lenient or verdict.relation == Relation.BROADER:
+        if _gives_away(verdict):
             return "named the diagnosis"
+        if verdict.correct is None and phrase != text:
+            return "not cleared by the judge"
     return None
+
+
+def _gives_away(verdict: Verdict) -> bool:
+    return bool(verdict.correct or verdict.correct_lenient or verdict.relation == Relation.BROADER)

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case, Door
 from agentclinic.clinic.findings import asked_findings
-from agentclinic.memory.quoting import quoted
+from agentclinic.clinic.quoting import quoted
 from agentclinic.models.structured import at_most
 from agentclinic.privacy import DataClass
 from agentclinic.results.turn import Exchange

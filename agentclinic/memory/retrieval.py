@@ -27,10 +27,10 @@ from pydantic import BaseModel, Field, create_model
 from agentclinic.cases.model import Case, Door
 from agentclinic.clinic.doctor import Doctor, Observation
 from agentclinic.clinic.prompts import Prompt, fill
+from agentclinic.clinic.quoting import quoted
 from agentclinic.config import Retrieval
 from agentclinic.errors import ConfigError
 from agentclinic.memory.experience import SAME_STORY, Experience, is_followed, numbers, same_patient, source_of
-from agentclinic.memory.quoting import quoted
 from agentclinic.memory.store import Store
 from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request
 from agentclinic.privacy import DataClass

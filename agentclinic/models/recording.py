@@ -174,8 +174,8 @@ class Replay:
 
 
 def _again(reply: Reply, request: Request, path: Path) -> Reply:
-    """A recorded reply as the model gave it, parsed by the schema if there is one."""
-    if request.schema is None:
+    """A recorded reply as the model gave it, parsed by the schema if there is one and no builtin verdict."""
+    if request.schema is None or reply.verdict:
         return reply
     try:
         return replace(reply, parsed=structured.parse(reply.text, request.schema))

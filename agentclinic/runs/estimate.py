@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentclinic.cases.model import Case, as_text
+from agentclinic.clinic.judge import RelationVerdict, judge_texts
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import Prompt
-from agentclinic.config import is_at_endpoint
+from agentclinic.config import JudgeMode, is_at_endpoint
 from agentclinic.doctors.reference import REFERENCES
 from agentclinic.memory.retrieval import CANDIDATES, MOST_OFFERED
+from agentclinic.models.structured import instruction
 from agentclinic.runs.build import Models, models_in_use
 from agentclinic.runs.plan import Plan, Unit
 
@@ -175,7 +177,7 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     ):
         told = _simulated(prompts[role], simulator, as_text(script)) + QUESTION + heard
         amounts[role] = Amount(times, times * told, times * reply)
-    amounts["moderator"] = judging(prompts["moderator"], "", case.diagnosis, relation=plan.settings.judge.relation)
+    amounts["moderator"] = judging(prompts["moderator"], plan.roles.judge, "", case.diagnosis)
     if plan.policy and not inline:
         file = plan.policy.file
         own = tokens_in(file.system_base, file.user_prompt_template) + door
@@ -191,11 +193,12 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     return amounts
 
 
-def judging(prompt: Prompt, diagnosis: str, truth: str, *, relation: bool) -> Amount:
-    """What one verdict uses; a diagnosis that is not known yet is taken to be as long as the truth."""
-    keys = ("relation_system", "relation_user_template") if relation else ("system_base", "user_prompt_template")
-    fixed = tokens_in(*(prompt.text(key) for key in keys))
-    return Amount(1, fixed + tokens_in(diagnosis or truth, truth), RELATION if relation else VERDICT)
+def judging(prompt: Prompt, mode: JudgeMode, diagnosis: str, truth: str) -> Amount:
+    """What one verdict of a model uses; a diagnosis that is not known yet is taken to be as long as the truth."""
+    told = tokens_in(*judge_texts(prompt, mode), diagnosis or truth, truth)
+    if mode == "original":
+        return Amount(1, told, VERDICT)
+    return Amount(1, told + tokens_in(instruction(RelationVerdict)), RELATION)
 
 
 def _simulated(prompt: Prompt, simulator: Simulator, chart: str) -> float:
@@ -224,6 +227,8 @@ def _assumptions(plan: Plan, usual: int) -> tuple[str, ...]:
         lines.append("doctor: your own program, estimated as if it sent one request per turn")
     if run.doctor_image_request:
         lines.append("images are not counted")
+    if plan.roles.judge == "cascade":
+        lines.append("judge: an upper limit; diagnoses that code can read need no request")
     return tuple(lines)
 
 

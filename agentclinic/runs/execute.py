@@ -145,7 +145,9 @@ async def play_missing(
                 progress.say(f"{records}: removed an incomplete last line; its scenario is played again")
             if retry_failed:
                 drop_records(records, lambda record: record.status in MISSING)
-        running, spent = RunningSummary(), Spent()
+        run = plan.settings.run
+        running = RunningSummary(judge_elsewhere=run.doctor_endpoint != run.moderator_endpoint)
+        spent = Spent()
         done: set[str] = set()
         with JsonLines(records, private=private, journal=True) as journal:
             for record in read_records(records):

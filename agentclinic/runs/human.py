@@ -21,7 +21,7 @@ from typing import TextIO, TypeVar
 
 from agentclinic import sync_bridge
 from agentclinic.cases.model import Fact
-from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
+from agentclinic.clinic.payloads import DoctorPayload, JudgePayload, PatientPayload
 from agentclinic.config import is_person
 from agentclinic.doctors.plain import ConfidencePayload, StatedDifferential, StatedHypothesis
 from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
@@ -238,7 +238,20 @@ class Human:
                 return Reply(text, usage=NO_TOKENS)
             case ConfidencePayload():
                 return await self._confidence()
-        raise BadRequestError(f"a person can play the doctor or the patient, not the {request.purpose}")
+            case JudgePayload() as asked:
+                return await self._judge(asked)
+        raise BadRequestError(f"a person can play the doctor, the patient or the judge, not the {request.purpose}")
+
+    # As the judge
+
+    async def _judge(self, asked: JudgePayload) -> Reply:
+        self._screen.show("")
+        self._screen.say("Doctor", asked.utterance or asked.diagnosis)
+        self._screen.say("Truth", "; ".join((asked.truth, *asked.answer_key.accept)))
+        while (said := (await self._line("the same disease? yes or no> ")).lower()) not in ("y", "yes", "n", "no"):
+            if said == ":quit":
+                raise Leave
+        return Reply("Yes" if said.startswith("y") else "No", usage=NO_TOKENS)
 
     # As the doctor
 

@@ -13,6 +13,7 @@ from typing import Any
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases, select
 from agentclinic.clinic.doctor import Dialogue
+from agentclinic.clinic.judge import mode_of
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import MissingTest, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, Prompts, load_prompts, supported, user_prompts
@@ -21,6 +22,7 @@ from agentclinic.config import (
     GENERATION_OF,
     ROLES,
     Given,
+    JudgeMode,
     RunSettings,
     Settings,
     is_at_endpoint,
@@ -94,6 +96,7 @@ class Roles:
     """How the model of the doctor, the patient and the laboratory (`measurement`) is shown the dialogue."""
     missing_test: MissingTest
     silent_symptom: SilentSymptom
+    judge: JudgeMode
 
 
 def simulator_of(run: RunSettings, role: str, prompt: Prompt) -> Simulator:
@@ -113,7 +116,8 @@ def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
         role: run.dialogue or ("chat" if files[role].has(*texts) else "transcript") for role, texts in chats.items()
     }
     patient, laboratory = (simulator_of(run, role, files[role]) for role in _SIMULATED)
-    return Prompts(files), Roles(patient, laboratory, dialogue, run.missing_test, run.silent_symptom)
+    judge = mode_of(run, files["moderator"])
+    return Prompts(files), Roles(patient, laboratory, dialogue, run.missing_test, run.silent_symptom, judge)
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,8 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
     prompts, roles = _roles(settings.run, prompts)
+    if roles.judge != "builtin":  # the prompt file may decide; the run's settings say how it was judged
+        settings = settings.changed(judge=roles.judge)
     silent = {"embedding", "measurement"} if roles.laboratory == "voiced" else {"embedding"}
     refuse_unsent(settings, settings.models.keys() - silent, only_flags=settings.run.people)
     policy = _policy(settings)
@@ -341,7 +347,7 @@ def _with_people(settings: Settings) -> Settings:
     role = {"human_doctor": "doctor", "human_patient": "patient"}.get(run.inf_type)
     named = role is not None and is_person(getattr(run, f"{role}_llm"))
     changes: dict[str, Any] = {f"{role}_llm": "human", f"{role}_endpoint": None} if role and not named else {}
-    if (role or run.people) and run.workers > 1:
+    if (role or run.people or is_person(run.moderator_llm)) and run.workers > 1:
         warnings.warn(f"a person plays one scenario at a time; workers {run.workers} is ignored", stacklevel=2)
         changes["workers"] = 1
     return settings.changed(**changes)
@@ -418,7 +424,7 @@ def refuse_on_cluster(settings: Settings) -> None:
     refuse_without_effect(settings.run, "address", "processes")
     if settings.ray and settings.ray.address not in (None, "auto"):
         require_cluster(settings.ray.address, settings.given, named=settings.given.names(settings.run, "address"))
-    if settings.ray and settings.run.people:
+    if settings.ray and (settings.run.people or is_person(settings.run.moderator_llm)):
         raise ConfigError("engine ray: a person can take part only on this machine; use --engine local")
     if settings.ray and settings.run.record:
         raise ConfigError("engine ray: a recording is written by one process only; use --engine local with --record")

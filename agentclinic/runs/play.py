@@ -15,7 +15,7 @@ from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient, Simulator
-from agentclinic.clinic.payloads import SilentSymptom
+from agentclinic.clinic.payloads import JudgePayload, SilentSymptom
 from agentclinic.config import ROLES
 from agentclinic.doctors.plain import PlainDoctor, elicit
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
@@ -65,7 +65,11 @@ class UnitModels:
 
     def simulator(self, role: str, chosen: Simulator) -> Simulator:
         """How a role is played: the choice is for language models only, and builtin and people answer freely."""
-        return chosen if self._run.simulates(role) else "free"
+        return chosen if self.simulates(role) else "free"
+
+    def simulates(self, role: str) -> bool:
+        """Whether a language model plays a role: not builtin, and not a person."""
+        return self._run.simulates(role)
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost; None if the role also used models of its own choice."""
@@ -158,14 +162,12 @@ class UnitSeat(Seat):
         """Judge the encounter and make its record; without one of our doctors, its history is what was heard here."""
         plan, unit, models, transcript = self._plan, self._unit, self._models, self.transcript
         run, planner, case = plan.settings.run, plan.settings.planner, unit.case
-        relation = plan.settings.judge.relation
-        judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], relation=relation)
+        judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], plan.roles.judge)
         verdict = await judged(transcript, case, judge)
         undecided = False if transcript.status in (Status.MAX_INFS_REACHED, Status.DOCTOR_FAILED) else None
         if doctor is None or plan.custom_doctor:
             models.usage.setdefault("doctor", Usage(requests=0))  # what it did on its own is not known
         usage = {role: asdict(models.usage[role]) for role in METERED if role in models.usage}
-        said = [turn.text for turn in transcript.turns if turn.role == "doctor"]
         record = Record.model_validate(
             {
                 "scenario_id": case.scenario_id,
@@ -175,7 +177,7 @@ class UnitSeat(Seat):
                 "correct": verdict.correct if verdict else undecided,
                 "ground_truth": case.diagnosis,
                 "diagnosis_text": transcript.diagnosis,
-                "final_doctor_dialogue": said[-1] if said else None,
+                "final_doctor_dialogue": _last_words(transcript) or None,
                 **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
                 "max_infs": run.total_inferences,
                 "image_request_enabled": run.doctor_image_request,
@@ -235,6 +237,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
 async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> Speaker:
     """Let the run's doctor act from the seat, with its memory and its planner, if it has them."""
     run, planner, memory, case = plan.settings.run, plan.settings.planner, plan.settings.memory, unit.case
+    committing = plan.roles.dialogue["doctor"] == "chat" and run.preset is None and run.doctor not in REFERENCES
     assignment = Assignment(
         case.door,
         models.for_role("doctor"),
@@ -243,6 +246,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
         bias=run.doctor_bias,
         images=run.doctor_image_request,
         dialogue=plan.roles.dialogue["doctor"],
+        clarify=committing and models.simulates("synthesis" if plan.agent else "doctor"),
     )
     speaker = _speaker(plan, unit, models, assignment)
     doctor: Doctor = speaker
@@ -261,6 +265,8 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
         doctor = RememberingDoctor(doctor, CaseMemory(plan.memory, case, index, picker, seed=unit.seed), prompt)
     seconds = plan.settings.llm.runtime.encounter_timeout
     said = await encounter(seat, doctor, seconds=seconds, own_time=plan.custom_doctor is not None)
+    if assignment.clarify and said.status is Status.DIAGNOSED and isinstance(speaker, PlainDoctor):
+        said.amend(await speaker.clarified(said.turns[-1]))
     if run.elicit_confidence and said.status is Status.DIAGNOSED and isinstance(speaker, PlainDoctor):
         said.add(await elicit(speaker, tuple(said.exchanges), said.diagnosis or "", turn=said.num_turns))
     return speaker
@@ -278,13 +284,29 @@ def _speaker(plan: Plan, unit: Unit, models: UnitModels, assignment: Assignment)
     return PlainDoctor(assignment)
 
 
+def _last_words(transcript: Transcript) -> str:
+    """The doctor's last utterance; empty if it said nothing."""
+    return next((turn.text for turn in reversed(transcript.turns) if turn.role == "doctor"), "")
+
+
 async def judged(transcript: Transcript, case: Case, judge: Judge) -> Verdict | None:
     """Judge the diagnosis; a judge that fails makes the unit `judge_failed`, never wrong."""
     if transcript.status is not Status.DIAGNOSED:
         return None
     try:
-        return await judge.judge(transcript.diagnosis or "", case.diagnosis, case.answer_key, chart_text(case.facts))
+        verdict = await judge.judge(
+            JudgePayload(
+                transcript.diagnosis or "",
+                case.diagnosis,
+                case.answer_key,
+                chart_text(case.facts),
+                _last_words(transcript),
+            )
+        )
     except ModelError as error:
         transcript.status = Status.JUDGE_FAILED
         transcript.fault = Fault("moderator", error.kind, str(error))
         return None
+    if verdict.correct is None:
+        transcript.status = Status.NOT_READABLE
+    return verdict

@@ -117,6 +117,8 @@ def run_line(running: RunningSummary) -> str:
     parts = []
     if running.accuracy.value is not None:
         parts.append(f"accuracy {running.accuracy.value:.0%}")
+    if running.outcomes["not_readable"]:
+        parts.append(f"{running.outcomes['not_readable']} not readable")
     if running.missing:
         parts.append(f"{running.missing} failed")
     if running.tokens:

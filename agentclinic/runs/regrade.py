@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agentclinic.config import Settings
+from agentclinic.config import Settings, is_person
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, make_folder, write_whole
 from agentclinic.jsonl import JsonLines, repair, sealed
@@ -45,8 +46,8 @@ class Regraded:
     path: Path
     judged: int
     failed: int
-    changed: tuple[tuple[Record, bool], ...]
-    """Records whose new verdict differs from theirs, with the new one."""
+    changed: tuple[tuple[Record, bool | None], ...]
+    """Records whose new verdict differs from theirs, with the new one; None: not readable."""
     not_tried: int = 0
     reason: str | None = None
     """Why the rest was not tried, or the judge's first failure."""
@@ -61,6 +62,14 @@ class Regraded:
     """The batches at the provider in which verdicts were asked for."""
     pending: int = 0
     """Requests in batches that are not over yet, if they were not waited for."""
+    decided_by: Counter[str] = field(default_factory=Counter)
+    """How many of those judged were decided by code, by the model or by a person; the rest could not be read."""
+    saved: int = 0
+    """Requests that the judge's model was spared, because code decided."""
+
+    @property
+    def not_readable(self) -> int:
+        return self.judged - self.decided_by.total()
 
 
 async def regrade(
@@ -110,6 +119,8 @@ async def regrade(
                 spent.add("moderator", batched.expected.amount.tokens, batched.expected.cost_usd)
     judged = [(record, verdicts[record.unit]) for record in records if record.unit in verdicts]
     new = sum(entry["diagnosis"] != diagnosis_of(record) for record, entry in judged)
+    # Lines of older versions do not say who decided; all of these come from the builtin judge.
+    deciders = Counter(e.get("decided_by") or "code" for _, e in judged if e["correct"] is not None)
     return Regraded(
         path,
         len(verdicts),
@@ -123,6 +134,8 @@ async def regrade(
         spent,
         batched.ids if batched else (),
         batched.pending if batched else 0,
+        deciders,
+        deciders["code"] if task.mode == "cascade" else 0,
     )
 
 
@@ -134,7 +147,7 @@ async def _opened(
     if resynthesize:
         settings = _with_the_runs_synthesis(folder, settings, batch=batch)
     # A recording belongs to a run; judging again is not recorded.
-    settings = settings.changed(record=None)
+    settings = settings.changed(record=None, **({"workers": 1} if is_person(settings.run.moderator_llm) else {}))
     every = list(read_records(folder / folders.RECORDS))
     async with Models(settings, class_of_run(folder, every)) as models:
         task = open_task(folder, settings, name, models, every, resynthesize=resynthesize)
@@ -154,12 +167,13 @@ async def _judge(
     """Judge what has no verdict yet; of a batch, what was answered. `verdicts` and `spent` are added to."""
 
     async def judge_here(record: Record) -> dict[str, Any]:
-        answered = batched.answered(record, lambda: budget.used_up(spent)) if batched else task
+        asked = batched is not None and record.unit in batched.answers
+        answered = batched.answered(record, lambda: budget.used_up(spent)) if batched and asked else task
         return await answered.judgement(record)
 
     def write(unit: str, entry: dict[str, Any]) -> None:
         sink.append(entry)
-        if entry["correct"] is not None:
+        if "fault" not in entry:
             verdicts[unit] = entry
 
     gate = task.models.gate
@@ -179,7 +193,11 @@ async def _judge(
         done=set(verdicts),
         paid=batched is not None,
     )
-    left = [record for record in task.records if batched is None or record.unit in batched.answers]
+    left = [
+        record
+        for record in task.records
+        if batched is None or record.unit in batched.answers or record.unit in batched.decided
+    ]
     if batched is None or any(record.unit not in verdicts for record in left):
         with JsonLines(task.path, private=gate.closed, journal=True) as sink:
             await campaign.run(left, [record.unit for record in task.records])
@@ -209,7 +227,14 @@ async def estimate_regrade(
         done = {*task.kept(), *keys_noted(task.note)}
         left = [record for record in task.records if record.unit not in done]
         found = expected_rows(task, left, BATCH_SHARE if batch else 1.0)
+        decided = sum(map(task.decided, left))
     basis = [f"input: the prompts and the recorded diagnoses, {CHARACTERS} characters per token", *COMMON]
+    if task.mode == "cascade":
+        basis.append(
+            "judge: an upper limit; new diagnoses that code can read need no request"
+            if resynthesize
+            else f"judge: code decides {decided} of {len(left)}, without a request"
+        )
     if batch:
         basis.append("a batch costs half the price; follow-ups to replies that cannot be read are not counted")
     return Estimate(len(left), "diagnoses to judge", found, found, tuple(basis))

@@ -43,7 +43,10 @@ class Batched:
         self.interrupted = False
         self.ids: tuple[str, ...] = ()
         kept = task.kept()
-        self._left = [record for record in task.records if record.unit not in kept]
+        left = [record for record in task.records if record.unit not in kept]
+        self.decided = {record.unit for record in left if task.decided(record)}
+        """Units that code decides on, without a request."""
+        self._left = [record for record in left if record.unit not in self.decided]
         self.expected = total(expected_rows(task, self._left, BATCH_SHARE))
         """Estimate of what the requests will use."""
         self._task = task
@@ -108,7 +111,7 @@ class Batched:
             await replace(self._task, model=self._through(capture)).judgement(record)
         except Captured as captured:
             return captured.content
-        raise AssertionError("a judge at an endpoint sends a request for every diagnosis")
+        raise AssertionError("a judge at an endpoint sends a request for what code does not decide")
 
     def answered(self, record: Record, stop: Callable[[], str | None]) -> Task:
         """The task for a record that was answered; follow-ups are sent directly unless `stop` says why not."""

@@ -71,6 +71,7 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
     if changes.get("engine") == "local":  # those of the cluster that the run was on
         changes |= {"address": None, "processes": None}
     data["run"] = {**data["run"], **changes}
+    data["run"].pop("judge_relation", None)  # of older versions
     return parse_settings(Settings, data, str(path)), ours
 
 

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.formats import answer_key_of
-from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.judge import Judge, by_code, mode_of
+from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
-from agentclinic.config import Settings
+from agentclinic.config import JudgeMode, Settings
 from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionError, SessionStore, read_session
 from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import top_of
@@ -52,7 +53,7 @@ class Task:
     model: Model
     """The judge."""
     prompt: Prompt
-    relation: bool
+    mode: JudgeMode
     synthesis: Synthesis | None = None
     """Makes the diagnoses again; None if the recorded ones are judged."""
     batched: FromBatch | None = None
@@ -72,10 +73,21 @@ class Task:
         """What a verdict depends on."""
         synthesis = {"synthesis": self.synthesis.made_by} if self.synthesis else {}
         said = {used.roles[0]: used.explicit for used in self.models.in_use(self.roles) if used.explicit}
-        return {"moderator_llm": self.model.name, **({"generation": said} if said else {}), **synthesis}
+        generation = {"generation": said} if said else {}
+        return {"moderator_llm": self.model.name, "judge": self.mode, **generation, **synthesis}
 
     def kept(self) -> dict[str, dict[str, Any]]:
         return kept_verdicts(self.path, self.records, self.made_by)
+
+    def decided(self, record: Record) -> bool:
+        """Whether code decides on the recorded diagnosis, so that the model is not asked."""
+        return self.mode == "cascade" and not self.synthesis and by_code(self._asked(record)).correct is not None
+
+    def _asked(self, record: Record) -> JudgePayload:
+        key = answer_key_of((record.annotations or {}).get("Answer_Key"))
+        chart = self.charts().get(record.case_hash or "", "")
+        whole = record.final_doctor_dialogue or record.diagnosis_text or ""
+        return JudgePayload(diagnosis_of(record) or "", record.ground_truth or "", key, chart, whole)
 
     async def judgement(self, record: Record) -> dict[str, Any]:
         """The line for one diagnosis: the verdict, or why there is none, and what it cost."""
@@ -86,15 +98,16 @@ class Task:
             **self.made_by,
         }
         enter_unit(f"{record.case_hash}:{record.repeat}")
-        key = answer_key_of((record.annotations or {}).get("Answer_Key"))
-        chart = self.charts().get(record.case_hash or "", "")
+        asked = self._asked(record)
         usage: dict[str, Usage] = {}
-        judge = Judge(Metered(self.model, "moderator", usage), self.prompt, relation=self.relation)
+        judge = Judge(Metered(self.model, "moderator", usage), self.prompt, self.mode)
         try:
-            recorded = diagnosis_of(record) or ""
-            diagnosis, problem = await self.synthesis.of(record, usage) if self.synthesis else (recorded, None)
-            entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
-            verdict = await judge.judge(diagnosis, record.ground_truth or "", key, chart)
+            if self.synthesis:
+                diagnosis, problem = await self.synthesis.of(record, usage)
+                asked = replace(asked, diagnosis=diagnosis, utterance=diagnosis)
+                entry |= {"synthesis_failed": problem} if problem else {}
+            entry["diagnosis"] = asked.diagnosis
+            verdict = await judge.judge(asked)
         except ModelError as error:
             fault = {"error": error.kind, "message": str(error)}
             return {**entry, "correct": None, "fault": fault, **self._account(usage)}
@@ -104,6 +117,7 @@ class Task:
             "correct_lenient": verdict.correct_lenient,
             "relation": verdict.relation,
             "reason": verdict.reason,
+            "decided_by": verdict.decided_by,
             **self._account(usage),
         }
 
@@ -130,14 +144,15 @@ def open_task(
     """Read what to judge and choose the models; writes nothing."""
     prompts = user_prompts(settings.run.prompts_dir)
     records = [record for record in every if record.ground_truth is not None and diagnosis_of(record) is not None]
-    usual, synthesis = settings.judge.model, None
+    prompt, model = load_prompt("moderator", prompts), models.for_role("moderator")
+    mode, synthesis = mode_of(settings.run, prompt), None
+    usual = f"{model.name}_{mode}" if mode in ("model", "original") else model.name
     if resynthesize:
         synthesis = Synthesis(folder, models.for_role("synthesis"), load_prompt("synthesis", prompts), records)
         records = [record for record in records if record in synthesis]
         usual = f"resynthesized_{synthesis.made_by['model']}_{synthesis.made_by['prompt'][:8]}"
     path, charts = judgements_path(folder, name, usual), cache(partial(_charts, folder))
-    prompt, model = load_prompt("moderator", prompts), models.for_role("moderator")
-    return Task(folder, path, records, charts, models, model, prompt, settings.judge.relation, synthesis)
+    return Task(folder, path, records, charts, models, model, prompt, mode, synthesis)
 
 
 def _charts(folder: Path) -> dict[str, str]:
@@ -173,7 +188,8 @@ class Synthesis:
     async def of(self, record: Record, usage: dict[str, Usage]) -> tuple[str, str | None]:
         """The diagnosis, and what went wrong in making it; `usage` is added to."""
         session = self._sessions[record.unit]
-        found = await synthesise(Metered(self._model, "synthesis", usage), self._prompt, session.facts, top_of(session))
+        model, clarify = Metered(self._model, "synthesis", usage), record.dialogue == "chat"
+        found = await synthesise(model, self._prompt, session.facts, top_of(session), clarify=clarify)
         return found.diagnosis, found.error
 
     def amount(self, record: Record) -> Amount:
@@ -199,15 +215,17 @@ def kept_verdicts(path: Path, records: list[Record], made_by: Mapping[str, Any])
     resynthesized = "synthesis" in made_by
     kept: dict[str, dict[str, Any]] = {}
     for entry in judgement_lines(path):
-        for key in ("moderator_llm", "generation", "synthesis"):
-            if entry.get(key) != made_by.get(key):
+        # Lines of older versions do not say how they were judged; the builtin judge has only one way.
+        before = {"judge": "builtin"} | entry if entry.get("moderator_llm") == "builtin" else entry
+        for key in ("moderator_llm", "judge", "generation", "synthesis"):
+            if before.get(key) != made_by.get(key):
                 raise InputError(
-                    f"{path} holds verdicts with {key} {entry.get(key) or 'none'}, not {made_by.get(key) or 'none'}; "
+                    f"{path} holds verdicts with {key} {before.get(key) or 'none'}, not {made_by.get(key) or 'none'}; "
                     "choose another file with --name"
                 )
         unit = unit_of(entry)
         same = resynthesized or entry.get("diagnosis") == diagnoses.get(unit)
-        if entry.get("correct") is not None and unit in diagnoses and same:
+        if not entry.get("fault") and unit in diagnoses and same:
             kept[unit] = entry
     return kept
 
@@ -216,7 +234,7 @@ def lines_to_keep(path: Path, verdicts: Mapping[str, Mapping[str, Any]]) -> list
     """The lines with these verdicts, and those of failed tries that cost something, which must be counted."""
 
     def counts(entry: Mapping[str, Any]) -> bool:
-        if entry.get("correct") is not None:
+        if not entry.get("fault"):
             return entry == verdicts.get(unit_of(entry))
         add_entry(spent := Spent(), entry)
         return spent.tokens > 0
@@ -235,15 +253,16 @@ def spent_on(path: Path) -> Spent:
 def add_entry(spent: Spent, entry: Mapping[str, Any]) -> None:
     costs = entry.get("cost_usd") or {}
     for role, used in (entry.get("usage") or {}).items():
-        spent.add(role, used, costs.get(role), answered=entry.get("correct") is not None)
+        spent.add(role, used, costs.get(role), answered=not entry.get("fault"))
 
 
 def expected_rows(task: Task, records: Iterable[Record], share: float) -> tuple[Row, ...]:
     """Estimate of what judging these records uses, at a share of the price."""
     amounts = {role: Amount() for role in task.roles}
     for record in records:
-        diagnosis, truth = diagnosis_of(record) or "", record.ground_truth or ""
-        amounts["moderator"] += judging(task.prompt, diagnosis, truth, relation=task.relation)
+        if not task.decided(record):
+            diagnosis, truth = diagnosis_of(record) or "", record.ground_truth or ""
+            amounts["moderator"] += judging(task.prompt, task.mode, diagnosis, truth)
         if task.synthesis:
             amounts["synthesis"] += task.synthesis.amount(record)
     found = rows(task.models, amounts, task.roles)
@@ -278,7 +297,7 @@ class JudgeJob:
         return item.unit
 
     def fault(self, result: dict[str, Any]) -> Fault | None:
-        return Fault("moderator", **result["fault"]) if result["correct"] is None else None
+        return Fault("moderator", **result["fault"]) if "fault" in result else None
 
     def encode(self, result: dict[str, Any]) -> str:
         return json.dumps(result, ensure_ascii=False)

@@ -129,6 +129,7 @@ MEANS_SOMETHING_ELSE = {
     "--dataset": "what to play, what to test on, or which runs to list",
     "--doctor": "who plays, or which runs to list",
     "--format": "the formats that the command has",
+    "--judge": "who decides, or whose verdicts to use",
     "--judges": "any number of them, or two or more",
     "--limit": "scenarios, cases or runs",
     "--model": "who writes, or which runs to list",
@@ -418,7 +419,7 @@ def test_the_options_of_a_run_are_in_sections_in_the_order_of_use(capsys: pytest
     assert flags["Roles"][0] == "--model"
     assert flags["Generation"] == ["--temperature", "--top-p", "--max-output-tokens", "--reasoning-effort"]
     assert "For one role, put its name first, here and below: doctor_temperature, ..." in " ".join(shown.split())
-    assert flags["Judge"] == ["--moderator-llm", "--moderator-endpoint", "--judge-relation"]
+    assert flags["Judge"] == ["--moderator-llm", "--moderator-endpoint", "--judge"]
     assert flags["Output"] == ["--output-dir", "--name", "--record", "--report", "--json", "--quiet"]
     assert {"--use-memory", "--openai-api-key", "--inf-type"} <= set(flags["The original's names"])
     assert SECTION_OF.keys() - RunSettings.model_fields.keys() == {"output"}, "of `generate`"
@@ -449,7 +450,7 @@ def test_a_model_plays_all_roles_but_the_judge_unless_their_own_flags_say_otherw
     (record,) = records(only_run(tmp_path / "runs"))
     roles = ("doctor", "patient", "measurement", "moderator")
     assert [record[f"{role}_llm"] for role in roles] == ["scripted", "builtin", "scripted", "builtin"]
-    assert "The builtin judge called" in done.stdout, "it is still the judge, and the run says so"
+    assert "The builtin judge says when" in done.stdout, "it is still the judge, and the run says so"
 
 
 # Mistakes

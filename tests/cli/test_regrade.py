@@ -37,7 +37,7 @@ def test_ctrl_c_ends_regrade_with_exit_code_130_and_says_how_to_continue(
 ) -> None:
     point_at(tmp_path, server)
     server.control(rules=[{"match": {"purpose": "moderator", "nth": 3}, "fault": "hang"}])
-    process = start("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path)
+    process = start("regrade", folder, "--moderator_llm", "scripted", "--judge", "model", cwd=tmp_path)
     try:
         until(lambda: asked(server, "moderator") >= 3, "the third verdict", process)
         process.signal(signal.SIGINT)
@@ -71,22 +71,22 @@ def test_a_jury_judges_votes_and_shows_its_splits_in_one_command(
 ) -> None:
     point_at(tmp_path, server)
     server.control(rules=[{"match": {"purpose": "moderator", "model": "harsh"}, "reply": "No"}])
-    done = clinic("regrade", folder, "--jury", "builtin,harsh", "--quiet", cwd=tmp_path)
+    done = clinic("regrade", folder, "--jury", "builtin,harsh", "--judge", "model", "--quiet", cwd=tmp_path)
 
-    assert "builtin and harsh\n  agreement" in done.stdout
+    assert "builtin and harsh_model\n  agreement" in done.stdout
     assert "Cohen's kappa" in done.stdout
     assert " disputed:" in done.stdout
     assert "without a majority (" in done.stdout
     assert "use it with --judge jury" in done.stdout
     scored = clinic("score", folder, "--judge", "jury", cwd=tmp_path).stdout
-    assert "Judged by jury (the majority of builtin, harsh); how often it errs is not known" in scored
+    assert "Judged by jury (the majority of builtin, harsh_model); how often it errs is not known" in scored
     assert "tie" in clinic("score", folder, "--judge", "jury", "--full", cwd=tmp_path).stdout
     asked_before = asked(server, "moderator")
-    jury = ("--jury", "recorded,builtin,harsh", "--name", "three", "--json", "-q")
+    jury = ("--jury", "recorded,builtin,harsh", "--judge", "model", "--name", "three", "--json", "-q")
     data = json.loads(clinic("regrade", folder, *jury, cwd=tmp_path).stdout)
     assert asked(server, "moderator") == asked_before, "no verdict is asked for twice"
     assert data["ties"] == 0
-    assert [judge["name"] for judge in data["comparison"]["judges"]] == ["recorded", "builtin", "harsh", "three"]
+    assert [judge["name"] for judge in data["comparison"]["judges"]] == ["recorded", "builtin", "harsh_model", "three"]
     for names in ("builtin", "builtin,builtin"):
         assert (
             "two or more different judges" in clinic("regrade", folder, "--jury", names, cwd=tmp_path, expect=2).stderr

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 from pathlib import Path
 
 import pytest
-from report_support import gathered, record, write_run, wrong
+from judges_support import UNREAD
+from report_support import gathered, record, unread, write_run, wrong
 
+from agentclinic import load_run
 from agentclinic.cli import main
+from agentclinic.report.card import card
 from agentclinic.report.files import render
-from agentclinic.scoring.judges.against_labels import FALSE_NO, FALSE_YES, RIGHT, WRONG
+from agentclinic.scoring.judges.against_labels import MEASURED
 
 
 def scored(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
@@ -62,7 +66,7 @@ def test_the_judge_and_its_measured_error_are_stated_beside_the_accuracy(
 ) -> None:
     builtin = write_run(tmp_path / "b", [record(n, moderator_llm="builtin") for n in range(3)])
     other = write_run(tmp_path / "other", [record(n) for n in range(3)])
-    error = f"called {FALSE_NO} of {RIGHT} right diagnoses wrong and {FALSE_YES} of {WRONG} wrong ones right"
+    error = f"says when it cannot read a diagnosis; it {MEASURED}"
     for text in shown(builtin, capsys):
         assert f"Judged by builtin, which {error} in our measurement" in text.replace("\u00a0", " ")
     for text in shown(other, capsys):
@@ -113,3 +117,93 @@ def test_a_score_below_the_limit_ends_with_exit_code_1_after_the_result_is_writt
     with pytest.raises(SystemExit, match="2"):
         main(["score", str(half), "--fail-under", "60"])
     assert capsys.readouterr().err.endswith("--fail-under: must be between 0 and 1, e.g. 0.6, not 60\n")
+
+
+def test_every_page_says_what_the_accuracy_is_at_most_and_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = {"doctor_llm": "large", "moderator_llm": "large"}
+    by = {"relation": "same", "correct_lenient": True, "decided_by": "code"}
+    folder = write_run(tmp_path / "run", [record(0, **own), record(1, judgement=by), wrong(2), unread(3)])
+    at_most, itself = "at most 75.0%: 1 of 4 not readable", "judged by the doctor's own model"
+    texts = [
+        *(scored(folder, capsys, *flags) for flags in ([], ["--full"])),
+        *(render(gathered(folder), kind) for kind in ("html", "md")),
+        *(render(gathered(folder, folder), kind) for kind in ("html", "md")),
+        card(folder),
+        repr(load_run(folder)),
+        load_run(folder)._repr_html_(),
+    ]
+    for text in texts:
+        plain = html.unescape(text).replace("\u00a0", " ")
+        assert f"{at_most}; {itself}" in plain
+        assert "agentclinic judge label" in plain
+        assert "--unread, or judge them with a model" in plain
+    main(["runs", str(tmp_path)])
+    assert "50% (15% to 85%), at most 75%: 1 of 4 not readable" in capsys.readouterr().out
+
+    result = json.loads(scored(folder, capsys, "--json"))["outcome"]
+    assert (result["not_readable"], result["accuracy_at_most"], result["own_judge"]) == (1, 0.75, 1)
+    assert "decided by code 1, not readable 1" in texts[1]
+    assert "decided" not in scored(write_run(tmp_path / "old", [record(0)]), capsys, "--full")
+    head, *rows = csv.reader(io.StringIO(render(gathered(folder), "csv")))
+    assert head[-1] == "decided_by"
+    assert [row[-1] for row in rows] == ["", "code", "", ""]
+    assert [row[head.index("outcome")] for row in rows][-1] == "not_readable"
+    read = write_run(tmp_path / "read", [record(0), wrong(1)])
+    for text in (scored(read, capsys), *(render(gathered(read), kind) for kind in ("html", "md"))):
+        assert "at most" not in text
+        assert "--unread, or" not in text
+
+
+def test_the_limit_is_compared_with_the_lower_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(tmp_path / "run", [record(0), unread(1)])
+    scored(folder, capsys, "--fail-under", "0.5")
+    with pytest.raises(SystemExit, match="1"):
+        scored(folder, capsys, "--fail-under", "0.6")
+    assert "is 50.00%, at most 100.0%: 1 of 2 not readable\n" in capsys.readouterr().err
+
+
+def test_a_chosen_judge_that_is_the_doctor_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(tmp_path / "run", [record(0, doctor_llm="large")])
+    (folder / "judgements").mkdir()
+    entry = {"scenario_id": 0, "case_hash": f"{0:016x}", "repeat": 0, "correct": True, "moderator_llm": "large"}
+    (folder / "judgements" / "own.jsonl").write_text(json.dumps(entry) + "\n")
+    assert "judged by the doctor's own model" in scored(folder, capsys, "--judge", "own")
+    assert "own model" not in scored(folder, capsys)
+
+
+def test_a_run_in_which_nothing_could_be_read_ends_like_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    doctor, runs = tmp_path / "doctor.py", tmp_path / "runs"
+    doctor.write_text(
+        "class Mine:\n"
+        "    def __init__(self, scenario): pass\n"
+        f"    def inference_doctor(self, question): return 'DIAGNOSIS READY: {UNREAD}'\n"
+    )
+    where = ["--dataset", "OpenOSCE_Demo", "--limit", "2", "--output-dir", str(runs)]
+    main(["run", "--doctor", f"{doctor}:Mine", *where, "--quiet"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "accuracy (strict) 0.0% (95% interval 0.0% to 65.8%; 0 of 2), at most 100.0%: 2 of 2 not readable" in shown
+    assert "not readable (counts as not right) 2" in shown
+    (folder,) = runs.iterdir()
+    assert "No answer could be read." in shown
+    assert f"agentclinic judge label {folder} --unread" in shown
+
+
+def test_pages_mark_an_unread_answer_as_neither_right_nor_wrong(tmp_path: Path) -> None:
+    twins = [
+        one | {"annotations": {"Specialty": "Gout", "case_id": f"c{place}", "twin_of": f"c{1 - place}"}}
+        for place, one in enumerate((record(0), unread(1)))
+    ]
+    repeats = [record(2), unread(2, repeat=1)]
+    collected = gathered(write_run(tmp_path / "run", [*twins, *repeats]))
+    page = render(collected, "html")
+    assert 'aria-label="not readable">?</span>' in page
+    assert 'aria-label="wrong"' not in page
+    assert "Transcript: ? Broken wing zzyzx of gout" in page
+    assert '<option value="not_readable">not readable</option>' in page
+    assert "2 of those not right could not be read." in page
+    (group, _) = collected.report.runs[0].breakdown.groups["specialty"]
+    assert (group.accuracy.count, group.accuracy.of, group.not_readable) == (1, 2, 1)

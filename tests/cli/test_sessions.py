@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from helpers import osce, write_rows
-from runs_support import clinic, run_here, settings_for
+from runs_support import clinic, lines, run_here, settings_for, without
 from scripted_server import ScriptedServer
 
 from agentclinic.cli import main
@@ -82,6 +82,13 @@ async def test_one_session_is_shown_step_by_step(run: Path, capsys: pytest.Captu
     assert "which failed (server" in shown(capsys, run, "scenario_2_")
     data = json.loads(shown(capsys, run, "1", "--json"))
     assert data["session"]["steps"][1]["new_information"] == "warm"
+
+
+async def test_a_synthesis_that_could_not_be_read_fixed_and_broke_nothing(run: Path) -> None:
+    entries = [without(one, ["checksum"]) for one in lines(run / "scenarios.jsonl")]
+    write_rows(run / "scenarios.jsonl", *({**one, "status": "not_readable", "correct": None} for one in entries))
+    summary = summarise_sessions(load_sessions(run))
+    assert (summary.synthesis_differs.count, summary.fixed, summary.broken) == (1, 0, 0)
 
 
 async def test_the_summary_counts_what_the_records_lack(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

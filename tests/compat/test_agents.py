@@ -244,6 +244,14 @@ def test_compare_results_says_yes_or_no(said: str, verdict: str) -> None:
     assert agentclinic.compare_results(said, "Migraine", "builtin") == verdict
 
 
+def test_compare_results_shows_a_model_the_whole_text_and_takes_its_word(scripted: dict[str, Scripted]) -> None:
+    scripted["judge"] = Scripted("Yes", "No")
+    said = "It throbs.\nDIAGNOSIS READY: Migraine or gout"
+    assert agentclinic.compare_results(said, "Migraine", "judge") == "yes"
+    assert agentclinic.compare_results("Migraine", "Migraine", "judge") == "no"
+    assert said in scripted["judge"].prompts[0]
+
+
 def test_compare_results_never_reads_nonsense_as_no(scripted: dict[str, Scripted]) -> None:
     scripted["judge"] = Scripted("Hard to say")
     with pytest.raises(MalformedError):

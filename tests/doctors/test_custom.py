@@ -67,7 +67,7 @@ SYNC = """
                 return f"Hello? {self.given!r}"
             if len(self.heard) == 2:
                 return "REQUEST TEST: Vital Signs"
-            return f"DIAGNOSIS READY: {self.heard!r}"
+            return f"I heard {self.heard!r}. DIAGNOSIS READY: Gout"
 """
 
 
@@ -78,7 +78,7 @@ async def test_a_synchronous_doctor_leads_the_encounter(write: Any) -> None:
     said = [turn.text for turn in record.transcript]
     assert said[0].startswith("Hello? ('Assess and diagnose a 23-year-old man")
     assert said[0].endswith("'builtin', 7, None, False)")
-    assert said[4] == f"DIAGNOSIS READY: {['', said[1], said[3]]!r}"
+    assert said[4] == f"I heard {['', said[1], said[3]]!r}. DIAGNOSIS READY: Gout"
     assert said[3].startswith("RESULTS:")
     assert record.doctor_hist.startswith("Doctor: Hello?")
     assert record.doctor_hist.count("\n\n") == 5

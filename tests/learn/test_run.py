@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from helpers import write_rows
 from memory_support import Json, experience, failed_run, stories, story, written
 from runs_support import asked, clinic, lines, point_at, run_here, settings_for, start, until, without
 from scripted_server import ScriptedServer
@@ -65,6 +66,15 @@ async def test_failed_encounters_alone_are_learned_from_unless_all_are_wanted(
     assert (learned.encounters, learned.right) == (3, 0)
     assert asked(server, "learner") == 3, "the others were in the store"
     assert {lesson.source.case: lesson.right for lesson in read_lessons(store)}[story("Gout").id] is True
+
+
+@pytest.mark.anyio
+async def test_nothing_is_learned_from_an_answer_that_could_not_be_read(server: ScriptedServer, tmp_path: Path) -> None:
+    run = await failed_run(server, tmp_path, scenarios="0-1")
+    first, second = (without(one, ["checksum"]) for one in lines(run / "scenarios.jsonl"))
+    write_rows(run / "scenarios.jsonl", {**first, "status": "not_readable", "correct": None}, second)
+    learned = await learn([run], tmp_path / "experiences.jsonl", learner(server, tmp_path), every=True)
+    assert (learned.encounters, asked(server, "learner")) == (1, 1)
 
 
 @pytest.mark.anyio

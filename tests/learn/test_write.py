@@ -14,6 +14,7 @@ from scripted_server import ScriptedServer
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.learn.run import Learnt, learn, with_learner
 from agentclinic.memory.store import load_store
+from agentclinic.vocabulary.compare import Comparison
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +112,26 @@ async def test_what_the_judge_takes_for_the_diagnosis_or_cannot_clear_is_removed
     )
     assert learned.removed == {"named the diagnosis": 3, "not cleared by the judge": 1}
     assert learned.experiences == 1
+
+
+async def test_a_disease_that_code_alone_cannot_compare_is_not_cleared(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await failed_run(server, tmp_path, scenarios="0")
+    server.control(rules=[written(MEAL, experience("A hot toe", "Think of lupus."))])
+    monkeypatch.setattr("agentclinic.clinic.judge.compare", lambda *_, **__: Comparison(None, "cannot read it"))
+    settings = with_learner(settings_for(server, tmp_path, moderator_llm="builtin"), "scripted", None)
+    learned = await learn([run], tmp_path / "experiences.jsonl", settings)
+    assert (learned.experiences, learned.removed) == (1, {"not cleared by the judge": 1})
+
+
+async def test_a_list_that_holds_the_diagnosis_is_shown_to_the_judge_though_code_calls_it_wrong(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    run = await failed_run(server, tmp_path, scenarios="0")
+    server.control(moderator="Yes", rules=[written(experience("A toe", "Think of podagric crystals, or cellulitis."))])
+    settings = with_learner(settings_for(server, tmp_path, judge="cascade"), "scripted", None)
+    assert (await learn([run], tmp_path / "experiences.jsonl", settings)).removed == {"named the diagnosis": 1}
 
 
 async def test_what_says_the_same_as_another_is_removed_also_across_encounters(

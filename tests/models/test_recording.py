@@ -62,10 +62,16 @@ async def test_a_recorded_encounter_replays_identically(tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     roles = ("doctor", "patient", "measurement", "moderator")
     first = await record_of(scenarios="3", record=str(kept))
-    again = await record_of(scenarios="3", **{f"{role}_llm": f"replay:{kept}" for role in roles})
-    names = {f"{role}_llm" for role in roles} | {"timing", "cost_usd"}
+    replayed = {f"{role}_llm": f"replay:{kept}" for role in roles}
+    # The builtin judge was asked about every diagnosis, so its recording is, too.
+    again = await record_of(scenarios="3", judge="model", **replayed)
+    names = {*replayed, "timing", "cost_usd"}
     assert first.status == "diagnosed"
     assert again.model_dump(exclude=names) == first.model_dump(exclude=names)
+    cascade = await record_of(scenarios="3", **replayed)
+    assert (cascade.usage or {}).keys() == {"doctor", "patient", "measurement"}, "code decides without its recording"
+    names |= {"usage"}
+    assert cascade.model_dump(exclude=names) == first.model_dump(exclude=names)
 
 
 async def test_a_replay_can_itself_be_recorded(tmp_path: Path) -> None:

@@ -46,6 +46,9 @@ def test_a_dry_run_says_what_each_role_would_use_and_on_what_that_is_based(
     assert "unknown" in done.stdout
     assert "$0" not in done.stdout, "an unknown price is not 0"
     assert "turns: 15 of 20 in a typical encounter, all 20 at most" in done.stdout
+    assert "judge: an upper limit" not in done.stdout, "the model judges every diagnosis"
+    cascade = clinic(*RUN, *AT_ENDPOINT, "--judge", "cascade", "--dry-run", cwd=tmp_path)
+    assert "judge: an upper limit; diagnoses that code can read need no request" in " ".join(cascade.stdout.split())
     assert silent(server)
     assert not (tmp_path / "out").exists()
 
@@ -132,7 +135,10 @@ def test_regrade_counts_the_diagnoses_that_are_left(server: ScriptedServer, tmp_
     folder = only_run(tmp_path / "out")
     diagnoses = sum(entry["status"] == "diagnosed" for entry in records(folder))
     point_at(tmp_path, server)
-    judge = ("regrade", folder, "--moderator_llm", "scripted")
+    cascade = estimate(tmp_path, "regrade", folder, "--moderator_llm", "scripted")
+    assert (cascade["count"], cascade["most"]["total"]["requests"]) == (diagnoses, 0)
+    assert f"judge: code decides {diagnoses} of {diagnoses}, without a request" in cascade["based_on"]
+    judge = ("regrade", folder, "--moderator_llm", "scripted", "--judge", "model")
     found = estimate(tmp_path, *judge)
     assert (found["count"], by_role(found["most"])["moderator"]["requests"]) == (diagnoses, diagnoses)
     assert silent(server)
@@ -144,7 +150,7 @@ def test_regrade_counts_the_diagnoses_that_are_left(server: ScriptedServer, tmp_
 
 
 def _lines(folder: Path) -> list[str]:
-    return (folder / "judgements" / "scripted.jsonl").read_text().splitlines()
+    return (folder / "judgements" / "scripted_model.jsonl").read_text().splitlines()
 
 
 def test_generate_counts_the_cases_that_are_left(server: ScriptedServer, tmp_path: Path) -> None:

@@ -374,7 +374,8 @@ def test_errors_of_credentialed_runs_repeat_nothing_that_was_said(
     write_cases(folder, *rows(data_class=data_class))
     point_at(folder, server)
     server.control(rules=[rule])
-    done = clinic(*RUN, *AT_ENDPOINT, cwd=folder, expect=0 if kind == "refused" else 1)  # a refusal is a result
+    flags = (*AT_ENDPOINT, "--judge", "original")  # whose reply is quoted
+    done = clinic(*RUN, *flags, cwd=folder, expect=0 if kind == "refused" else 1)  # a refusal is a result
     made = only_run(folder / "out")
     if data_class == "synthetic":
         assert all(CHART in record["fault"]["message"] for record in records(made)), "else this test shows nothing"

@@ -13,7 +13,12 @@ import pytest
 from fakes import NEJM, Meeting, Scripted, assigned, case_of, plan_of
 from scripted_server import LONG
 
+from agentclinic.cases.model import AnswerKey
 from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
+from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.payloads import JudgePayload
+from agentclinic.clinic.prompts import load_prompt
+from agentclinic.config import JudgeMode
 from agentclinic.doctors.custom import CustomDoctor, DoctorView
 from agentclinic.doctors.plain import ConfidencePayload, PlainDoctor, StatedDifferential
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
@@ -123,6 +128,18 @@ async def test_a_person_as_patient_sees_the_script_and_answers() -> None:
     assert "Migraine" not in shown
 
 
+@pytest.mark.parametrize("mode", ["cascade", "model", "original"])
+async def test_a_person_as_judge_sees_answer_and_truth_and_says_yes_or_no(mode: JudgeMode) -> None:
+    human, screen, prompts = typing("perhaps", "Y")
+    said = JudgePayload("Torsion of the toe", "Gout", AnswerKey(accept=("Podagra",)), utterance="It is torsion!")
+    verdict = await Judge(human, load_prompt("moderator"), mode).ask(said)
+    assert (verdict.correct, verdict.decided_by) == (True, "person")
+    assert screen.getvalue() == "\nDoctor:     It is torsion!\nTruth:      Gout; Podagra\n"
+    assert len(prompts) == 2, "until it is an answer"
+    with pytest.raises(Leave):
+        await Judge(typing(":quit")[0], load_prompt("moderator"), mode).ask(said)
+
+
 async def test_a_doctor_in_a_chat_sees_each_reply_once_and_none_of_the_prompts() -> None:
     human, screen, _ = typing("Where?", "Since when?", ":diagnose Migraine")
     meeting = Meeting(human, Scripted("Left.", "Monday."))
@@ -199,10 +216,10 @@ async def test_other_work_continues_while_a_person_thinks() -> None:
     assert transcript.status is Status.DIAGNOSED
 
 
-async def test_a_person_cannot_play_the_judge() -> None:
+async def test_a_person_cannot_play_the_laboratory() -> None:
     human, _, _ = typing("x")
-    with pytest.raises(BadRequestError, match="can play the doctor or the patient, not the moderator"):
-        await human.reply(Request(Purpose.MODERATOR, (Message("user", "x"),)))
+    with pytest.raises(BadRequestError, match="can play the doctor, the patient or the judge, not the measurement"):
+        await human.reply(Request(Purpose.MEASUREMENT, (Message("user", "x"),)))
 
 
 async def test_a_patient_cannot_take_back_what_a_custom_doctor_remembers() -> None:

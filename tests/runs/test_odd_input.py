@@ -37,7 +37,7 @@ async def check_readable(folder: Path, count: int, settings: Any) -> None:
     assert summary.presented == count
     assert (await resume(plan_again(folder), folder, Progress())).missing == 0
     await regrade(folder, settings)
-    assert summarise(load_run(folder, "scripted").records()).presented == count
+    assert summarise(load_run(folder, "scripted_model").records()).presented == count
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ async def test_an_odd_answer_is_one_failed_request(server: ScriptedServer, tmp_p
     server.control(rules=[*rules, {"match": {"purpose": "moderator"}, "reply": verdict}])
     cases = own_cases(tmp_path, 3)
     settings = settings_for(
-        server, tmp_path / "out", dataset=str(cases), judge_relation=True, runtime={"tries": 6, "llm_api": "responses"}
+        server, tmp_path / "out", dataset=str(cases), judge="model", runtime={"tries": 6, "llm_api": "responses"}
     )
 
     finished, entries = await run_here(settings)
@@ -137,7 +137,7 @@ async def test_an_own_doctor_can_only_fail_its_own_encounter(tmp_path: Path) -> 
     ]
     assert "nested too deeply" in faults[5]
     assert "Unable to serialize" in faults[6]
-    assert [entry["status"] for entry in entries] == ["doctor_failed"] * 7 + ["diagnosed"] * 2
+    assert [entry["status"] for entry in entries] == ["doctor_failed"] * 7 + ["not_readable"] * 2
     assert [entry["diagnosis_text"] for entry in entries[7:]] == ["\ufffd", "\ufffd"]
     assert entries[8]["doctor_hist"] == "\ufffd"
     assert len(list(load_run(finished.folder).records())) == 9

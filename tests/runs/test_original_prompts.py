@@ -81,7 +81,9 @@ def test_the_files_run_unedited_and_are_filled_as_in_the_original(
     chart = file["measurement"]["system_presentation_suffix"].format(as_text(case.exam))
     assert [system for system, _ in sent(server, "measurement")] == [file["measurement"]["system_base"] + chart]
 
-    judged = file["moderator"]["user_prompt_template"].format(correct=case.diagnosis, diag=record["diagnosis_text"])
+    judged = file["moderator"]["user_prompt_template"].format(
+        correct=case.diagnosis, diag=record["final_doctor_dialogue"]
+    )
     assert sent(server, "moderator") == [[file["moderator"]["system_prompt"], judged.rstrip()]]
     assert len(sent(server, "planner")[0]) == 2, "a transcript, not a chat"
     assert all(raw(folder, "test_policy")["instructions"] in texts[0] for texts in sent(server, "planner"))
@@ -107,6 +109,7 @@ async def test_every_text_that_is_edited_is_sent(server: ScriptedServer, tmp_pat
         dataset=str(cases),
         doctor_image_request=True,
         doctor_test_policy_enabled=True,
+        judge=None,
     )
     await run_here(settings)
     for role, purpose in {**{role: role for role in ROLES}, "test_policy": "planner"}.items():
@@ -144,3 +147,11 @@ def test_a_file_that_cannot_be_used_ends_the_command_with_a_plain_error(tmp_path
     said = clinic("run", cwd=tmp_path, expect=2).stderr
     assert "patient.json: system_base lacks {patient} ({} of system_symptoms_suffix in the original's dialect)" in said
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_judges_file_of_the_originals_kind_decides_how_is_judged_and_the_settings_say_so(folder: Path) -> None:
+    assert planned(folder, moderator_llm="gpt").settings.run.judge == "original"
+    assert planned(folder, moderator_llm="gpt", judge="cascade").settings.run.judge == "cascade"
+    (folder / "moderator.json").unlink()
+    assert planned(folder, moderator_llm="gpt").settings.run.judge == "cascade"
+    assert planned(folder).settings.run.judge is None, "so that another judge's model can be named later"

@@ -213,3 +213,13 @@ def test_a_generation_setting_that_may_be_sent_is_accepted(tmp_path: Path) -> No
     ]
     for run in accepted:
         assert plan_of(**run).settings.run.generation
+
+
+def test_a_person_judges_one_encounter_at_a_time_and_here() -> None:
+    with pytest.warns(UserWarning, match="one scenario at a time; workers 3 is ignored"):
+        assert (
+            make_plan(Settings.model_validate({"run": {"moderator_llm": "human", "workers": 3}})).settings.run.workers
+            == 1
+        )
+    with pytest.raises(ConfigError, match="a person can take part only on this machine"):
+        make_plan(Settings.model_validate({"run": {"moderator_llm": "human", "engine": "ray"}}))

@@ -72,11 +72,13 @@ async def test_the_builtin_judge_sees_the_chart_and_a_language_model_does_not() 
     case = case_of(osce(patient={"History": "Fever and cough for three days."}, truth="Pneumonia"))
     transcript = await Meeting(Scripted("DIAGNOSIS READY: Legionella pneumonia"), case=case).hold()
     prompt = load_prompts()["moderator"]
-    verdict = await judged(transcript, case, Judge(Builtin(), prompt))
+    verdict = await judged(transcript, case, Judge(Builtin(), prompt, "builtin"))
     assert verdict is not None
-    assert (verdict.correct, verdict.relation) == (False, "narrower_unsupported")
+    assert (verdict.correct, verdict.reason) == (None, "the chart does not show legionella")
+    assert transcript.status is Status.NOT_READABLE
+    transcript.status = Status.DIAGNOSED
     model = Scripted("Yes")
-    assert await judged(transcript, case, Judge(model, prompt)) is not None
+    assert await judged(transcript, case, Judge(model, prompt, "model")) is not None
     assert "three days" not in model.prompts[0]
 
 
@@ -84,7 +86,7 @@ async def test_the_builtin_judge_sees_the_chart_and_a_language_model_does_not() 
 async def test_a_judge_that_fails_leaves_the_case_unjudged(answer: str | ModelError) -> None:
     case = case_of(OSCE)
     transcript = await Meeting(Scripted("DIAGNOSIS READY: Migraine"), case=case).hold()
-    verdict = await judged(transcript, case, Judge(Scripted(answer), load_prompts()["moderator"]))
+    verdict = await judged(transcript, case, Judge(Scripted(answer), load_prompts()["moderator"], "model"))
     assert verdict is None
     assert transcript.status is Status.JUDGE_FAILED
     assert transcript.fault is not None
@@ -96,7 +98,7 @@ async def test_a_judge_that_fails_leaves_the_case_unjudged(answer: str | ModelEr
 async def test_the_judge_sees_diagnosis_and_truth_and_is_asked_only_about_a_diagnosis() -> None:
     case = case_of(OSCE)
     judge = Scripted("Yes")
-    moderator = Judge(judge, load_prompts()["moderator"])
+    moderator = Judge(judge, load_prompts()["moderator"], "model")
     transcript = await Meeting(Scripted("DIAGNOSIS READY: Sick headache"), case=case).hold()
     verdict = await judged(transcript, case, moderator)
     assert verdict is not None

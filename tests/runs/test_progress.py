@@ -101,3 +101,9 @@ def test_a_resumed_run_says_what_is_already_done() -> None:
     Lines(out, Clock()).start(14, 5)
 
     assert out.getvalue() == "14 scenarios, 5 already done\n"
+
+
+def test_unread_answers_are_counted_while_a_run_goes() -> None:
+    running = summary_of(right=1)
+    running.add(Record(scenario_id=1, status="not_readable"))
+    assert run_line(running) == "accuracy 50%  1 not readable"

@@ -35,7 +35,7 @@ async def test_verdicts_go_to_a_file_of_their_own_and_the_records_stay_as_they_a
 
     regraded = await regrade(finished.folder, settings_for(server, tmp_path, moderator_llm="other/judge"))
 
-    assert regraded.path == finished.folder / "judgements" / "other_judge.jsonl"
+    assert regraded.path == finished.folder / "judgements" / "other_judge_model.jsonl"
     entries = lines(regraded.path)
     assert [(entry["scenario_id"], entry["correct"]) for entry in entries] == [
         (0, True),
@@ -144,7 +144,9 @@ def test_the_command_says_what_changed_and_why_something_failed(server: Scripted
     assert records(folder)[0]["correct"] is True
     server.control(moderator="No", rules=[{"match": {"purpose": "moderator", "nth": 2}, "fault": "500"}])
 
-    done = clinic("regrade", folder, "--moderator_llm", "scripted", "--full", cwd=tmp_path, expect=3)
+    done = clinic(
+        "regrade", folder, "--moderator_llm", "scripted", "--judge", "model", "--full", cwd=tmp_path, expect=3
+    )
 
     assert "demo-001: was right, is now wrong" in done.stdout
     assert "1 failed" in done.stderr
@@ -192,7 +194,7 @@ async def test_a_judge_with_other_generation_settings_is_another_judge(
     assert lines(cold.path)[0]["generation"] == {"moderator": {"temperature": 0.3, "top_p": 0.5}}
     with pytest.raises(InputError, match=r"holds verdicts with generation .*, not none; choose another file"):
         await regrade(finished.folder, settings_for(server, tmp_path))
-    builtin = settings_for(server, tmp_path, **writing).changed(moderator_llm="builtin")
+    builtin = settings_for(server, tmp_path, **writing).changed(moderator_llm="builtin", judge=None)
     with pytest.raises(ConfigError, match=r"temperature has no effect: every role .* with --moderator-llm"):
         await regrade(finished.folder, builtin)
     in_file = builtin.model_copy(update={"given": Given()})

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judges_support import UNREAD
 from runs_support import asked, lines, point_at, settings_for, start, until
 from scripted_server import ScriptedServer
 
@@ -105,7 +106,7 @@ def calls(server: ScriptedServer, api: str, key: str) -> list[Any]:
 
 
 def note_of(folder: Path) -> Path:
-    return folder / "judgements" / "judge.batch.json"
+    return folder / "judgements" / "judge_model.batch.json"
 
 
 def untimed_lines(path: Path) -> list[dict[str, Any]]:
@@ -144,6 +145,31 @@ async def test_a_batch_asks_what_single_requests_ask_and_gives_the_same_verdicts
     assert server.counts()["received"] == everything, "nothing is left to ask"
 
 
+async def test_only_what_code_cannot_read_goes_into_a_batch(folder: Path, server: ScriptedServer) -> None:
+    write_run(folder, diagnosis_text="Gout", ground_truth="Gout")
+    journal = folder / "scenarios.jsonl"
+    first, *others = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join([first.replace('"Gout"}', f'"{UNREAD}"}}'), *others]))
+    cascade = settings(server, judge="cascade")
+    estimate = await estimate_regrade(folder, cascade, batch=True)
+    assert (estimate.count, estimate.most[0].amount.requests) == (4, 1)
+    assert "judge: code decides 3 of 4, without a request" in estimate.based_on
+    server.control(batch_polls=1)
+
+    pending = await by_batch(folder, cascade, wait=False)
+    assert (pending.pending, pending.judged) == (1, 3), "what code decides is not waited for"
+    done = await by_batch(folder, cascade)
+
+    (uploaded,) = calls(server, "files", "lines")
+    assert [UNREAD in json.dumps(line) for line in uploaded] == [True]
+    assert (done.judged, done.decided_by, done.saved) == (4, {"code": 3, "model": 1}, 3)
+
+    write_run(folder, diagnosis_text="Gout", ground_truth="Gout")
+    server.reset()
+    done = await by_batch(folder, cascade, name="all")
+    assert (done.judged, done.batches, asked(server)) == (4, (), 0), "no batch without a request"
+
+
 async def test_what_fails_in_a_batch_is_asked_again_by_the_next_call_and_a_bad_form_at_once(
     folder: Path, server: ScriptedServer
 ) -> None:
@@ -153,7 +179,7 @@ async def test_what_fails_in_a_batch_is_asked_again_by_the_next_call_and_a_bad_f
             {"match": {"text_contains": "number 2"}, "fault": "invalid_schema_json", "times": 1},
         ]
     )
-    first = await by_batch(folder, settings(server, judge_relation=True))
+    first = await by_batch(folder, settings(server))
 
     assert (first.judged, first.failed, first.not_tried) == (3, 1, 0)
     assert "in the batch: " in (first.reason or "")
@@ -168,7 +194,7 @@ async def test_what_fails_in_a_batch_is_asked_again_by_the_next_call_and_a_bad_f
     whole = (used["input_tokens"] * 10 + used["output_tokens"] * 20) / 1e6
     assert batched < direct < whole, "the follow-up has its full price, the first request half of it"
 
-    second = await by_batch(folder, settings(server, judge_relation=True))
+    second = await by_batch(folder, settings(server))
 
     assert (second.judged, second.failed) == (4, 0)
     assert [len(upload) for upload in calls(server, "files", "lines")] == [4, 1]
@@ -201,7 +227,9 @@ async def test_a_process_that_is_killed_submits_nothing_twice(
     """After the upload, after the batch was created, and while waiting; nothing about them was answered."""
     point_at(tmp_path, server)
     server.control(rules=[{"match": {"api": moment}, "fault": "hang", "times": 1}], batch_polls=1)
-    process = start("regrade", folder, "--moderator_llm", "judge", "--batch", "--no-check", cwd=tmp_path)
+    process = start(
+        "regrade", folder, "--moderator_llm", "judge", "--judge", "model", "--batch", "--no-check", cwd=tmp_path
+    )
     seen: dict[str, Callable[[], bool]] = {
         "files": lambda: bool(calls(server, "files", "lines")),
         "batches": lambda: bool(calls(server, "batches", "endpoint")),
@@ -213,7 +241,7 @@ async def test_a_process_that_is_killed_submits_nothing_twice(
         process.signal(signal.SIGKILL)
     process.wait()
     assert note_of(folder).exists()
-    with pytest.raises(InputError, match=r"judge\.batch\.json: a batch was submitted.*--batch"):
+    with pytest.raises(InputError, match=r"judge_model\.batch\.json: a batch was submitted.*--batch"):
         await regrade(folder, settings(server))
 
     done = await by_batch(folder, settings(server))
@@ -227,7 +255,9 @@ async def test_a_process_that_is_killed_submits_nothing_twice(
 def test_ctrl_c_while_waiting_says_that_the_batch_goes_on(folder: Path, server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(batch_polls=99)
-    process = start("regrade", folder, "--moderator_llm", "judge", "--batch", "--no-check", cwd=tmp_path)
+    process = start(
+        "regrade", folder, "--moderator_llm", "judge", "--judge", "model", "--batch", "--no-check", cwd=tmp_path
+    )
     try:
         until(lambda: bool(calls(server, "batches", "id")), "the first look", process)
         process.signal(signal.SIGINT)
@@ -241,13 +271,13 @@ def test_ctrl_c_while_waiting_says_that_the_batch_goes_on(folder: Path, server: 
 
 def test_no_wait_submits_and_a_later_call_fetches(folder: Path, server: ScriptedServer, called: Called) -> None:
     server.control(batch_polls=2)
-    command = ("regrade", folder, "--moderator_llm", "judge", "--batch")
+    command = ("regrade", folder, "--moderator_llm", "judge", "--judge", "model", "--batch")
     submitted, _ = called(*command, "--no_wait")
     assert "4 requests in 1 batch (batch_" in submitted
-    assert f"agentclinic regrade {folder} --moderator-llm judge --batch" in submitted
+    assert f"agentclinic regrade {folder} --moderator-llm judge --judge model --batch" in submitted
     again, _ = called(*command, "--no-wait", "--json")
     assert json.loads(again)["pending"] == 4
-    assert not (folder / "judgements" / "judge.jsonl").exists(), "a judge without a verdict is no judge"
+    assert not (folder / "judgements" / "judge_model.jsonl").exists(), "a judge without a verdict is no judge"
 
     done, _ = called(*command, "--no-wait")
 
@@ -260,15 +290,15 @@ def test_no_wait_submits_and_a_later_call_fetches(folder: Path, server: Scripted
 @pytest.mark.slow
 def test_a_jury_submits_all_its_batches_before_it_waits(folder: Path, server: ScriptedServer, called: Called) -> None:
     server.control(rules=[{"match": {"purpose": "moderator", "model": "harsh"}, "reply": "No"}], batch_polls=1)
-    command = ("regrade", folder, "--jury", "builtin,kind,harsh", "--batch")
+    command = ("regrade", folder, "--jury", "builtin,kind,harsh", "--judge", "model", "--batch")
 
     pending, _ = called(*command, "--no-wait")
     assert "8 requests in 2 batches" in pending
-    assert "--jury builtin,kind,harsh --batch" in pending
+    assert "--jury builtin,kind,harsh --judge model --batch" in pending
     done, _ = called(*command, "--json", "--quiet")
 
     judges = [judge["name"] for judge in json.loads(done)["comparison"]["judges"]]
-    assert judges == ["builtin", "kind", "harsh", "jury"]
+    assert judges == ["builtin", "kind_model", "harsh_model", "jury"]
     assert len(calls(server, "batches", "endpoint")) == 2
 
 
@@ -286,10 +316,10 @@ async def test_answers_to_other_questions_are_not_taken(folder: Path, server: Sc
     server.control(batch_polls=1)
     pending = await by_batch(folder, settings(server), wait=False)
     assert (pending.pending, pending.judged) == (4, 0)
-    with pytest.raises(InputError, match=r"judge\.batch\.json.*other prompts or settings"):
-        await by_batch(folder, settings(server, judge_relation=True))
+    with pytest.raises(InputError, match=r"judge_model\.batch\.json.*other prompts or settings"):
+        await by_batch(folder, settings(server, temperature=0.9))
     with pytest.raises(InputError, match="is about a batch for 'judge'"):
-        await by_batch(folder, settings(server, moderator_llm="other"), name="judge")
+        await by_batch(folder, settings(server, moderator_llm="other"), name="judge_model")
     estimate = await estimate_regrade(folder, settings(server), batch=True)
     assert estimate.count == 0, "what is submitted costs nothing more"
 
@@ -301,8 +331,9 @@ async def test_answers_to_other_questions_are_not_taken(folder: Path, server: Sc
     assert (await by_batch(folder, settings(server))).judged == 4
 
 
-def answer_to(line: Json, said: str, **more: Any) -> str:
+def answer_to(line: Json, right: bool, **more: Any) -> str:
     """A line of a batch's file of answers: what the judge said to one request."""
+    said = json.dumps({"relation": "same" if right else "different", "reason": "as the script says"})
     words = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]}]
     body = {"id": "r", "object": "response", "status": "completed", "model": "judge", "output": words}
     return json.dumps(
@@ -317,15 +348,15 @@ async def test_contradictory_answers_are_named_and_count_as_failed_and_copies_ar
     await by_batch(folder, settings(server), wait=False)
     ((copied, changed, refused, twice),) = calls(server, "files", "lines")
     late = {"response": None, "error": {"code": "batch_expired", "message": "Too late"}}
-    key_twice = answer_to(twice, "Yes").replace('"error": null', f'"response": {json.dumps(answer_to(twice, "No"))}')
+    key_twice = answer_to(twice, True).replace('"error": null', f'"response": {json.dumps(answer_to(twice, False))}')
     told = [
-        answer_to(copied, "No"),
-        answer_to(changed, "Yes"),
-        answer_to(refused, "Yes"),
+        answer_to(copied, False),
+        answer_to(changed, True),
+        answer_to(refused, True),
         key_twice,
-        answer_to(changed, "No"),
-        answer_to(copied, "No"),
-        answer_to(refused, "", **late),
+        answer_to(changed, False),
+        answer_to(copied, False),
+        answer_to(refused, False, **late),
     ]
     server.control(batch_polls=0, batch_content="\n".join(told))
     shown = Said()
@@ -351,7 +382,7 @@ async def test_contradictory_answers_are_named_and_count_as_failed_and_copies_ar
 def test_a_limit_that_the_batch_would_exceed_is_refused_before_anything_is_sent(
     folder: Path, server: ScriptedServer, called: Called
 ) -> None:
-    command = ("regrade", folder, "--moderator-llm", "judge", "--no-check")
+    command = ("regrade", folder, "--moderator-llm", "judge", "--judge", "model", "--no-check")
     plain, half = (
         json.loads(called(*command, *flags, "--dry-run", "--json")[0])["typical"]["total"]
         for flags in ((), ("--batch",))
@@ -375,9 +406,9 @@ async def test_a_budget_that_is_used_up_ends_the_follow_ups_and_keeps_the_answer
 ) -> None:
     rule = {"match": {"text_contains": "number 3"}, "fault": "invalid_schema_json"}
     server.control(rules=[rule], batch_polls=1)
-    await by_batch(folder, settings(server, judge_relation=True), wait=False)
+    await by_batch(folder, settings(server), wait=False)
 
-    done = await by_batch(folder, with_limits(settings(server, judge_relation=True), 1, None))
+    done = await by_batch(folder, with_limits(settings(server), 1, None))
 
     assert (done.judged, done.failed) == (3, 1)
     assert "not asked again: the token limit of" in (done.reason or "")
@@ -386,7 +417,7 @@ async def test_a_budget_that_is_used_up_ends_the_follow_ups_and_keeps_the_answer
 
 def test_what_cannot_be_done_in_a_batch_is_refused(folder: Path, server: ScriptedServer, called: Called) -> None:
     server.control(batches=False)
-    command = ("regrade", folder, "--moderator-llm", "judge", "--no-check", "--batch")
+    command = ("regrade", folder, "--moderator-llm", "judge", "--judge", "model", "--no-check", "--batch")
     _, lacking = called(*command, expect=2)
     assert f"127.0.0.1:{server.port} has no batches (" in lacking
     assert "leave out --batch" in lacking
@@ -405,7 +436,7 @@ def test_what_cannot_be_done_in_a_batch_is_refused(folder: Path, server: Scripte
         assert why in called("regrade", folder, *flags, expect=2)[1]
 
     note_of(folder).write_text('{"model": "judge"}')
-    assert "judge.batch.json: not the note of a batch (host: field required)" in called(*command, expect=2)[1]
+    assert "judge_model.batch.json: not the note of a batch (host: field required)" in called(*command, expect=2)[1]
 
 
 async def test_credentialed_data_goes_to_no_file_elsewhere_and_its_note_is_private(
@@ -415,9 +446,9 @@ async def test_credentialed_data_goes_to_no_file_elsewhere_and_its_note_is_priva
     server.control(batch_polls=1)
     await by_batch(folder, settings(server), wait=False)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder / "judgements").iterdir()}
-    assert modes["judge.batch.json"] == 0o600
+    assert modes["judge_model.batch.json"] == 0o600
     assert (await by_batch(folder, settings(server))).judged == 4
-    assert stat.S_IMODE((folder / "judgements" / "judge.jsonl").stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "judgements" / "judge_model.jsonl").stat().st_mode) == 0o600
 
     elsewhere = settings(server).model_dump(mode="json")
     elsewhere["openai"]["base_url"] = "https://10.0.0.7/v1"

@@ -152,7 +152,7 @@ async def test_a_recorded_judge_can_regrade(server: ScriptedServer, tmp_path: Pa
 
     regraded = await regrade(
         finished.folder,
-        settings_for(None, tmp_path, moderator_llm=f"replay:{recording}", record=str(recording)),
+        settings_for(None, tmp_path, moderator_llm=f"replay:{recording}", judge="model", record=str(recording)),
         "replayed",
     )
 

@@ -295,3 +295,14 @@ def test_a_run_can_be_resumed_from_another_folder(tmp_path: Path) -> None:
     assert "cases" in done.stdout
     assert units(records(folder)) == [(0, 0), (1, 0)]
     assert list(there.iterdir()) == []
+
+
+async def test_settings_of_an_older_run_are_read_without_the_one_that_is_gone(tmp_path: Path) -> None:
+    finished, _ = await run_here(settings_for(None, tmp_path, num_scenarios=1))
+    path = finished.folder / "config.used.json"
+    used = json.loads(path.read_text())
+    used["run"]["judge_relation"] = used["agentclinic"]["digest"]["run.judge_relation"] = True
+    path.write_text(json.dumps({key: value for key, value in used.items() if key != "_checksum"}))
+    assert settings_of(finished.folder)[0].run.judge is None
+    with pytest.raises(InputError, match=r"run\.judge_relation was True"):
+        plan_again(finished.folder)

@@ -26,7 +26,7 @@ def original_run(folder: Path, verdicts: Sequence[bool] = (True, True, True, Fal
             "status": "diagnosed",
             "correct": verdict,
             "ground_truth": DISEASES[number],
-            "diagnosis_text": f"DIAGNOSIS READY: {DISEASES[number] if verdict else 'Influenza'}",
+            "diagnosis_text": f"DIAGNOSIS READY: {DISEASES[number] if verdict else 'Glaucoma'}",
         }
         for number, verdict in enumerate(verdicts)
     ]
@@ -36,9 +36,19 @@ def original_run(folder: Path, verdicts: Sequence[bool] = (True, True, True, Fal
     return folder
 
 
-def judge(folder: Path, name: str, verdicts: Sequence[bool | None], **more: Any) -> None:
-    entries = [
+def judge(folder: Path, name: str, verdicts: Sequence[bool | str | None], **more: Any) -> None:
+    """Another judge's verdicts: None if it failed, "unread" if it could not read the diagnosis."""
+    entries: list[dict[str, Any]] = [
         {"scenario_id": n, "case_hash": None, "repeat": 0, "moderator_llm": name, "correct": verdict, **more}
         for n, verdict in enumerate(verdicts)
     ]
+    for entry in entries:
+        if entry["correct"] is None:
+            entry["fault"] = {"error": "timeout", "message": "no answer"}
+        elif entry["correct"] == "unread":
+            entry |= {"correct": None, "reason": "cannot read 'zzyzx'"}
     write_lines(folder / "judgements" / f"{name}.jsonl", entries)
+
+
+UNREAD = "Broken wing zzyzx of gout"
+"""An answer that code cannot read: no vocabulary has the word."""

@@ -65,6 +65,13 @@ def wrong(number: int, said: str = "Septic arthritis", **changes: Any) -> Json:
     return record(number, **{"diagnosis_text": said, "correct": False, "judgement": judged, **changes})
 
 
+def unread(number: int, **changes: Any) -> Json:
+    """A record in our format with an answer that the judge could not read."""
+    judged = {"correct": None, "reason": "cannot read 'zzyzx'"}
+    said = {"diagnosis_text": "Broken wing zzyzx of gout", "status": "not_readable", "correct": None}
+    return record(number, **{**said, "judgement": judged, **changes})
+
+
 def in_the_originals_format(entry: Json) -> Json:
     """The record with only the original's fields."""
     return {key: entry.get(key) for key in ORIGINALS_FIELDS if key in entry}

@@ -60,7 +60,8 @@ def own_cases(folder: Path, count: int) -> Path:
 CLINIC = [sys.executable, "-m", "agentclinic"]
 ROLES = ("doctor", "patient", "measurement", "moderator")
 AT_ENDPOINT = [*(word for role in ROLES for word in (f"--{role}_llm", "scripted")), "--simulator", "free"]
-"""Flags that put every role at the endpoint; patient and laboratory say what the script has for them."""
+AT_ENDPOINT += ["--judge", "model"]
+"""Flags that put every role at the endpoint; patient, laboratory and judge say what the script has for them."""
 
 Json = dict[str, Any]
 
@@ -217,7 +218,9 @@ def point_at(folder: Path, server: ScriptedServer, key: str | None = None, **run
 
 def settings_for(server: ScriptedServer | None, output: Path, *, runtime: Json | None = None, **run: Any) -> Settings:
     """Settings of a run in this process: every role at the server, or builtin without a server."""
-    roles = {f"{role}_llm": "scripted" for role in ROLES} | {"simulator": "free"} if server else {}
+    asked = "preset" not in run and run.get("moderator_llm") != "builtin"
+    free = {"simulator": "free", **({"judge": "model"} if asked else {})}
+    roles = {f"{role}_llm": "scripted" for role in ROLES} | free if server else {}
     return Settings.model_validate(
         {
             "run": {"output_dir": str(output), **roles, **run},

@@ -586,7 +586,7 @@ class Server:
     def say(self, call: Call, rule: Json, fault: str) -> Answer:
         """What the model says, the model's own faults included."""
         if "reply" in rule or "tool_calls" in rule:
-            return Answer(rule.get("reply", ""), rule.get("tool_calls", []))
+            return Answer(verdict(call, rule.get("reply", "")), rule.get("tool_calls", []))
         name = (self.script.tool or call.tools[0]["name"]) if call.tools else ""
         match fault:
             case "empty":
@@ -629,6 +629,8 @@ class Server:
     def default(self, call: Call) -> Answer:
         if self.script.steps is not None and call.purpose == "doctor" and (call.tools or call.schema):
             return self.stepping(call, self.script.steps)
+        if call.purpose == "moderator":
+            return Answer(verdict(call, self.script.moderator))
         if call.schema is not None:
             return Answer(json.dumps(minimal(call.schema, call.schema)))
         if call.tools and call.body.get("tool_choice") == "required":
@@ -643,11 +645,17 @@ class Server:
                 return Answer(self.script.patient)
             case "measurement":
                 return Answer(self.script.measurement)
-            case "moderator":
-                return Answer(self.script.moderator)
             case "synthesis":
                 return Answer(self.script.synthesis.replace("{mark}", mark_in(call.text)))
         return Answer(f"This is the scripted server's answer to a {call.purpose or 'nameless'} request.")
+
+
+def verdict(call: Call, said: str) -> str:
+    """A judge's Yes or No as the relation, if that is what it is asked for."""
+    relation = {"Yes": "same", "No": "different"}.get(said)
+    if call.purpose != "moderator" or "RelationVerdict" not in call.text or relation is None:
+        return said
+    return json.dumps({"relation": relation, "reason": "as the script says"})
 
 
 def mark_in(text: str) -> str:

@@ -58,7 +58,7 @@ from agentclinic.models.base import (
 )
 from agentclinic.models.structured import at_most
 from agentclinic.results.turn import Differential, Turn, Usage
-from agentclinic.results.utterance import Action, parse_action
+from agentclinic.results.utterance import UNCLEAR, Action, parse_action
 
 
 class ToolChoice(BaseModel):
@@ -123,6 +123,7 @@ class UncertaintyDoctor:
         self.last_action: Action | None = None
         self.structured = False
         self._dialogue = assignment.dialogue
+        self._clarify = assignment.clarify
         self._synthesis_model = synthesis_model
         self._synthesis_prompt: Prompt = assignment.prompts["synthesis"]
         self._store = store
@@ -188,20 +189,26 @@ class UncertaintyDoctor:
         remarks, usage = [*attempt.remarks, *step_remarks], attempt.usage
         session = self.session()
         details: dict[str, Any] = {"tool": call.tool, "step": len(session.steps)}
+        unclear: dict[str, Any] = {}
         if call.ready or attempt.seen.last:
             fallback = top_of(session) or call.said
-            found = await synthesise(self._synthesis_model, self._synthesis_prompt, session.facts, fallback)
+            found = await synthesise(
+                self._synthesis_model, self._synthesis_prompt, session.facts, fallback, clarify=self._clarify
+            )
             if found.error:
                 remarks.append(f"synthesis failed, the top of the differential was taken ({found.error})")
             if not call.ready:
                 remarks.append("last turn: concluded for the doctor")
+            if found.second:
+                unclear = {"raw": found.answer, "slips": (UNCLEAR,)}
+                remarks.extend(found.second.notes)
             details["synthesis"] = {"model": found.model, "failed": found.error}
             text, usage = conclude(self._store, self.session_id, call.reason, found), usage + found.usage
         reply = Reply(text, usage=usage, differential=_differential(session), notes=tuple(remarks))
         earlier = self._history.said_by("Doctor")
         said = utterance(reply, turn=attempt.seen.turn, earlier=earlier, dialogue=self._dialogue)
         self._repetition.note(said)
-        return said.model_copy(update={"details": details})
+        return said.model_copy(update={"details": details, **unclear})
 
     def _record(self, call: _Call, attempt: _Attempt) -> tuple[str, list[str]]:
         """Write the step. If the doctor recorded nothing, or concludes, it holds the newest reply."""

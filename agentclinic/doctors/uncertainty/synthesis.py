@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agentclinic.clinic.prompts import Prompt, fill
-from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request
+from agentclinic.clinic.doctor import one_name
+from agentclinic.clinic.prompts import Prompt, fill, joined
+from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Reply, Request
 from agentclinic.results.turn import Usage
-from agentclinic.results.utterance import DIAGNOSIS_READY
+from agentclinic.results.utterance import name_in, one_line
+from agentclinic.vocabulary.compare import commits
 
 
 @dataclass(frozen=True)
@@ -27,26 +28,29 @@ class Synthesis:
     prompt: str
     """The whole prompt."""
     answer: str
-    """The model's answer; empty if it failed."""
+    """The model's answer, followed by `second`; empty if it failed."""
     model: str
     usage: Usage
     error: str | None = None
     """Why the top of the doctor's own differential was used instead."""
+    second: Reply | None = None
+    """The answer to `one_name`, if the first one could not be read as one disease."""
 
 
-async def synthesise(model: Model, prompt: Prompt, facts: Sequence[str], fallback: str | None = None) -> Synthesis:
-    """Ask for the diagnosis; if the model fails, use `fallback` and keep the failure."""
+async def synthesise(
+    model: Model, prompt: Prompt, facts: Sequence[str], fallback: str | None = None, *, clarify: bool = False
+) -> Synthesis:
+    """Ask for the diagnosis; if the model fails, use `fallback` and keep the failure.
+
+    With `clarify`, a diagnosis that cannot be read as one disease is asked for once more.
+    """
     system = fill(prompt.text("system_base"))
-    user = fill(prompt.text("user_prompt_template"), facts="\n".join(f"- {_one_line(fact)}" for fact in facts))
+    user = fill(prompt.text("user_prompt_template"), facts="\n".join(f"- {one_line(fact)}" for fact in facts))
     asked = f"{system}\n\n{user}"
+    messages = [Message("system", system), Message("user", user)]
+    request = Request(Purpose.SYNTHESIS, tuple(messages), payload=SynthesisPayload(tuple(facts)))
     try:
-        reply = await model.reply(
-            Request(
-                Purpose.SYNTHESIS,
-                (Message("system", system), Message("user", user)),
-                payload=SynthesisPayload(tuple(facts)),
-            )
-        )
+        reply = await model.reply(request)
         named = name_in(reply.text)
         if not named:
             raise MalformedError("the synthesis named no diagnosis", text=reply.text)
@@ -56,29 +60,10 @@ async def synthesise(model: Model, prompt: Prompt, facts: Sequence[str], fallbac
         answer = error.text if isinstance(error, MalformedError) else ""
         used = error.usage or Usage(requests=0)
         return Synthesis(fallback, asked, answer, model.name, used, f"{error.kind}: {error}")
-    return Synthesis(named, asked, reply.text, model.name, reply.usage)
-
-
-# A label is a whole word before a colon or "is": "ischemic stroke" does not start with one.
-_LABEL = re.compile(
-    r"^(?:(?:the|my)\s+)?(?:(?:single\s+)?(?:most likely|likeliest|final|principal|primary|leading)(?:\s+diagnosis)?"
-    r"|diagnosis)\W*?(?:\bis\b|[:–—-])\s*",
-    re.IGNORECASE,
-)
-
-
-def name_in(answer: str) -> str:
-    """The diagnosis in an answer: one line, without labels and decoration; empty if there is none."""
-    text = answer.rpartition(DIAGNOSIS_READY)[2] if DIAGNOSIS_READY in answer else answer
-    for line in text.splitlines():
-        name = line.strip().strip("*_`#>\"' ").lstrip(":-– ")
-        if not name or name.endswith(":"):  # a lead-in: the name follows
-            continue
-        name = _LABEL.sub("", name, count=1).strip("*_`\"' ")
-        if name:
-            return _one_line(name).removesuffix(".").strip("*_`\"' ")
-    return ""
-
-
-def _one_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip()
+    again = prompt.text("one_name") if clarify else ""
+    if not again or commits(named):
+        return Synthesis(named, asked, reply.text, model.name, reply.usage)
+    messages += [Message("assistant", reply.text), Message("user", again)]
+    name, second = await one_name(model, replace(request, messages=tuple(messages)))
+    answer, usage = joined(reply.text, second.text), reply.usage + second.usage
+    return Synthesis(name or named, asked, answer, model.name, usage, second=second)

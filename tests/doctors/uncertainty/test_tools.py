@@ -28,7 +28,7 @@ from agentclinic.doctors.uncertainty.steps import (
     stated_differential,
 )
 from agentclinic.doctors.uncertainty.store import SessionError
-from agentclinic.doctors.uncertainty.synthesis import name_in, synthesise
+from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import ToolError
 from agentclinic.models.base import FATAL, ModelError, Reply, Request
 from agentclinic.results.utterance import LONGEST
@@ -412,34 +412,6 @@ def test_actions_of_unknown_form_are_none(action: str) -> None:
 def test_any_action_can_be_read(action: str) -> None:
     following = read_action(action)
     assert following is None or following.utterance.strip()
-
-
-@pytest.mark.parametrize(
-    ("answer", "name"),
-    [
-        ("Ischemic stroke", "Ischemic stroke"),
-        ("Isoniazid-induced hepatitis", "Isoniazid-induced hepatitis"),
-        ("Primary biliary cholangitis", "Primary biliary cholangitis"),
-        ("Primary sclerosing cholangitis - early", "Primary sclerosing cholangitis - early"),
-        ("Gout.", "Gout"),
-        ("**Gout**", "Gout"),
-        ("Diagnosis: Gout", "Gout"),
-        ("The most likely diagnosis is **Gout**.", "Gout"),
-        ("Final diagnosis - Gout", "Gout"),
-        ("Most likely: Gout", "Gout"),
-        ("**Final diagnosis:** Gout", "Gout"),
-        ("DIAGNOSIS READY: Gout\nBecause of crystals.", "Gout"),
-        ("## Diagnosis:\n\nGout\nwith tophi", "Gout"),
-        ("Sure! Here is the diagnosis:\n- Gout", "Gout"),
-        ("Crohn's   disease", "Crohn's disease"),
-        ("Guillain-Barré syndrome", "Guillain-Barré syndrome"),
-        ("", ""),
-        ("\n**\n", ""),
-        ("DIAGNOSIS READY", ""),
-    ],
-)
-def test_the_diagnosis_in_a_synthesis_is_found(answer: str, name: str) -> None:
-    assert name_in(answer) == name
 
 
 @pytest.mark.parametrize("kind", sorted(FATAL))

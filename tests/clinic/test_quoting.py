@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from agentclinic.memory.quoting import quoted
+from agentclinic.clinic.quoting import quoted
 
 
 @pytest.mark.parametrize(
