@@ -180,7 +180,7 @@ def test_runs_and_comparisons_print_as_short_tables(run: Run, tmp_path: Path) ->
     assert accuracy.split()[0] == "accuracy"
     assert accuracy.endswith(f"; {right} of 3)")
     assert ended.split("  ")[-1] == f"right {right}, wrong {3 - right}"
-    assert judge.startswith("  Judged by builtin, which called")
+    assert judge.startswith("  Judged by builtin, which says when")
 
     other = evaluate("door_only", num_scenarios=3, output_dir=str(tmp_path), progress=False)
     report = compare(run, other)

@@ -506,9 +506,18 @@ def test_a_key_that_has_no_effect_is_refused_with_what_it_needs(
 
 
 def test_only_the_edge_reads_the_keys_that_have_a_section() -> None:
-    """Elsewhere a planner, a memory, a judge or a cluster is read from its section, so that it is whole."""
+    """Elsewhere a planner, a memory or a cluster is read from its section, so that it is whole."""
     package = Path(agentclinic.__file__).parent
-    keys = "doctor_test_policy|planner_baseline|memory_|embedding_|judge_relation|engine|address|processes"
+    keys = "doctor_test_policy|planner_baseline|memory_|embedding_|engine|address|processes"
     flat = re.compile(rf"\brun\.(?:{keys})")
     reading = {path.name for path in package.rglob("*.py") if flat.search(path.read_text(encoding="utf-8"))}
     assert reading == {"config.py"}
+
+
+def test_the_setting_that_judge_replaces_is_dropped_or_refused_with_its_new_name(tmp_path: Path) -> None:
+    path = tmp_path / "config.used.json"
+    path.write_text(json.dumps({"run": {"judge_relation": False, "seed": 3}}))
+    assert load_settings(path).run.seed == 3, "as in every run of older versions"
+    path.write_text(json.dumps({"run": {"judge_relation": True}}))
+    with pytest.raises(ConfigError, match=r"judge_relation is now judge: cascade, model or original"):
+        load_settings(path)

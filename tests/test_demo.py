@@ -33,7 +33,7 @@ def demo() -> Iterator[tuple[Process, dict[str, str]]]:
     "flags",
     [
         [],
-        ["--simulator", "grounded", "--judge-relation", "--elicit-confidence"],
+        ["--simulator", "grounded", "--judge", "model", "--elicit-confidence"],
         ["--simulator", "free", "--dialogue", "transcript"],
         ["--doctor", "uncertainty"],
         ["--doctor-test-policy-enabled"],

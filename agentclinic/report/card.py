@@ -287,8 +287,9 @@ def _judging(run: _Run) -> list[str]:
     elif model == UNKNOWN:
         lines.append(f"The judge's model is {UNKNOWN}.")
     else:
-        asked = "the relation and a reason" if run.settings.get("judge_relation") else "Yes or No"
-        lines.append(f"A language model, {markdown_cell(model)}, asked for {asked}.")
+        asked = "Yes or No" if run.setting("judge") in ("original", UNKNOWN) else "the relation and a reason"
+        only = " where code could not read the diagnosis" if run.setting("judge") == "cascade" else ""
+        lines.append(f"A language model, {markdown_cell(model)}, asked for {asked}{only}.")
     lines.append(
         "*Strict* counts the same disease, or a more specific form of it, as right. *Lenient* adds diagnoses that the "
         "case's answer key accepts in part. Only the first diagnosis counts; a list of alternatives is wrong."
@@ -301,7 +302,8 @@ def _results(run: _Run) -> list[str]:
         "Shares have Wilson intervals; intervals of means resample cases. `agentclinic score` prints every metric, and "
         "`agentclinic audit` shows how far patient and laboratory kept to the chart."
     )
-    return ["## Results", *(f"\n{section.markdown()}" for section in sections(run.report.score)), "", note]
+    advice = [f"\n{text}" for text in run.report.score.outcome.unread_advice()]
+    return ["## Results", *advice, *(f"\n{section.markdown()}" for section in sections(run.report.score)), "", note]
 
 
 def _limits(run: _Run) -> list[str]:

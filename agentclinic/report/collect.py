@@ -21,6 +21,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.breakdown import Breakdown, breakdown
 from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, labels_of
+from agentclinic.scoring.format import headline_text, unread_text
 from agentclinic.scoring.labels import SETTINGS, setting_text
 from agentclinic.scoring.rows import Row
 from agentclinic.scoring.score import Score, score
@@ -63,6 +64,8 @@ class RunReport(BaseModel):
     score: Score
     headline: Estimate
     """Strict accuracy; its interval is Wilson's, or resamples cases if there are repeats or near copies of cases."""
+    headline_at_most: float | None = None
+    """The same if every answer that could not be read were right."""
     headline_by: str
     breakdown: Breakdown
     reliability: list[ReliabilityPoint]
@@ -75,6 +78,12 @@ class RunReport(BaseModel):
     """Planned encounters; None if the run has no settings."""
     deterministic: bool
     version: str | None
+
+    def headlined(self, shown: str) -> str:
+        """The headline as it is shown, with what a reader must know beside it."""
+        outcome = self.score.outcome
+        unread = unread_text(self.headline_at_most, outcome.not_readable, outcome.presented - outcome.missing)
+        return headline_text(shown, unread, own_judge=bool(outcome.own_judge))
 
 
 class Report(BaseModel):
@@ -177,13 +186,14 @@ class _Seen:
 
 
 def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -> RunReport:
-    headline, by = _headline(scored, arm, seed)
+    headline, at_most, by = _headline(scored, arm, seed)
     ours = section_of(run.config, "agentclinic")
     reasons = Counter(kind for one in seen.encounters for kind in {reason.kind for reason in one.reasons})
     return RunReport(
         name=arm.name,
         score=scored,
         headline=headline,
+        headline_at_most=at_most,
         headline_by=by,
         breakdown=breakdown(seen.rows),
         reliability=_reliability(scored),
@@ -212,15 +222,16 @@ _ELSEWHERE = frozenset(SETTINGS) | {
 """Settings that the records hold, and those that do not change what is played."""
 
 
-def _headline(scored: Score, arm: Arm, seed: int) -> tuple[Estimate, str]:
-    """Strict accuracy, and how its interval was made."""
+def _headline(scored: Score, arm: Arm, seed: int) -> tuple[Estimate, float | None, str]:
+    """Strict accuracy, what it is at most, and how its interval was made."""
     share = scored.outcome.accuracy_strict
     found = next((a for a in accuracies(arm, seed=seed) if a.rule == "strict"), None)
     if share is None or share.value is None or found is None:
-        return Estimate(value=None, note="nothing could be judged"), ""
+        return Estimate(value=None, note="nothing could be judged"), None, ""
     if arm.repeats > 1 or found.accuracy.n < found.cases:
-        return found.accuracy, "resampling cases, with repeats and near copies of a case kept together"
-    return Estimate(value=share.value, low=share.low, high=share.high, n=share.of), "Wilson"
+        return found.accuracy, found.at_most, "resampling cases, with repeats and near copies of a case kept together"
+    estimate = Estimate(value=share.value, low=share.low, high=share.high, n=share.of)
+    return estimate, scored.outcome.accuracy_at_most, "Wilson"
 
 
 def _reliability(scored: Score) -> list[ReliabilityPoint]:

@@ -10,6 +10,8 @@ from agentclinic.runs.budget import money
 from agentclinic.scoring.compare import (
     LEVEL,
     RULES,
+    Accuracy,
+    ComparedRun,
     Comparison,
     ComparisonReport,
     RuleComparison,
@@ -18,9 +20,18 @@ from agentclinic.scoring.compare import (
     telling,
     unseen,
 )
-from agentclinic.scoring.format import as_percent, as_points, interval, number, percent, points
+from agentclinic.scoring.format import (
+    OWN_JUDGE,
+    as_percent,
+    as_points,
+    interval,
+    number,
+    percent,
+    points,
+    unread_text,
+)
 from agentclinic.scoring.labels import letters
-from agentclinic.scoring.stats import Estimate
+from agentclinic.scoring.outcome import unread_advice
 
 _LABEL = 48
 """Characters of a label in a table: with the other columns, a line then fits a terminal of 120."""
@@ -70,7 +81,11 @@ def compared(report: ComparisonReport, against_first: Sequence[Comparison]) -> C
     return Compared(
         *_table(report, against_first, rules, short),
         [_conclusion(rule, told[rule]) for rule in rules],
-        [*_judges(report, short), *_corrected(against_first, short)],
+        [
+            *unread_advice(sum(run.not_readable for run in report.runs)),
+            *_judges(report, short),
+            *_corrected(against_first, short),
+        ],
         [f"{', '.join(arms)} also differ{'s' * (len(arms) == 1)} from A in {text}." for text, arms in warnings.items()],
     )
 
@@ -85,7 +100,11 @@ def _judges(report: ComparisonReport, short: Mapping[str, str]) -> list[str]:
     said: dict[str, list[str]] = {}
     for run in report.runs:
         said.setdefault(run.judged_by, []).append(short[run.arm])
-    return [text if len(said) == 1 else f"{', '.join(arms)}: {text}" for text, arms in said.items() if text]
+        if run.own_judge:
+            said.setdefault(f"{OWN_JUDGE[0].upper()}{OWN_JUDGE[1:]}.", []).append(short[run.arm])
+    return [
+        text if len(arms) == len(report.runs) else f"{', '.join(arms)}: {text}" for text, arms in said.items() if text
+    ]
 
 
 def _corrected(against_first: Sequence[Comparison], short: Mapping[str, str]) -> list[str]:
@@ -114,13 +133,15 @@ def _corrected(against_first: Sequence[Comparison], short: Mapping[str, str]) ->
 def _table(
     report: ComparisonReport, against_first: Sequence[Comparison], rules: Sequence[str], short: Mapping[str, str]
 ) -> tuple[dict[str, list[str]], int]:
-    rights = {(one.arm, one.rule): one.accuracy for one in report.accuracies}
+    rights = {(one.arm, one.rule): one for one in report.accuracies}
     differences = {(c.arm, v.rule): v.difference for c in against_first for v in c.verdicts}
     columns = {"": [short[run.arm] for run in report.runs], "run": [run.label for run in report.runs]}
     for rule in rules or ["strict"]:
         by = "" if len(rules) < 2 else f"{rule}: "
         columns[f"{by}right (95%)"] = [_right(rights.get((run.arm, rule))) for run in report.runs]
         shown = [as_points(differences.get((run.arm, rule))).replace(" points", "") for run in report.runs]
+        if rule == "strict" and any(run.not_readable for run in report.runs):
+            columns["with unread"] = [_unread(run, rights.get((run.arm, rule))) for run in report.runs]
         columns[f"{by}difference in points (95%)"] = ["baseline", *shown[1:]]
     words = len(columns)
     columns["turns"] = [number(run.turns, 1) for run in report.runs]
@@ -131,8 +152,12 @@ def _table(
     return columns, words
 
 
-def _right(share: Estimate | None) -> str:
-    return f"{percent(share.value, 0)} ({interval(share, 0)})" if share else "unknown"
+def _right(found: Accuracy | None) -> str:
+    return f"{percent(found.accuracy.value, 0)} ({interval(found.accuracy, 0)})" if found else "unknown"
+
+
+def _unread(run: ComparedRun, found: Accuracy | None) -> str:
+    return unread_text(found.at_most if found else None, run.not_readable, run.scored, 0)
 
 
 def _conclusion(rule: str, told: Sequence[tuple[str, RuleComparison]]) -> str:

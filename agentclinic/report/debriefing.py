@@ -11,7 +11,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.information import KeyFinding, LearnedFrom, below, discloses, key_facts, requests
-from agentclinic.scoring.verdicts import strict
+from agentclinic.scoring.verdicts import decided
 from agentclinic.vocabulary.compare import Relation, compare
 
 _WAYS = {
@@ -32,7 +32,7 @@ class Debriefing:
     """
 
     verdict: str
-    """right, wrong or no verdict."""
+    """right, wrong, not readable or no verdict."""
     said: str | None
     truth: str
     why: str | None
@@ -53,12 +53,13 @@ class Debriefing:
 
 def debriefing(record: Record, case: Case) -> Debriefing:
     """What to tell a person about an encounter."""
-    right = strict(record)
+    right = decided(record)
+    undecided = "not readable" if record.status == "not_readable" else "no verdict"
     found = key_facts(record) or ()
     asked = requests(record) or ()
     untold, unordered = _left_out(record, case)
     return Debriefing(
-        verdict="right" if right else "no verdict" if right is None else "wrong",
+        verdict="right" if right else undecided if right is None else "wrong",
         said=diagnosis_of(record),
         truth=case.diagnosis,
         why=None if right else "; ".join(reason.text for reason in reasons(record, confidence(record)[0])),
@@ -73,7 +74,7 @@ def debriefing(record: Record, case: Case) -> Debriefing:
 
 def _against(record: Record, case: Case) -> str | None:
     said = diagnosis_of(record)
-    if not said or strict(record) is not False:
+    if not said or decided(record) is not False:
         return None
     listed = case.annotations.get("Differential")
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []

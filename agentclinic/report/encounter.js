@@ -10,7 +10,7 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
   const { make, svg } = dom;
   const LANES = { doctor: "Doctor", patient: "Patient", measurement: "Laboratory", clinic: "Clinic", planner: "Planner", confidence: "Doctor, asked for its confidence" };
   const FROM = { chart: "from\u00a0the\u00a0chart", chart_equivalent: "from another test in the chart", default_negative: "denied: not in the chart", default_normal: "normal by default: not in the chart", unavailable: "not available: not in the chart" };
-  const OUTCOMES = { diagnosed_right: "right", diagnosed_wrong: "wrong", max_infs_reached: "no diagnosis", doctor_failed: "doctor failed", model_failed: "model failed (missing)", judge_failed: "judge failed (missing)" };
+  const OUTCOMES = { diagnosed_right: "right", diagnosed_wrong: "wrong", not_readable: "not readable", max_infs_reached: "no diagnosis", doctor_failed: "doctor failed", model_failed: "model failed (missing)", judge_failed: "judge failed (missing)" };
   const KINDS = { test: "order", images: "asks for images", diagnosis: "diagnosis", none: "not understood" };
   const SOURCES = { posterior: "computed", stated: "stated by the doctor", elicited: "asked for after the diagnosis", planner_score: "scored by the planner" };
   const MOST_LINES = 5; // more lines cannot be told apart
@@ -41,9 +41,10 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
 
   // The summary
 
+  const BY = { code: "by code", model: "by the model", person: "by a person" };
   const verdict = (given) => {
-    const says = given.correct === null || given.correct === undefined ? "no verdict" : given.correct ? "right" : given.lenient ? "accepted by the lenient rule only" : "wrong";
-    return says + (given.relation ? " (" + plain(given.relation) + ")" : "") + (given.reason ? ": " + given.reason : "");
+    const says = given.unread ? "not readable" : given.correct === null || given.correct === undefined ? "no verdict" : given.correct ? "right" : given.lenient ? "accepted by the lenient rule only" : "wrong";
+    return says + (given.by ? ", " + BY[given.by] : "") + (given.relation ? " (" + plain(given.relation) + ")" : "") + (given.reason ? ": " + given.reason : "");
   };
 
   const summary = (data) => {

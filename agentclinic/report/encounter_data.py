@@ -195,11 +195,17 @@ def encounter_data(
             "outcome": ended,
             "truth": _text(record.ground_truth),
             "diagnosis": _text(diagnosis_of(record)),
-            "verdict": {"judge": _text(judge or record.moderator_llm), **_verdict(record.correct, judged)}
+            "verdict": {
+                "judge": _text(judge or record.moderator_llm),
+                **_verdict(record.correct, judged, unread=ended == "not_readable"),
+            }
             if record.status in JUDGEABLE
             else None,
             "verdicts": [
-                {"judge": _text(name), **_verdict(given.get("correct"), verdict_of(given))}
+                {
+                    "judge": _text(name),
+                    **_verdict(given.get("correct"), verdict_of(given), unread=not given.get("fault")),
+                }
                 for name, given in context.verdicts
             ],
             "fault": {"role": _text(fault.role), "error": _text(fault.error), "message": _text(fault.message)}
@@ -258,7 +264,8 @@ def _text(text: str | None) -> str:
     return shown if len(text or "") <= LONGEST_NAME else f"{shown}…"
 
 
-def _verdict(correct: bool | None, judged: Verdict | None) -> Data:
+def _verdict(correct: bool | None, judged: Verdict | None, *, unread: bool) -> Data:
+    """`unread`: without a verdict, it could not be read."""
     return {
         "correct": correct,
         **_full(
@@ -266,6 +273,8 @@ def _verdict(correct: bool | None, judged: Verdict | None) -> Data:
                 "relation": _text(related(judged.relation)) if judged and judged.relation else None,
                 "reason": _text(judged.reason) if judged else None,
                 "lenient": judged.correct_lenient if judged else None,
+                "by": judged.decided_by if judged else None,
+                "unread": unread and correct is None,
             }
         ),
     }

@@ -33,7 +33,7 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Encounter:
-    """An encounter in one line; the fields up to `reasons` are the columns of the CSV format."""
+    """An encounter in one line; the fields up to `decided_by` are the columns of the CSV format."""
 
     scenario_id: int
     repeat: int
@@ -44,7 +44,7 @@ class Encounter:
     dataset: str | None
     outcome: str
     right: bool | None
-    """By the strict rule; None if missing."""
+    """By the strict rule; False if it could not be read, None if missing."""
     truth: str | None
     diagnosis: str | None
     relation: str | None
@@ -63,6 +63,7 @@ class Encounter:
     harm: str | None
     reasons: tuple[Reason, ...]
     """Why it is not right, if the record tells; empty if it is right."""
+    decided_by: str | None = None
     block: int = 0
     position: int = 0
     """Where its transcript is packed."""
@@ -80,7 +81,7 @@ def encounter_of(record: Record, bill: Bill | None) -> Encounter:
         case_name=record.case_name,
         dataset=record.dataset,
         outcome=ended,
-        right=None if ended in MISSING else strict(record),
+        right=strict(record),
         truth=record.ground_truth,
         diagnosis=diagnosis_of(record),
         relation=record.judgement.relation if record.judgement else None,
@@ -96,6 +97,7 @@ def encounter_of(record: Record, bill: Bill | None) -> Encounter:
         difficulty=annotation(record, "Difficulty"),
         harm=harm_step(record),
         reasons=() if ended == "diagnosed_right" else tuple(reasons(record, sure)),
+        decided_by=record.judgement.decided_by if record.judgement else None,
     )
 
 
@@ -120,6 +122,8 @@ def related(relation: str) -> str:
 def reasons(record: Record, sure: float | None) -> list[Reason]:
     """Why an encounter is not right, if its record tells; the first reason is how it ended."""
     missing = outcome(record) in MISSING
+    if record.status == "not_readable":
+        return [Reason("not readable", (record.judgement and record.judgement.reason) or "not readable")]
     if record.fault and (missing or record.status not in ("diagnosed", "judge_failed")):
         failed = f"{record.fault.role} failed: {record.fault.error.replace('_', ' ')}"
         found = [Reason(failed, failed)]
@@ -200,8 +204,12 @@ def _dangers(record: Record) -> list[Reason]:
 
 
 def where_wrong(encounters: Sequence[Encounter]) -> Section:
-    """Every encounter that is not right in one row, by what went wrong first; the columns tell what else did."""
-    bad = [(one, {reason.kind for reason in one.reasons}) for one in encounters if one.right is False]
+    """Every wrong encounter in one row, by what went wrong first; the columns tell what else did.
+
+    An answer that could not be read is not wrong, and not counted here.
+    """
+    wrong = [one for one in encounters if one.right is False and one.outcome != "not_readable"]
+    bad = [(one, {reason.kind for reason in one.reasons}) for one in wrong]
     columns = [kind for kind in _BESIDE if any(kind in kinds for _, kinds in bad)]
     groups: dict[str, list[set[str]]] = {}
     for one, kinds in bad:

@@ -25,7 +25,7 @@ from agentclinic.scoring.metrics import columns
 Format = Literal["html", "md", "json", "csv"]
 _FORMATS: dict[str, Format] = {name: name for name in get_args(Format)}
 """By name, which is also the file's extension."""
-_COLUMNS = [field.name for field in fields(Encounter) if field.name not in ("block", "position", "chart")]
+_COLUMNS = [f.name for f in fields(Encounter) if f.name not in ("decided_by", "block", "position", "chart")]
 HEAD = "agentclinic_run,"
 """How a CSV file begins."""
 _STARTS = (f"<!-- {MARK} -->", f'{{\n  "made_by": "{MARK}"', HEAD)
@@ -48,18 +48,19 @@ def render(collected: Collected, format_: Format) -> str:
 
 
 def spreadsheet(collected: Collected) -> str:
-    """Every encounter of every run on one line: what is known about it, then the metrics of that encounter alone."""
+    """Every encounter of every run on one line: what is known about it, its metrics, and who decided."""
     metrics = {name: metric for name, metric in columns().items() if name not in _COLUMNS}
     lines = (
         [
             *(run.name, run.label),
             *(_value(one, column) for column in _COLUMNS),
             *(metric.of_encounter(row) for metric in metrics.values()),
+            one.decided_by,
         ]
         for place, run in enumerate(collected.report.runs)
         for one, row in zip(collected.encounters[place], collected.rows[place], strict=True)
     )
-    return csv_table([HEAD.rstrip(","), "label", *_COLUMNS, *metrics], lines)
+    return csv_table([HEAD.rstrip(","), "label", *_COLUMNS, *metrics, "decided_by"], lines)
 
 
 def _value(one: Encounter, column: str) -> object:

@@ -20,6 +20,7 @@ from agentclinic.report.statements import statements_markdown
 from agentclinic.report.tables import DASH, Quoted, markdown_cell, markdown_table, quoted
 from agentclinic.scoring.compare import telling
 from agentclinic.scoring.format import as_percent, as_points, interval, percent
+from agentclinic.scoring.outcome import unread_advice
 
 MOST_FAILURES = 20
 """Failures listed: no one reads a longer comment. The CSV format has them all."""
@@ -31,7 +32,8 @@ def markdown(collected: Collected, mark: str) -> str:
     view = View(collected)
     names = " and ".join(quoted(label) for label in view.labels)
     judges = dict.fromkeys(markdown_cell(run.score.judged_by) for run in view.runs)
-    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *judges, *_comparison(view)]
+    advice = unread_advice(sum(run.score.outcome.not_readable for run in view.runs))
+    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *advice, *judges, *_comparison(view)]
     for index, run in enumerate(view.runs):
         title = f"Run {view.letters[index]}: {quoted(view.labels[index])}" if view.several else "Details"
         parts += [f"## {title}", *_run(view, index, run)]
@@ -53,8 +55,8 @@ def _headline(view: View) -> str:
         rows.append(
             [
                 Quoted(f"{view.letters[index]} {quoted(view.labels[index])}"),
-                f"**{percent(run.headline.value)}** ({interval(run.headline)})",
-                f"{percent(outer[0])} to {percent(outer[1])}" if outer else "nothing missing",
+                run.headlined(f"**{percent(run.headline.value)}** ({interval(run.headline)})"),
+                f"{percent(outer[0])} to {percent(outer[1])}" if outer else "nothing missing or unread",
                 f"{percent(sure)}, {verdict(source)}" if source and sure is not None else "unknown",
                 "unknown" if cost == DASH else cost,
                 "unknown" if tokens is None else f"{tokens:,}",
@@ -65,7 +67,7 @@ def _headline(view: View) -> str:
     head = [
         "run",
         "right (95% interval)",
-        "bounds with missing",
+        "bounds with missing or unread",
         "mean confidence",
         "models cost",
         "tokens",

@@ -15,6 +15,7 @@ from agentclinic.scoring.outcome import Summary, slip_lines, slip_rows
 from agentclinic.scoring.score import Score
 from agentclinic.scoring.stats import Proportion
 
+DECIDED_BY = {"code": "by code", "model": "by the model", "person": "by a person"}
 LEARNED = {"door": "at the door", "volunteered": "volunteered", "asked": "asked for", "ordered": "ordered"}
 """How the doctor first got a key finding."""
 _ANSWERED = {
@@ -88,7 +89,7 @@ def headline(result: Score) -> Section:
 def overview(title: str, outcome: Summary, notes: list[str]) -> Section:
     """What a summary says in a few rows; a score takes longer."""
     rows = [*outcome_rows(outcome), ["turns per encounter", number(outcome.mean_turns, 1)], *_spent(outcome)]
-    return Section(title, rows, notes, head=("", "value (95% interval)"))
+    return Section(title, rows, [*notes, *outcome.unread_advice()], head=("", "value (95% interval)"))
 
 
 def _spent(outcome: Summary) -> list[Cells]:
@@ -120,10 +121,9 @@ def _measured(name: str, found: Measured) -> list[Cells]:
 
 def outcome_rows(outcome: Summary) -> list[Cells]:
     """Accuracy, and how the encounters ended."""
-    rows: list[Cells] = [["accuracy", as_percent(outcome.accuracy_strict)]]
+    rows: list[Cells] = [["accuracy", outcome.headline()]]
     if outcome.lenient_differs:
-        strict = ["accuracy, strict", as_percent(outcome.accuracy_strict)]
-        rows = [strict, ["accuracy, lenient", as_percent(outcome.accuracy_lenient)]]
+        rows = [["accuracy, strict", outcome.headline()], ["accuracy, lenient", as_percent(outcome.accuracy_lenient)]]
     ended = ", ".join(f"{outcome_name(name)} {count}" for name, count in outcome.outcomes.items())
     return [*rows, ["how encounters ended", ended]]
 
@@ -137,13 +137,18 @@ def _outcome(result: Score) -> Section:
     outcome, gap = result.outcome, result.gap_to_full_information
     rows = outcome_rows(outcome)
     rows.append(["right of all presented (the original's accuracy)", percent(outcome.accuracy)])
-    if outcome.if_missing_wrong != outcome.if_missing_right:
+    if outcome.missing:
         limits = f"{percent(outcome.if_missing_wrong)}; {percent(outcome.if_missing_right)}"
-        rows.append(["accuracy, if everything missing were wrong; right", limits])
+        rows.append([f"accuracy, if everything {outcome.unknown} were wrong; right", limits])
+    if outcome.decided_by:
+        by = [f"{DECIDED_BY[name]} {count:,}" for name, count in outcome.decided_by.items()]
+        unread = [f"not readable {outcome.not_readable:,}"] if outcome.not_readable else []
+        rows.append(["decided", ", ".join([*by, *unread])])
     rows += _biases(result)
     if gap:
         rows.append(["gap to full information", f"{as_points(gap)} of strict accuracy, {plural(gap.n, 'case')}"])
-    return _section("Outcome", rows, [said for said in slip_lines(outcome) if "given by code" in said])
+    said = [said for said in slip_lines(outcome) if "given by code" in said]
+    return _section("Outcome", rows, said)
 
 
 def _section(title: str, rows: list[Cells], notes: list[str] | None = None) -> Section:

@@ -11,6 +11,7 @@ from agentclinic.scoring.labels import letters
 OUTCOMES = {
     "diagnosed_right": "right",
     "diagnosed_wrong": "wrong",
+    "not_readable": "not readable",
     "max_infs_reached": "no diagnosis",
     "doctor_failed": "doctor failed",
     "model_failed": "model failed (missing)",

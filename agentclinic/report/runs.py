@@ -13,8 +13,11 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.files import is_locked
 from agentclinic.report.encounter_data import section_of
 from agentclinic.results.journal import read_records
+from agentclinic.results.labels import Decisions
 from agentclinic.results.record import BriefRecord, Record, bias_label
+from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY, read_used
+from agentclinic.scoring.format import headline_text, interval, percent, unread_text
 from agentclinic.scoring.labels import doctor_label
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.scoring.stats import Proportion
@@ -36,6 +39,10 @@ class ListedRun(BaseModel):
     planned: int | None = None
     """Encounters that the run has when complete; null if it was not written by this program."""
     accuracy: Proportion | None = None
+    not_readable: int = 0
+    """Answers that the judge could not read: they count as not right."""
+    accuracy_at_most: float | None = None
+    """The accuracy if all of those were right."""
     cost_usd: float | None = None
     """What the models cost; null if part of it is not known."""
     tokens: int | None = None
@@ -43,6 +50,14 @@ class ListedRun(BaseModel):
     """Why it cannot be read."""
     note: str | None = None
     """How `summary.json` differs from the records; the other fields are counted from the records."""
+
+    def right_text(self, unknown: str) -> str:
+        """The accuracy in short: `48% (37% to 60%), at most 55%: 5 of 64 not readable`."""
+        share = self.accuracy
+        if share is None or share.value is None:
+            return unknown
+        unread = unread_text(self.accuracy_at_most, self.not_readable, share.of, 0)
+        return headline_text(f"{percent(share.value, 0)} ({interval(share, 0)})", unread)
 
 
 def list_runs(folder: Path) -> list[ListedRun]:
@@ -63,8 +78,8 @@ def describe_run(place: Path, root: Path, summary: Summary | None = None) -> Lis
     name = place.name if place == root else str(place.relative_to(root))
     try:
         used = read_used(place)
-        first, counted = _counted(place / RECORDS, whole=summary is None)
-        note = _note(place, counted) if summary is None and not is_locked(place) else None
+        first, counted, judged = _counted(place / RECORDS, whole=summary is None)
+        note = _note(place, judged) if summary is None and not is_locked(place) else None
     except InputError as error:
         return ListedRun(path=str(place), name=name, state="unreadable", problem=str(error))
     summary = summary or counted
@@ -82,21 +97,27 @@ def describe_run(place: Path, root: Path, summary: Summary | None = None) -> Lis
         encounters=summary.presented,
         planned=planned,
         accuracy=summary.accuracy_strict if summary.presented else None,
+        not_readable=summary.not_readable,
+        accuracy_at_most=summary.accuracy_at_most,
         cost_usd=summary.cost,
         tokens=summary.tokens,
         note=note,
     )
 
 
-def _counted(path: Path, *, whole: bool) -> tuple[Record | None, Summary]:
-    """The first record (None if there is none yet), and a summary: of all records if `whole`, else of the first."""
-    running, first = RunningSummary(), None
+def _counted(path: Path, *, whole: bool) -> tuple[Record | None, Summary, Summary]:
+    """The first record (None if there is none yet), and a summary: of all records if `whole`, else of the first.
+
+    The last is the same as the judge alone has it: what people decided is not in `summary.json`.
+    """
+    running, alone, first, people = RunningSummary(), RunningSummary(), None, Decisions(path.parent)
     for record in read_records(path, BriefRecord) if path.is_file() else ():
         first = first or record
-        running.add(record)
+        running.add(people.applied(record, diagnosis_of(record)))
+        alone.add(record)
         if not whole:
             break
-    return first, running.summary()
+    return first, running.summary(), alone.summary()
 
 
 def _note(place: Path, counted: Summary) -> str | None:

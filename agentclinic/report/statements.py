@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from agentclinic.config import is_builtin_or_person
 from agentclinic.report.collect import RunReport
 from agentclinic.report.tables import plural
-from agentclinic.results.record import MISSING
 from agentclinic.scoring.breakdown import MOST_UNPRICED
 from agentclinic.scoring.calibration import FEWEST_PER_CLASS
 from agentclinic.scoring.format import percent
@@ -55,13 +54,14 @@ def _cannot(run: RunReport) -> Iterator[str]:
     outcome = run.score.outcome
     if outcome.unsupported_bias:
         yield "What a bias does. The one that was asked for is not supported, so the run was played without it."
-    missing = sum(outcome.outcomes.get(name, 0) for name in MISSING)
-    if missing:
+    if outcome.missing:
         yield (
-            f"How {plural(missing, 'encounter')} without a verdict would have ended. They are left out. If all were "
-            f"wrong, accuracy would be {percent(outcome.if_missing_wrong)}; if all were right, "
-            f"{percent(outcome.if_missing_right)}."
+            f"How {plural(outcome.missing, 'encounter')} without a verdict would have ended. They are left out. If "
+            f"everything {outcome.unknown} were wrong, accuracy would be {percent(outcome.if_missing_wrong)}; if it "
+            f"were right, {percent(outcome.if_missing_right)}."
         )
+    if outcome.not_readable:
+        yield f"How often its answers would be right if the judge could read them all ({outcome.unread_text})."
     yield from _about_numbers(run)
 
 

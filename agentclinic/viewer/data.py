@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from agentclinic import privacy
@@ -23,16 +24,17 @@ from agentclinic.report.parts import OUTCOMES
 from agentclinic.report.runs import ListedRun, describe_run, run_places
 from agentclinic.report.tables import line
 from agentclinic.results.journal import Reading, parse_record
-from agentclinic.results.record import Record
+from agentclinic.results.labels import FOLDER as LABELS
+from agentclinic.results.labels import Decisions
+from agentclinic.results.record import Record, Verdict
 from agentclinic.results.run_data import diagnosis_of, load_run
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
 from agentclinic.runs.budget import money
 from agentclinic.scoring.compare import compare_arms, load_arm
 from agentclinic.scoring.differentials import confidence
-from agentclinic.scoring.format import interval, percent
 from agentclinic.scoring.labels import is_program, played_by
 from agentclinic.scoring.orders import ordered_in
-from agentclinic.scoring.outcome import RunningSummary, Summary, cost_of, outcome
+from agentclinic.scoring.outcome import RunningSummary, Summary, cost_of, outcome, unread_advice
 from agentclinic.scoring.verdicts import annotation, case_key
 
 Data = dict[str, Any]
@@ -57,11 +59,12 @@ def row_of(record: Record, name: str) -> list[Any]:
     tests = None if record.status == "model_failed" else ordered_in(record)
     sure, _ = confidence(record)
     ended = outcome(record)
-    relation = record.judgement.relation if record.judgement and ended == "diagnosed_wrong" else None
+    verdict = record.judgement or Verdict()
+    why = verdict.reason if ended == "not_readable" else RELATIONS.get(verdict.relation or "")
     return [
         name,
         ended,
-        RELATIONS.get(relation or "", ""),
+        line(why, 120) if ended in ("diagnosed_wrong", "not_readable") else "",
         line(record.ground_truth, 120),
         line(diagnosis_of(record), 120),
         None if sure is None else round(sure, 4),
@@ -110,6 +113,8 @@ class RunIndex:
         self._reading: Reading | None = None
         self._folder: RunFolder | None = None
         self._judged: list[int] = []
+        self._labeled = _modified(self.path.parent, LABELS)
+        self._people: Decisions | None = None
         self._end = 0
         self._line = 0
 
@@ -134,6 +139,7 @@ class RunIndex:
                         return  # incomplete: it is being written
                     self._line, self._end = number, start + len(written)
                     if record is not None:
+                        record = self._decided(record)
                         self._add(record, Place(start, len(written), number, record.repeat))
                         yield record
             except AgentClinicError as error:
@@ -146,7 +152,8 @@ class RunIndex:
         with self.path.open("rb") as file:
             there = os.fstat(file.fileno())
             changed = self.problem and there.st_mtime_ns != self._modified
-            if there.st_ino != self._inode or there.st_size < self._end or changed:
+            labeled = _modified(self.path.parent, LABELS) != self._labeled
+            if there.st_ino != self._inode or there.st_size < self._end or changed or labeled:
                 self._begin(there.st_ino)
             self._modified = there.st_mtime_ns
             if self.problem:
@@ -157,6 +164,10 @@ class RunIndex:
                 if written.strip():
                     yield number, start, written
                 start += len(written)
+
+    def _decided(self, record: Record) -> Record:
+        self._people = self._people or Decisions(self.path.parent)
+        return self._people.applied(record, diagnosis_of(record))
 
     def _add(self, record: Record, place: Place) -> None:
         name = line(record.case_name[-80:], 80) + (f".{record.repeat + 1}" if record.repeat else "")
@@ -173,11 +184,11 @@ class RunIndex:
             raise InputError(f"{self.path}: there is no encounter {name}")
         place = self.places[name]
         record = self._record(self._written(place), place)
-        return self.shown(record)
+        return self.shown(self._decided(record))
 
     def shown(self, record: Record) -> Data:
         with self._lock:
-            judged = [path.stat().st_mtime_ns for path in sorted(self.path.parent.glob("judgements/*.jsonl"))]
+            judged = _modified(self.path.parent, "judgements")
             if self._folder is None or judged != self._judged:  # judged again since it was read
                 self._folder, self._judged = RunFolder(load_run(self.path.parent)), judged
             return encounter_data(record, self._folder.context(record))
@@ -213,6 +224,11 @@ class RunIndex:
             if time.monotonic() > until:
                 return found, at + 1 if at + 1 < len(self.rows) else None
         return found, None
+
+
+def _modified(folder: Path, name: str) -> list[int]:
+    """A value that changes with the files of a kind in a run's folder."""
+    return [path.stat().st_mtime_ns for path in sorted((folder / name).glob("*.jsonl"))]
 
 
 def _content(line: bytes) -> bytes:
@@ -327,7 +343,8 @@ def _state(place: Path) -> Any:
     """A value that changes when there is something new about a run."""
     files = [place / name for name in (RECORDS, CONFIG, SUMMARY)]
     stats = [path.stat() if path.is_file() else None for path in files]
-    return is_locked(place), [(there.st_mtime_ns, there.st_size) if there else None for there in stats]
+    seen = [(there.st_mtime_ns, there.st_size) if there else None for there in stats]
+    return is_locked(place), seen, _modified(place, LABELS)
 
 
 def run_data(run: ListedRun, problem: str | None) -> Data:
@@ -343,7 +360,8 @@ def run_data(run: ListedRun, problem: str | None) -> Data:
         "encounters": run.encounters,
         "planned": run.planned,
         "right": share.value if share else None,
-        "right_text": f"{percent(share.value, 0)} ({interval(share, 0)})" if share and share.value is not None else "–",
+        "right_text": run.right_text("–"),
+        "advice": " ".join(unread_advice(run.not_readable, quote(run.name))),
         "cost": run.cost_usd,
         "cost_text": "unknown" if run.cost_usd is None else money(run.cost_usd),
         "problem": problem or run.problem or run.note,

@@ -16,7 +16,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
 from agentclinic.scoring.differentials import confidence
-from agentclinic.scoring.verdicts import strict
+from agentclinic.scoring.verdicts import decided, strict
 from agentclinic.viewer.game import Game
 from agentclinic.viewer.moves import same
 
@@ -92,7 +92,7 @@ def one_name_each(encounter: dict[str, Any]) -> dict[str, str]:
 
 def calibration(records: Iterable[Record]) -> Calibration | None:
     """The player's stated probabilities compared with the outcomes; None if there are none."""
-    given = ((confidence(record)[0], strict(record)) for record in records)
+    given = ((confidence(record)[0], decided(record)) for record in records)
     stated = [(sure, right) for sure, right in given if sure is not None and right is not None]
     if not stated:
         return None

@@ -304,14 +304,14 @@ class PlayerRun:
         return next((n for n, unit in enumerate(self.order, 1) if unit.key not in self.records), None)
 
     def states(self) -> list[str]:
-        """The state of each case: new, open, right, wrong, or known from the other seat."""
+        """The state of each case: new, open, right, wrong, unread, or known from the other seat."""
         begun = {path.stem for path in (self.folder / GAMES).glob("*.jsonl")} if self.folder else set()
 
         def state(unit: Unit) -> str:
             record = self.records.get(unit.key)
             if record is None:
                 return "open" if unit.session_id in begun else "known" if self._known(unit) else "new"
-            return "right" if record.correct else "wrong"
+            return "unread" if record.status == "not_readable" else "right" if record.correct else "wrong"
 
         return [state(unit) for unit in self.order]
 

@@ -1,106 +1,112 @@
-"""The judge benchmark: its baseline, and that it runs with and without the public data."""
+"""The judge benchmark: what its figures mean, what it opens, and what it prints."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmark_support import load_benchmark
 
-from agentclinic.cases.registry import load_cases
-
 benchmark = load_benchmark("judge")
+A, B = benchmark.READERS
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "ratio"),
-    [
-        ("gout", "gout", 100),
-        ("acute gout", "gout", 100),  # all words of one are in the other
-        ("gout", "xyz", 0),
-        ("Type 1", "type 2", 200 * 5 / 12),  # "type ": 5 of 6 letters on each side
-        ("hepatitis B", "hepatitis C", 200 * 10 / 22),
-        ("heart failure", "renal failure", 200 * 10 / 26),  # "failure ea" of "failure heart" and "failure renal"
-        ("pulmonary embolism", "embolism of the lung", 200 * 8 / 26),  # "embolism" in "embolism pulmonary"
-    ],
-)
-def test_the_baseline_is_the_token_set_ratio(one: str, other: str, ratio: float) -> None:
-    assert benchmark.token_set_ratio(one, other) == pytest.approx(ratio)
+def row(number: int, *relations: str, says: str = "Gout") -> Any:
+    return benchmark.Row(number, str(number), says, "Gout", relations)
 
 
-@pytest.mark.parametrize(
-    ("said", "truth", "verdict"),
-    [
-        ("Hepatitis B", "Hepatitis C", True),  # a near miss
-        ("DIAGNOSIS READY: Type 1 diabetes mellitus", "Type 2 diabetes mellitus", True),
-        ("Heart attack", "Myocardial infarction", False),  # the same in other words
-        ("Gout", "Septic arthritis", False),
-    ],
-)
-def test_the_baseline_compares_words_not_meanings(said: str, truth: str, verdict: bool) -> None:
-    assert benchmark.naive(said, truth) is verdict
+def squeezed(text: str) -> str:
+    """The text without the spaces that align columns."""
+    return re.sub(" +", " ", text)
 
 
-def test_without_the_public_data_the_pairs_still_run(
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+
+
+def test_errors_are_counted_among_the_decided_and_accuracy_counts_the_unread_as_wrong() -> None:
+    same, other = ("same", "same"), ("different", "different")
+    rows = [row(n, *labels) for n, labels in enumerate([same] * 6 + [other] * 4)]
+    found = benchmark.tally(rows, [True, True, True, True, False, None, True, False, False, None], A)
+    assert (found.decided.count, found.decided.of) == (8, 10)
+    assert (found.wrong.count, found.wrong.of) == (2, 8)
+    assert (found.false_yes, found.false_no) == (1, 1)
+    assert (found.sensitivity.value, found.specificity.value) == (4 / 5, 2 / 3)
+    assert found.accuracy.value == 6 / 10
+    # Of 8: both Yes 4, both No 2; p1 = p2 = 5/8, so pe = 25/64 + 9/64 and kappa = (6/8 - 34/64) / (30/64).
+    assert found.kappa.value == pytest.approx((48 - 34) / 30)
+
+
+def test_a_standard_says_nothing_about_rows_that_it_has_not_marked() -> None:
+    agreed, disputed, single = row(0, "same", "narrower_consistent"), row(1, "same", "broader"), row(2, "sibling")
+    assert [one.right(A) for one in (agreed, disputed, single)] == [True, True, False]
+    assert [one.right(B) for one in (agreed, disputed, single)] == [True, False, None]
+    assert [one.right(benchmark.BOTH) for one in (agreed, disputed, single)] == [True, None, None]
+    assert benchmark.tally([single], [True], B) is None
+
+
+def test_without_the_public_data_the_pairs_still_run_and_nothing_held_out_is_opened(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(benchmark, "DATA", tmp_path)
+    monkeypatch.setattr(benchmark, "LABELS", tmp_path)  # opening a held-out file here would fail
     benchmark.main()
-    printed = capsys.readouterr().out
-    assert "skipped" in printed
-    assert "holdout" in printed
+    printed = squeezed(capsys.readouterr().out)
+    assert "recorded_1: skipped" in printed
+    assert "pairs 484" in printed
+    assert not any(part in printed for part in benchmark.HELD_OUT)
+
+
+def test_held_out_parts_are_printed_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rows = [{"id": f"t{n}", "truth": "Gout", "diagnosis": "Gout" if n % 2 else "Migraine"} for n in range(8)]
+    labels = [{"id": f"t{n}", "relation": "same" if n else "sibling", "sure": True} for n in range(8)]
+    write(tmp_path / "verdicts4_test.jsonl", rows)
+    write(tmp_path / "verdicts4_honest.jsonl", rows[1::2])
+    for reader in "ab":
+        write(tmp_path / f"verdicts4_test_reader_{reader}.jsonl", labels)
+    monkeypatch.setattr(benchmark, "LABELS", tmp_path)
+    benchmark.main(["--rows", "verdicts4_test", "verdicts4_honest", "--show"])
+    printed = squeezed(capsys.readouterr().out)
+    assert "verdicts4_test 8 100.0 (67.6 - 100.0)" in printed
+    assert "verdicts4_honest 4 100.0 (51.0 - 100.0) 0.0 (0.0 - 49.0)" in printed
+    assert "row t2 false No: different / same / same 'Migraine' for 'Gout' (" in printed
+    assert "row t0" not in printed
 
 
 @pytest.mark.skipif(not (benchmark.DATA / "judge").exists(), reason="needs ../shared/data")
-@pytest.mark.slow
-def test_with_the_public_data_disputes_are_listed_by_row_and_no_text_of_it_is_printed(
+def test_rows_are_listed_by_number_and_no_text_of_the_public_data_is_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    benchmark.main()
-    printed = capsys.readouterr().out
-    assert "reader A / reader B" in printed
-    assert "Recorded rows: 80" in printed
-    assert "Development rows: 134 of 67 cases" in printed
-    assert "row 16" in printed
-    for line in (benchmark.DATA / "judge" / "verdicts.jsonl").read_text("utf-8").splitlines():
-        assert json.loads(line)["correct_diagnosis"] not in printed
+    rows = benchmark.read_rows("recorded_2")
+    assert [one.number for one in rows] == list(range(1, 80, 2))
+    found = [benchmark.Comparison(None, "cannot read 'zzyzx'")] * len(rows)
+    benchmark.print_errors("recorded_2", rows, found, show=True)
+    benchmark.main(["--rows", *benchmark.RECORDED, "--show"])
+    printed = squeezed(capsys.readouterr().out)
+    assert all(f"row {one.number} not readable: - / {' / '.join(one.relations)}\n" in printed for one in rows)
+    assert not any(text in printed for one in rows for text in (one.says, one.truth))
 
 
-def test_a_part_is_found_by_the_name_of_its_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("verdicts3_test", "verdicts3_test_reader_a", "verdicts3_test_reader_b", "verdicts_reader_a"):
-        (tmp_path / f"{name}.jsonl").write_text("", encoding="utf-8")
-    monkeypatch.setattr(benchmark, "LABELS", tmp_path)
-    assert benchmark.fresh_parts() == ["test"]
+def test_another_checkout_is_measured_with_its_own_package(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    package = tmp_path / "agentclinic" / "__init__.py"
+    package.parent.mkdir()
+    package.write_text(f"print({json.dumps(json.dumps({'pairs': [None] * 484}))})\nraise SystemExit\n", "utf-8")
+    benchmark.main(["--rows", "pairs", "--checkout", str(tmp_path)])
+    printed = squeezed(capsys.readouterr().out)
+    assert "pairs, before 484 0.0 (0.0 - 0.8)" in printed
+    assert "pairs, now 484" in printed
 
 
-def test_a_part_without_rows_is_refused_by_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setattr(benchmark, "LABELS", tmp_path)
+@pytest.mark.parametrize(
+    ("given", "said"), [(["--rows", "third"], "'third'"), (["--checkout", "tests"], "tests: no package agentclinic")]
+)
+def test_what_cannot_be_measured_is_refused(given: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
-        benchmark.main(["--rows", "test"])
+        benchmark.main(given)
     assert stopped.value.code == 2
-    assert "'test'" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not (benchmark.DATA / "agentclinic").exists(), reason="needs ../shared/data")
-def test_the_held_out_part_is_printed_when_asked_for_and_not_otherwise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    cases = load_cases(
-        "MedQA_Ext", {"MedQA_Ext": str(benchmark.DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl")}
-    )
-    rows = [{"row": n, "case": n, "says": cases[n].diagnosis if n % 2 else "Frobisher fever"} for n in range(30)]
-    labels = [{"row": n, "relation": "same" if n % 2 else "different"} for n in range(30)]
-    for name, lines in (("", rows), ("_reader_a", labels), ("_reader_b", labels)):
-        path = tmp_path / f"verdicts3_test{name}.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    monkeypatch.setattr(benchmark, "LABELS", tmp_path)
-    benchmark.main(["--rows", "test"])
-    printed = capsys.readouterr().out
-    assert "Test rows: 30 of 30 cases" in printed
-    assert "ours+chart  by reader A 0 Yes and 0 No" in printed
-    assert "  row " not in printed
-    benchmark.main(["--rows", "pairs"])
-    assert "Test rows" not in capsys.readouterr().out
+    assert said in capsys.readouterr().err

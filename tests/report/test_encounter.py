@@ -15,7 +15,7 @@ from browser_support import Watched, needs_browser, running_browser, serious, vi
 from hostile_support import ATTACKS, hostile
 from memory_support import DURATION, store_of
 from playwright.sync_api import Browser, Page
-from report_support import Json, in_the_originals_format, record, write_run
+from report_support import Json, in_the_originals_format, record, unread, write_run, wrong
 from runs_support import records, run_here, settings_for
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -148,6 +148,24 @@ def test_the_verdicts_of_other_judges_are_listed(tmp_path: Path) -> None:
     assert [(one["judge"], one["correct"]) for one in shown["verdicts"]] == [("kind", True), ("strict", False)]
 
 
+def test_who_decided_is_said_and_what_could_not_be_read(tmp_path: Path) -> None:
+    by_code = {"correct": True, "reason": "equal", "decided_by": "code"}
+    folder = write_run(tmp_path / "run", [unread(0), record(1, judgement=by_code)])
+    (folder / "judgements").mkdir()
+    entries: list[Json] = [
+        {"scenario_id": 0, "correct": True, "decided_by": "person"},
+        {"scenario_id": 1, "correct": None, "reason": "cannot read 'Gout'"},
+    ]
+    lines = [json.dumps({**entry, "case_hash": f"{entry['scenario_id']:016x}", "repeat": 0}) for entry in entries]
+    (folder / "judgements" / "other.jsonl").write_text("\n".join(lines) + "\n")
+    first, second = data_of(folder, 0), data_of(folder, 1)
+    assert (first["outcome"], first["why"]) == ("not_readable", ["cannot read 'zzyzx'"])
+    assert first["verdict"] == {"judge": "j", "correct": None, "reason": "cannot read 'zzyzx'", "unread": True}
+    assert first["verdicts"] == [{"judge": "other", "correct": True, "lenient": True, "by": "person"}]
+    assert second["verdict"] == {"judge": "j", "correct": True, "reason": "equal", "by": "code"}
+    assert second["verdicts"] == [{"judge": "other", "correct": None, "reason": "cannot read 'Gout'", "unread": True}]
+
+
 # --- the page -------------------------------------------------------------------------------------------------------
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Encounter</title>
@@ -236,6 +254,21 @@ def test_lanes_addresses_and_scrolling(browser: Browser, runs: dict[str, Path]) 
         page.mouse.wheel(0, 100_000)
         page.wait_for_selector(f"#turn-{last}.current")
         assert f"by turn {last}" in page.locator(".enc-count").inner_text()
+
+
+@needs_browser
+def test_the_verdict_says_who_decided_or_what_was_not_read(browser: Browser, tmp_path: Path) -> None:
+    by_model = {"correct": False, "relation": "different", "reason": "no", "decided_by": "model"}
+    folder = write_run(tmp_path / "run", [unread(0), wrong(1, judgement=by_model), record(2)])
+    said = (
+        "not readable: cannot read 'zzyzx'",
+        "wrong, by the model (another disease): no",
+        "right (the same disease)",
+    )
+    for place, text in enumerate(said):
+        with drawn(browser, data_of(folder, place)) as watch:
+            assert text in watch.page.locator(".enc-summary").inner_text()
+            assert watch.page.locator(".tag.o-not_readable", has_text="not readable").count() == (place == 0)
 
 
 @needs_browser

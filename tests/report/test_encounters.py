@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from report_support import Json, differential, record, wrong
+from report_support import Json, differential, record, unread, wrong
 
 from agentclinic.report.encounters import encounter_of, reasons, where_wrong
 from agentclinic.results.record import Record
@@ -32,6 +32,7 @@ def test_reasons_name_the_fault_the_turn_limit_and_the_danger() -> None:
     assert why(record(status="model_failed", correct=None, fault=fault)) == ["patient failed: rate limited"]
     assert why(record(status="max_infs_reached", correct=False, annotations={})) == ["no diagnosis within 20 turns"]
     assert why(record(status="judge_failed", correct=None)) == ["the diagnosis was not judged"]
+    assert why(unread(0)) == ["cannot read 'zzyzx'"]
     danger = {"Harm_If_Missed": 4, "Must_Not_Miss": [{"name": "Sepsis"}]}
     assert why(wrong(0, annotations=danger))[-2:] == [
         "harm if missed 4 of 4 (death or lasting damage)",
@@ -61,6 +62,7 @@ def test_every_encounter_that_is_not_right_is_in_one_row_of_the_table() -> None:
         wrong(3, "Influenza", transcript=[said | {"differential": led}], differential=led, annotations={}),
         record(4, status="max_infs_reached", correct=False, **dangerous),
         record(5, status="judge_failed", correct=None),
+        unread(6, **dangerous),
     ]
     found = where_wrong([encounter_of(Record.model_validate(entry), None) for entry in entries])
     assert found.head == ("", "encounters", "at least 80% sure", "harm if missed 3 or 4")

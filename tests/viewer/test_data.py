@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from report_support import record, write_run, wrong
+from report_support import record, unread, write_run, wrong
 from scripted_server import LONG
 
 from agentclinic.errors import InputError
@@ -103,3 +103,18 @@ def test_a_large_run_is_counted_in_steps(tmp_path: Path, monkeypatch: pytest.Mon
     assert (first["more"], first["runs"][0]["reading"], first["runs"][0]["encounters"]) == (True, True, 1)
     second = library.runs(LONG)
     assert (second["more"], second["runs"][0]["right_text"]) == (False, "50% (9% to 91%)")
+
+
+def test_unread_answers_have_their_reason_and_the_run_says_what_to_do(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", [record(0), wrong(1), unread(2)])
+    library = Library(tmp_path)
+    library.index("run").read(LONG)
+    listed = library.rows("run", 0, None)
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in listed["rows"]]
+    assert [row["why"] for row in rows] == ["", "another disease", "cannot read 'zzyzx'"]
+    assert rows[2]["outcome"] == "not_readable"
+    assert listed["run"]["right_text"] == "33% (6% to 79%), at most 67%: 1 of 3 not readable"
+    assert "agentclinic judge label run --unread" in listed["run"]["advice"]
+    (run,) = library.runs()["runs"]
+    assert run["right_text"] == listed["run"]["right_text"]
+    assert library.runs()["outcomes"]["not_readable"] == "not readable"

@@ -339,6 +339,17 @@ async def test_in_a_panel_everyone_meets_every_case_once_in_an_order_of_their_ow
     assert about["order"] == orders["ben"]
 
 
+async def test_an_unread_answer_is_told_as_such_and_no_error(opened: Callable[..., Any]) -> None:
+    async with opened() as room:
+        run = room.run_of(ANNA, "doctor")
+        await diagnose(run.begin(1), "Broken wing zzyzx of gout", 0.9)
+        told = ending(run.game(1))
+        assert run.states()[0] == "unread"
+    assert (told["verdict"], told["why"]) == ("not readable", told["reason"])
+    assert "zzyzx" in told["reason"]
+    assert (told["against"], told["calibration"]) == (None, None)
+
+
 async def test_people_are_compared_with_models_and_told_how_others_did(
     opened: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -105,7 +105,7 @@ def _mean(repeats: Sequence[Played]) -> float | None:
 def _openers(run: int, repeats: Sequence[Played]) -> list[object]:
     shown: list[object] = []
     for place, one in repeats[:SHOWN_REPEATS]:
-        mark = {True: "✓", False: "✗", None: "?"}[one.right]
+        mark = "?" if one.outcome == "not_readable" else {True: "✓", False: "✗", None: "?"}[one.right]
         text = f"{mark} {line(one.diagnosis, 60) or outcome_name(one.outcome)}"
         shown += [open_button(run, place, text, f"Transcript: {text}"), " "]
     return shown
@@ -126,7 +126,7 @@ def _repeats(view: View, index: int) -> Html | None:
         for several in differing[:MOST_LISTED]
     ]
     listed = details(
-        f"{plural(len(differing), 'case')} right in some repeats and wrong in others",
+        f"{plural(len(differing), 'case')} right in some repeats and not in others",
         table("Repeats that differ", ["case", "truth", "right", "diagnosis"], rows, (0, 1, 3), stacked=True),
     )
     return tag(

@@ -16,6 +16,7 @@ from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.compare import sentence
 from agentclinic.scoring.format import as_number, interval, percent
+from agentclinic.scoring.outcome import unread_advice
 
 _FIRST = {Source.POSTERIOR: 0, Source.STATED: 1, Source.ELICITED: 2, Source.PLANNER_SCORE: 3}
 MOST_REASONS = 4
@@ -62,7 +63,7 @@ def _scale() -> Html:
 
 
 def bounds(run: RunReport) -> tuple[float, float] | None:
-    """Accuracy if everything missing were wrong, or right; None if nothing is missing."""
+    """Accuracy if everything missing or not readable were wrong, or right; None if there is nothing of that."""
     low, high = run.score.outcome.if_missing_wrong, run.score.outcome.if_missing_right
     return None if low is None or high is None or low == high else (low, high)
 
@@ -83,11 +84,12 @@ def _right(run: RunReport) -> Html:
         said.append(f"{percent(lenient.value)} by the lenient rule.")
     if outer:
         said.append(
-            f"Dotted: {percent(outer[0])} if everything missing were wrong, {percent(outer[1])} if it were right."
+            f"Dotted: {percent(outer[0])} if everything {outcome.unknown} were wrong, {percent(outer[1])} if it were "
+            "right."
         )
-    said.append(run.score.judged_by)
+    said += [*outcome.unread_advice(), run.score.judged_by]
     drawn = [charts.strip(_marks(run, "c0")), _scale()]
-    return _card(question, percent(head.value), "of encounters", drawn, tag("p", " ".join(said)))
+    return _card(question, percent(head.value), run.headlined("of encounters"), drawn, tag("p", " ".join(said)))
 
 
 # --- how sure -------------------------------------------------------------------------------------------------------
@@ -191,6 +193,8 @@ def _wrong(encounters: Sequence[Encounter]) -> Html:
     more = links if missing or bad else []
     if missing:
         more.append(f" {plural(missing, 'encounter')} failed without a verdict.")
+    if unread := sum(one.outcome == "not_readable" for one in encounters):
+        more.append(f" {unread:,} of those not right could not be read.")
     reasons = tag("ul", top, class_="why") if top else None
     return _card("Where did it go wrong?", f"{bad:,}", f"of {judged:,} not right", reasons, tag("p", more))
 
@@ -215,6 +219,7 @@ def _side_by_side(view: View) -> Html:
             text = sentence(found, view.letters[index], view.letters[0])
             text += "; the runs also differ in other ways" if comparison.warnings else ""
         said.append(tag("p", f"{text}."))
+    said += [tag("p", text) for text in unread_advice(sum(run.score.outcome.not_readable for run in view.runs))]
     said += [tag("p", text) for text in dict.fromkeys(run.score.judged_by for run in view.runs)]
     more = tag("div", said, class_="verdicts") if said else None
     return tag(
@@ -230,7 +235,7 @@ def _line(view: View, index: int, run: RunReport) -> list[object]:
     kinds = where_wrong(view.collected.encounters[index]).rows
     return [
         view.chip(index),
-        _stack(percent(run.headline.value, unknown=DASH), interval(run.headline)),
+        _stack(percent(run.headline.value, unknown=DASH), run.headlined(interval(run.headline))),
         charts.strip(_marks(run, view.colour(index)), width=200),
         _stack(known, verdict(source) if source else ""),
         _stack(models_cost(run)[0], f"{tokens:,} tokens" if tokens else ""),

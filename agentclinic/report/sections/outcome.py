@@ -33,7 +33,8 @@ def outcomes(view: View) -> Html | None:
     """How encounters ended, and what failed."""
     lede = (
         "An encounter without a diagnosis, or in which the doctor failed, counts as wrong. If the endpoint, the "
-        "patient, the laboratory or the judge failed, it is missing, not wrong."
+        "patient, the laboratory or the judge failed, it is missing, not wrong. An answer that the judge could not "
+        "read is neither right nor wrong; accuracy counts it as not right."
     )
     wrong = [where_wrong(encounters) for encounters in view.collected.encounters]
     where = [tag("div", tag("h3", one.title), one.html(), class_="where") if one.rows else None for one in wrong]
@@ -79,7 +80,8 @@ def groups(view: View) -> Html | None:
     if not stated:
         return None
     lede = (
-        "Strict accuracy with 95% intervals; missing encounters are left out. Small groups have wide intervals, and "
+        "Strict accuracy with 95% intervals; missing encounters are left out, and answers that could not be read count "
+        "as not right. Small groups have wide intervals, and "
         "among many groups some stand out by chance."
     )
     left = [_kind(view, kind) for kind in stated if kind == "specialty"]
@@ -169,7 +171,8 @@ def _side(side: Twin, run: int, places: dict[tuple[int, int], int]) -> Html:
     mark = tag("span", "✓", class_="ok", role="img", aria_label="right")
     said = None
     if not side.right:
-        mark = tag("span", "✗", class_="bad", role="img", aria_label="wrong")
+        bad, name_of_mark = ("?", "not readable") if side.unread else ("✗", "wrong")
+        mark = tag("span", bad, class_="bad", role="img", aria_label=name_of_mark)
         said = tag("small", f" said {line(side.diagnosis, 80) or 'nothing'}")
     opener = open_button(run, place, name) if place is not None else name
     return tag("span", mark, " ", line(side.truth, 80), said, " ", opener, class_="side")

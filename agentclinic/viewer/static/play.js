@@ -119,7 +119,7 @@
   const caseTiles = (room, seat, problem) => {
     const { cases } = room.seats[seat];
     const other = seat === "doctor" ? "patient" : "doctor";
-    const words = { open: "unfinished", right: seat === "doctor" ? "right" : "doctor was right", wrong: seat === "doctor" ? "wrong" : "doctor was wrong", known: `played as the ${other}` };
+    const words = { open: "unfinished", right: seat === "doctor" ? "right" : "doctor was right", wrong: seat === "doctor" ? "wrong" : "doctor was wrong", unread: "not readable", known: `played as the ${other}` };
     const lines = presented(room.doors);
     const texts = room.doors.map((door, place) => [door.id, door.setting, lines[place], words[cases[place]]].join(" ").toLowerCase());
     const search = make("input", { type: "search", autocomplete: "off", placeholder: "complaint, setting, id" });
@@ -149,7 +149,7 @@
       const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       const fits = [...texts.keys()].filter((place) => wanted.every((word) => texts[place].includes(word)));
       found.textContent = wanted.length ? `${fits.length} of ${plural(texts.length, "case")}` : "";
-      groups.replaceChildren(...[group("Unfinished", ["open"], fits), group("New", ["new"], fits), group("Played", ["right", "wrong", "known"], fits)].flat().filter(Boolean));
+      groups.replaceChildren(...[group("Unfinished", ["open"], fits), group("New", ["new"], fits), group("Played", ["right", "wrong", "unread", "known"], fits)].flat().filter(Boolean));
     };
     search.addEventListener("input", draw);
     draw();
@@ -166,7 +166,7 @@
   const seatSection = (room, seat) => {
     const { cases, next, calibration } = room.seats[seat];
     const problem = problemLine();
-    const done = cases.filter((state) => state === "right" || state === "wrong").length;
+    const done = cases.filter((state) => ["right", "wrong", "unread"].includes(state)).length;
     const about = seat === "doctor"
       ? `The patient is played by ${player(room.patient)}. Ask questions, order tests and name the diagnosis: you have ${room.turns} turns, and the last one is for your diagnosis.`
       : `The doctor is ${player(room.doctor)}. You are given the patient's part of the chart and answer from it.`;
@@ -495,7 +495,8 @@
     const next = make("button", { class: "primary", type: "button", click: () => begin(state.seat, null, problem) }, state.panel ? "Next case" : "Another random case");
     const [, refuted] = /: (.*?)\.*$/.exec(end.against || "") || [];
     const against = end.reason && refuted && end.reason.includes(refuted) ? null : end.against; // the judge says it already
-    const heading = make("p", { class: `verdict ${end.verdict === "no verdict" ? "" : end.verdict}`, tabindex: "-1", role: "status" }, end.verdict === "no verdict" ? "No verdict" : doctor ? (end.verdict === "right" ? "Right" : "Wrong") : `The doctor was ${end.verdict}`);
+    const judged = end.verdict === "right" || end.verdict === "wrong";
+    const heading = make("p", { class: `verdict ${judged ? end.verdict : ""}`, tabindex: "-1", role: "status" }, doctor || !judged ? end.verdict.charAt(0).toUpperCase() + end.verdict.slice(1) : `The doctor was ${end.verdict}`);
     const findings = [...end.found.map(([way, text]) => [text, way]), ...end.missed.map((text) => [text, "missed"])];
     show(`Case ${state.case}`, [make("span", {}, doctor ? "You were the doctor" : "You were the patient"), make("a", { href: room }, "Back to the cases")],
       make("div", { class: "ending", id: "ending" },

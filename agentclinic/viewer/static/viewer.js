@@ -323,7 +323,7 @@
         ["encounters", cases(of.run)],
         ["cost of models", of.run.cost_text],
         ["state", make("span", { class: "state-" + of.run.state }, of.more ? "loading…" : of.run.state)],
-      ]), of.run.problem ? notice(of.run.problem) : "");
+      ]), of.run.problem ? notice(of.run.problem) : "", of.run.advice ? make("p", { class: "note" }, of.run.advice) : "");
       const found = chosen(of);
       const pages = Math.max(1, Math.ceil(found.length / PAGE));
       const here = Math.min(page(), pages);
