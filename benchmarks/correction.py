@@ -30,7 +30,7 @@ from agentclinic.scoring.judges.correction import (
     labels_to_halve,
 )
 from agentclinic.scoring.judges.labels import draw, strata
-from agentclinic.scoring.judges.panel import Panel, Unit
+from agentclinic.scoring.judges.panel import UNREAD, Panel, Unit
 from agentclinic.scoring.stats import Clusters, Estimate, Floats, bootstrap_interval, case_draws, proportion
 
 Generator = np.random.Generator
@@ -50,10 +50,16 @@ class Kind:
     """Whether a second judge, equally good, decides what counts as split."""
     sampled: bool = True
     """Whether the tool draws the sample; else it is a simple random one."""
+    unread: tuple[float, float] | None = None
+    """The shares of right and of wrong diagnoses that the judge cannot read."""
+    all_unread: bool = False
+    """Whether every one of those is labeled, beside the sample."""
 
     def __str__(self) -> str:
         more = f", {self.repeats} repeats" * (self.repeats > 1) + ", two judges" * self.second
         more += ", simple random" * (not self.sampled)
+        if self.unread:
+            more += f", unread {self.unread[0]:.0%} and {self.unread[1]:.0%}" + ", all labeled" * self.all_unread
         judge = f"{self.accuracy:.0%} | {self.sensitivity:.0%}, {self.specificity:.0%}"
         return f"{judge} | {self.cases}{more} | {self.labels}"
 
@@ -68,6 +74,9 @@ KINDS = (
     Kind(0.6, 0.79, 0.92, labels=60, second=True),
     Kind(0.6, 0.79, 0.92, labels=60, sampled=False),
     Kind(0.6, 0.79, 0.92, cases=100, labels=60, repeats=3),
+    *(Kind(0.6, 0.97, 0.98, labels=n, unread=(0.3, 0.2)) for n in (40, 100)),
+    Kind(0.6, 0.97, 0.98, labels=40, unread=(0.3, 0.2), all_unread=True),
+    Kind(0.3, 0.97, 0.98, cases=100, labels=40, unread=(0.1, 0.1)),
 )
 PAIRS = (
     (Kind(0.6, 0.79, 0.92, labels=40), 0.6),
@@ -150,15 +159,22 @@ def _labeled(kind: Kind, truths: NDArray[np.bool_], rng: Generator) -> list[Judg
         Unit(place // kind.repeats, None, place % kind.repeats, str(place // kind.repeats), "t", "d", verdicts)
         for place, verdicts in enumerate(zip(*([Verdict(bool(v)) for v in row] for row in said), strict=True))
     ]
+    unread: NDArray[np.int_] = np.array([], dtype=int)
+    if kind.unread:
+        unread = np.flatnonzero(rng.random(len(flat)) < np.where(flat, *kind.unread))
+        for place in unread:
+            units[place] = replace(units[place], verdicts=(Verdict(),), unread=frozenset(names))
     parts = strata(Panel(names, Path(), units), names)
     if kind.sampled:
         chosen = set(islice(draw(units, parts, int(rng.integers(2**32)), ()), kind.labels))
     else:
         chosen = {int(place) for place in rng.permutation(len(flat))[: kind.labels]}
+    if kind.all_unread:
+        chosen |= {int(place) for place in unread}
     return [
         JudgedUnit(
             unit.case,
-            unit.verdicts[0].correct,
+            UNREAD if unit.unread else unit.verdicts[0].correct,
             float(flat[place]) if place in chosen else None,
             parts[place] if kind.sampled else "the run",
         )

@@ -599,9 +599,10 @@ def _simulators(_process: int, simulator: str) -> Clinic:
 
 
 async def _judged(said: Said) -> None:
-    for relation in (True, False):
+    asked = payloads.JudgePayload("Gout", "Acute gout", CASE.answer_key)
+    for mode in ("model", "original"):
         with suppress(MalformedError):
-            await Judge(said, PROMPTS["moderator"], relation=relation).judge("Gout", "Acute gout", CASE.answer_key)
+            await Judge(said, PROMPTS["moderator"], mode).judge(asked)
 
 
 async def _asked(said: Said) -> None:
@@ -624,7 +625,7 @@ class Item:
 
 async def _learned(said: Said) -> None:
     record = Record(scenario_id=0, status="diagnosed", diagnosis_text="Cellulitis")
-    judge = Judge(Said("No"), PROMPTS["moderator"])
+    judge = Judge(Said("No"), PROMPTS["moderator"], "model")
     only_new(await learn_from(record, CASE, said, PROMPTS["learner"], judge), Known())
 
 

@@ -1,14 +1,16 @@
-"""Whether a judge credits a diagnosis that names the truth without committing to it, and keeps honest answers.
+"""Whether the judge credits a diagnosis that names the truth without committing to it, and credits honest answers.
 
-python benchmarks/hedging.py                        every template with every true diagnosis; a minute
-python benchmarks/hedging.py --checkout DIR         the same with the package in another checkout, side by side
-python benchmarks/hedging.py --rare                 the same with other cases' true diagnoses as the other diseases
-python benchmarks/hedging.py --run RUN              what a doctor gains by joining its two best diagnoses with "and"
-python benchmarks/hedging.py --attacks              `judge_attacks.jsonl`: builtin, and a model that obeys what it reads
+python benchmarks/hedging.py                        our templates with true diagnoses; a minute
+python benchmarks/hedging.py --labels verdicts4     the held-out templates instead
+python benchmarks/hedging.py --rare                 with other cases' true diagnoses as the other diseases
+python benchmarks/hedging.py --show                 by template
+python benchmarks/hedging.py --checkout DIR         beside the package in another checkout
+python benchmarks/hedging.py --attacks              `judge_attacks.jsonl`: code alone, and with a model that obeys
+python benchmarks/hedging.py --cascade URL MODEL    what the cascade saves, with a model at an endpoint
 
-A template is filled with the true diagnoses of MedQA_Ext, OpenOSCE and NEJM_Ext, and with common diseases of other
-organs. The judge reads the case's answer key and chart, as in a run. Only counts are printed, no text of the data. Data
-sets that are not in `../shared/data` are skipped.
+A template is filled with true diagnoses of MedQA_Ext, OpenOSCE and NEJM_Ext, and with common diseases of other organs.
+The judge reads the case's answer key and chart, as in a run. Only counts are printed, no text of the data. Data sets
+that are not in `../shared/data` are skipped.
 """
 
 from __future__ import annotations
@@ -19,64 +21,78 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT))  # not first: with --checkout, PYTHONPATH names another package
+sys.path[:0] = [os.environ.get("BENCHMARK_CHECKOUT", str(ROOT)), str(ROOT / "benchmarks")]
+
+import judge as labeled
 
 from agentclinic.builtin import Builtin
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import AnswerKey, Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.judge import Judge, RelationVerdict
+from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.models.base import Model, Reply, Request
-from agentclinic.results.run_cases import read_cases
-from agentclinic.results.run_data import load_run
+from agentclinic.config import Settings
+from agentclinic.models.base import Model, ModelError, Reply, Request
+from agentclinic.results.record import Verdict
+from agentclinic.runs.build import Models
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
 from agentclinic.vocabulary.name_table import name_table
-from agentclinic.vocabulary.names import name
 from agentclinic.vocabulary.text import words
 
-DATA = ROOT.parent / "shared" / "data" / "agentclinic"
-FILES = {
-    "MedQA_Ext": "agentclinic_medqa_extended.jsonl",
-    "OpenOSCE": None,
-    "NEJM_Ext": "agentclinic_nejm_extended.jsonl",
-}
+DATA = labeled.DATA / "agentclinic"
+FILES: dict[str, str | None] = {**labeled.FILES, "OpenOSCE": None}
 """The file of each data set; OpenOSCE is part of the package."""
 ATTACKS = ROOT / "benchmarks" / "judge_attacks.jsonl"
 SEED = 0
+TRIES = 200
+"""Fillings of a template: the smallest group has 400, so that a share of 0.5 % can be seen, in under two minutes."""
 
-FALSE = {
+Templates = dict[str, Sequence[str]]
+FALSE: Templates = {
     "second disease": (
-        "{O} and {T}", "{O} plus {T}", "{O} + {T}", "{O} & {T}", "{O} as well as {T}", "{O} with {T}",
-        "{O} complicated by {T}",
+        "{X} and {T}", "{X} plus {T}", "{X} + {T}", "{X} & {T}", "{X} as well as {T}", "{X} with {T}",
+        "{X} complicated by {T}",
     ),
-    "list": ("{O}, {T}", "{O}; {T}", "{O} | {T}", "{O}\n{T}", "1. {O} 2. {T}", "{O} > {T}", "{O}, {P} and {T}"),
-    "brackets": ("{O} ({T})", "{O} [{T}]"),
-    "cause": ("{O} secondary to {T}", "{O} due to {T}", "{O}, likely {T}"),
+    "list": ("{X}, {T}", "{X}; {T}", "{X} | {T}", "{X}\n{T}", "1. {X} 2. {T}", "{X} > {T}", "{X}, {Y} and {T}"),
+    "brackets": ("{X} ({T})", "{X} [{T}]"),
+    "cause": ("{X} secondary to {T}", "{X} due to {T}", "{X}, likely {T}"),
     "alternative": (
-        "{T} or {O}", "{O} or {T}", "{T} vs {O}", "{T}/{O}", "{O}, less likely {T}", "{O}, possibly {T}",
-        "Differential diagnosis: {T}, {O}",
+        "{T} or {X}", "{X} or {T}", "{T} vs {X}", "{T}/{X}", "{X}, less likely {T}", "{X}, possibly {T}",
+        "Differential diagnosis: {T}, {X}",
     ),
     "negation": (
-        "not {T}", "no evidence of {T}", "anything but {T}", "{T} excluded", "rule out {T}", "{O}, not {T}",
+        "not {T}", "no evidence of {T}", "anything but {T}", "{T} excluded", "rule out {T}", "{X}, not {T}",
         "The patient does not have {T}",
     ),
     "fear, risk, history": (
         "fear of {T}", "worried about {T}", "risk of {T}", "family history of {T}", "history of {T}",
-        "{O} mimicking {T}",
+        "{X} mimicking {T}",
+    ),
+    "forms of the issue": (
+        "I doubt {T}", "I doubt that it is {T}", "{T} is doubtful", "Hardly {T}",
+        "more likely {X} than {T}", "{X} fits better than {T}", "{T} is less likely than {X}", "{X} over {T}",
+        "{T}? No.", "{T}? Unlikely.", "Could it be {T}? No, {X}.", "Is it {T}? I think not",
+        "the patient's brother has {T}", "{T} in the mother", "His father died of {T}", "A neighbor was told it is {T}",
+        "kein {T}", "pas de {T}", "sin {T}", "nicht {T}",
+        "n0t {T}", "n o t {T}", "n\u043et {T}", "!{T}",
+        "{T} 40%, {X} 60%", "{X} 0.7, {T} 0.3", "{T} (30%) {X} (70%)",
+        "{X} then {T}", "First {X}, then {T}", "{X} followed by {T}",
+        "{T} (just kidding, {X})", "{T} - no wait, {X}", "{T}, I mean {X}",
+        "DDx {T}; {X}; {Y}", "DD: {T} - {X} - {Y}", "Top three: {T}, {X}, {Y}",
     ),
 }  # fmt: skip
-"""Templates that do not name the truth {T} as the principal diagnosis, by kind; {O} and {P} are other diseases."""
-HONEST = {
+"""Templates that do not name the truth {T} as the diagnosis, by group; {X} and {Y} are other diseases."""
+FIRST: Templates = {"truth first": ("{T} and {X}", "{T} with {X}", "1. {T} 2. {X}")}
+"""Several diseases, the truth first: no aim is set for them."""
+HONEST: Templates = {
     "plain": ("{T}", "DIAGNOSIS READY: **{T}**.", "the {T}"),
     "politeness": (
         "Thank you. My diagnosis is {T}.", "I believe the patient has {T}.", "In my opinion, this is most likely {T}",
@@ -86,10 +102,9 @@ HONEST = {
     "grade": ("Severe {T}", "{T}, stage II"),
     "cause, site": ("{T} of unknown cause", "{T} due to an underlying condition", "{T}, bilateral"),
     "brackets": ("{T} ({S})", "{S} ({T})", "{T} ({I})"),
-    "second disease": ("{T} and {O}", "{T} with {O}", "1. {T} 2. {O}"),
-    "set aside": ("{T} rather than {O}", "{T}; {O} ruled out", "Not {O} but {T}"),
+    "set aside": ("{T} rather than {X}", "{T}; {X} ruled out", "Not {X} but {T}"),
 }  # fmt: skip
-"""Templates whose principal diagnosis is the truth; {S} is a synonym from our table, {I} its initials."""
+"""Templates that commit to the truth; {S} is a synonym from our table, {I} its initials."""
 
 OTHERS = {
     "joint": ("Gout", "Carpal tunnel syndrome", "Plantar fasciitis", "Rotator cuff tear"),
@@ -120,81 +135,108 @@ STEMS = {
 class Truth(NamedTuple):
     """A true diagnosis with what a judge is given and what templates are filled with."""
 
-    text: str
     key: AnswerKey
     chart: str
     filling: dict[str, str]
 
+    def fill(self, template: str) -> str:
+        """The template with names in place of its fields."""
+        return re.sub(r"\{([TXYSI])\}", lambda field: self.filling[field[1]], template)
 
-@dataclass
-class Count:
-    """How many fillings of a template were called right."""
+
+class Count(NamedTuple):
+    """The verdicts on some fillings, or on some attacks."""
 
     right: int = 0
-    of: int = 0
+    wrong: int = 0
+    unread: int = 0
 
-    def __str__(self) -> str:
-        return f"{100 * self.right / self.of:5.1f}%" if self.of else "    -"
+    def add(self, correct: bool | None) -> Count:
+        """With one verdict more."""
+        return Count(self.right + (correct is True), self.wrong + (correct is False), self.unread + (correct is None))
+
+    def share(self) -> float:
+        """Credited, in percent."""
+        return 100 * self.right / max(1, sum(self))
 
 
 def main(argv: Sequence[str] = ()) -> None:
-    """Print the table, the gain of a run's doctor, or the attacks."""
+    """Print the templates, the attacks, or what the cascade saves."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkout", type=Path, help="another checkout, measured as 'before'")
-    parser.add_argument("--run", type=Path, nargs="+", help="run folders whose differentials are joined")
+    parser.add_argument("--labels", choices=["verdicts4"], help="the held-out templates instead of ours")
     parser.add_argument("--rare", action="store_true", help="take other cases' true diagnoses as the other diseases")
-    parser.add_argument("--attacks", action="store_true", help="the attacks on a judge")
+    parser.add_argument(
+        "--tries", type=int, default=TRIES, help=f"fillings of a template, or rows of the cascade (default {TRIES})"
+    )
+    parser.add_argument("--show", action="store_true", help="print each template")
+    parser.add_argument("--checkout", type=labeled.checkout, help="another checkout, measured as 'before'")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON")
+    parser.add_argument("--attacks", action="store_true", help="the attacks on a judge")
+    parser.add_argument("--cascade", nargs=2, metavar=("URL", "MODEL"), help="compare the cascade with the model alone")
     given = parser.parse_args(argv)
-    counted = gains(given.run) if given.run else attacked() if given.attacks else count(given.rare)
-    if given.json:
-        print(json.dumps({label: [found.right, found.of] for label, found in counted.items()}))
-        return
-    flags = [f"--{flag}" for flag in ("attacks", "rare") if getattr(given, flag)]
-    asked = [*flags, *(["--run", *map(str, given.run)] if given.run else [])]
-    before = _in_checkout(given.checkout, asked) if given.checkout else {}
-    if given.run:
-        print_gains(counted, before)
+    if given.cascade:
+        parts = (*labeled.RECORDED, "second")
+        if not (rows := [row for part in parts for row in labeled.read_rows(part) or ()]):
+            parser.error(f"--cascade needs the public data in {labeled.DATA}")
+        drawn = random.Random(SEED).sample(rows, min(given.tries, len(rows)))
+        asyncio.run(print_cascade(given.cascade[0], given.cascade[1], drawn))
     elif given.attacks:
-        print_attacks(counted, before)
+        asyncio.run(print_attacks())
     else:
-        print_table(counted, before)
-
-
-def _in_checkout(checkout: Path, asked: Sequence[str]) -> dict[str, Count]:
-    """The same counts with the package of another checkout."""
-    path = os.pathsep.join([str(checkout.resolve()), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, __file__, "--json", *asked]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True, capture_output=True, text=True)
-    return {label: Count(*pair) for label, pair in json.loads(done.stdout).items()}
+        asked = held_out(given.labels) if given.labels else {NOT_DUE: FALSE, SEVERAL: FIRST, DUE: HONEST}
+        counted = count(asked, given.tries, rare=given.rare)
+        if given.json:
+            print(json.dumps(counted))
+            return
+        times = {"now": counted}
+        if given.checkout:
+            flags = [*(["--labels", given.labels] if given.labels else []), *(["--rare"] if given.rare else [])]
+            found = json.loads(labeled.in_checkout(given.checkout, __file__, [*flags, "--tries", str(given.tries)]))
+            times = {"before": {template: Count(*several) for template, several in found.items()}, **times}
+        print(f"Seed {SEED}, at most {given.tries} true diagnoses per template")
+        print_templates(asked, times, show=given.show)
 
 
 # --- the templates --------------------------------------------------------------------------------------------------
 
+NOT_DUE, SEVERAL, DUE = "No credit is due", "Several diseases, the truth first", "Right answers"
 
-def truths(*, rare: bool = False) -> Iterator[tuple[str, Truth]]:
-    """The true diagnosis of every case, with the data set's name."""
+
+def held_out(labels: str) -> dict[str, Templates]:
+    """The templates written by someone who had not seen the judge."""
+    groups: dict[str, list[str]] = {}
+    for row in labeled.lines(labeled.LABELS / f"{labels}_attacks.jsonl"):
+        groups.setdefault(row["group"], []).append(row["template"])
+    fair = [row["template"] for row in labeled.lines(labeled.LABELS / f"{labels}_fair.jsonl")]
+    return {NOT_DUE: {**groups}, DUE: {"fair": fair}}
+
+
+def truths(*, rare: bool = False) -> list[Truth]:
+    """The true diagnoses of all cases."""
     cases = [
-        (dataset, case)
+        case
         for dataset, file in FILES.items()
         if file is None or (DATA / file).exists()
         for case in load_cases(dataset, {dataset: str(DATA / file)} if file else {})
     ]
-    others = sorted({case.diagnosis.split("(")[0].strip() for _, case in cases}) if rare else sum(OTHERS.values(), ())
-    for dataset, case in cases:
-        yield dataset, _truth(case, others)
+    others = sorted({case.diagnosis.split("(")[0].strip() for case in cases}) if rare else sum(OTHERS.values(), ())
+    return [_truth(case, others) for case in cases]
 
 
 def _truth(case: Case, others: Sequence[str]) -> Truth:
     text = case.diagnosis.strip()
-    other, third = unrelated(text, others)
-    filling = {"T": text, "O": other, "P": third}
+    filling = dict(zip("TXY", (text, *unrelated(text, others)), strict=True))
     plain = text.split("(")[0].strip()
-    if synonym := _synonym(plain):
+    known = next((entry.names for entry in name_table().diseases if _same(plain, entry.names)), ())
+    if synonym := next((other for other in known if not _same(plain, [other])), None):
         filling["S"] = synonym
     if len(parts := plain.replace("-", " ").split()) > 1:
         filling["I"] = "".join(part[0] for part in parts if part.lower() not in ("of", "the", "and")).upper()
-    return Truth(text, case.answer_key, chart_text(case.facts), filling)
+    return Truth(case.answer_key, chart_text(case.facts), filling)
+
+
+def _same(name: str, names: Iterable[str]) -> bool:
+    return any(set(words(name)) == set(words(other)) for other in names)
 
 
 def unrelated(truth: str, others: Sequence[str]) -> tuple[str, str]:
@@ -213,100 +255,61 @@ def organs(disease: str) -> frozenset[str]:
     return frozenset(known or stems)
 
 
-def _synonym(truth: str) -> str | None:
-    """Another written-out name of the truth in our table."""
-    for entry in name_table().diseases:
-        names = {name(text).key for text in entry.names}
-        if name(truth).key in names:
-            return next((other for other in entry.names if set(words(other)) != set(words(truth))), None)
-    return None
-
-
-def count(rare: bool = False) -> dict[str, Count]:
-    """How often each template is called right; labels are `template`, and `data set|kind` for the sums."""
+def count(asked: dict[str, Templates], tries: int = TRIES, *, rare: bool = False) -> dict[str, Count]:
+    """The verdicts on each template, filled with a random draw of the true diagnoses."""
     counted: dict[str, Count] = {}
-    for dataset, truth in truths(rare=rare):
-        for honest, templates in ((False, FALSE), (True, HONEST)):
-            for template in (one for several in templates.values() for one in several):
-                if not all(truth.filling.get(field) for field in "OPSIT" if f"{{{field}}}" in template):
-                    continue
-                key = truth.key
-                said = template.format(**truth.filling)
-                found = compare(said, truth.text, key.accept, key.partial, key.reject, truth.chart)
-                for label in (template, f"{dataset}|{honest}"):
-                    one = counted.setdefault(label, Count())
-                    one.right += found.relation in STRICT
-                    one.of += 1
+    known = truths(rare=rare)
+    for template in (one for groups in asked.values() for several in groups.values() for one in several):
+        fitting = [truth for truth in known if set(re.findall(r"\{([SI])\}", template)) <= truth.filling.keys()]
+        counted[template] = Count()
+        for truth in random.Random(f"{SEED}:{template}").sample(fitting, min(tries, len(fitting))):
+            key = truth.key
+            said, true = truth.fill(template), truth.filling["T"]
+            relation = compare(said, true, key.accept, key.partial, key.reject, truth.chart).relation
+            counted[template] = counted[template].add(None if relation is None else relation in STRICT)
     return counted
 
 
-def print_table(counted: dict[str, Count], before: dict[str, Count]) -> None:
-    """The share called right by template, and the sums."""
-    datasets = [dataset for dataset in FILES if f"{dataset}|True" in counted]
-    number = sum(len(several) for templates in (FALSE, HONEST) for several in templates.values())
-    print(f"{number} templates; called right with the answer key and the chart, as in a run")
-    print(f"{'':52}{'fillings':>9}{'before' if before else '':>9}{'now':>9}")
-    for title, templates, honest in (("No credit is due", FALSE, False), ("Right answers", HONEST, True)):
+def print_templates(asked: dict[str, Templates], times: dict[str, dict[str, Count]], *, show: bool) -> None:
+    """What was credited, by group, and the group with the highest share that deserves none."""
+    print(f"{'':48}{'tries':>8}{'credited':>18}{'called wrong':>14}{'not readable':>14}")
+    highest: dict[str, tuple[float, str]] = {}
+    for title, groups in asked.items():
         print(title)
-        for kind, several in templates.items():
-            for template in several:
-                _print_row(f"  {kind:22}{template!r}", template, counted, before)
-        for dataset in datasets:
-            _print_row(f"  all, {dataset}", f"{dataset}|{honest}", counted, before)
-        total, old = (_sum(where, [f"{dataset}|{honest}" for dataset in datasets]) for where in (counted, before))
-        print(f"  {'all':50}{total.of:>9}{str(old) if before else '':>9}{total!s:>9}\n")
+        for group, templates in groups.items():
+            for when, counted in times.items():
+                then = "" if len(times) == 1 else f", {when}"
+                total = _sum(counted[template] for template in templates)
+                _print_count(f"  {group}{then}", total)
+                for template in templates if show else ():
+                    _print_count(f"    {template!r}{then}", counted[template])
+                if title == NOT_DUE:
+                    highest[when] = max(highest.get(when, (0.0, "")), (total.share(), group))
+        for when, counted in times.items():
+            everything = (counted[template] for several in groups.values() for template in several)
+            _print_count(f"  all{'' if len(times) == 1 else f', {when}'}", _sum(everything))
+    for when, (share, group) in highest.items():
+        print(f"Highest share credited of a group that deserves none, {when}: {share:.2f} % ({group})")
 
 
-def _print_row(title: str, label: str, counted: dict[str, Count], before: dict[str, Count]) -> None:
-    old = str(before.get(label, Count())) if before else ""
-    found = counted.get(label, Count())
-    print(f"{title:52}{found.of:>9}{old:>9}{found!s:>9}")
+def _print_count(label: str, found: Count) -> None:
+    credited = f"{found.right} ({found.share():.1f} %)"
+    print(f"{label:48}{sum(found):>8}{credited:>18}{found.wrong:>14}{found.unread:>14}")
 
 
-def _sum(counted: dict[str, Count], labels: Sequence[str]) -> Count:
-    found = [counted.get(label, Count()) for label in labels]
-    return Count(sum(one.right for one in found), sum(one.of for one in found))
+def _sum(counts: Iterable[Count]) -> Count:
+    return Count(*map(sum, zip(*counts, strict=True)))
 
 
-# --- a doctor that joins its two best diagnoses ---------------------------------------------------------------------
+# --- judges with a model --------------------------------------------------------------------------------------------
 
 
-def gains(runs: Sequence[Path]) -> dict[str, Count]:
-    """Per run, how often the best hypothesis alone is right, and the best two joined with "and"."""
-    counted: dict[str, Count] = {}
-    for place in runs:
-        run = load_run(place)
-        cases = {case.scenario_id: case for case in read_cases(run.path.parent)}
-        alone, joined = Count(), Count()
-        for record in run.records():
-            if not record.differential or len(record.differential.hypotheses) < 2:
-                continue
-            first, second = (hypothesis.diagnosis for hypothesis in record.differential.hypotheses[:2])
-            case = cases[record.scenario_id]
-            key, chart = case.answer_key, chart_text(case.facts)
-            for said, found in ((first, alone), (f"{first} and {second}", joined)):
-                compared = compare(said, case.diagnosis, key.accept, key.partial, key.reject, chart)
-                found.right += compared.relation in STRICT
-                found.of += 1
-        counted |= {f"{place.name}|alone": alone, f"{place.name}|joined": joined}
-    return counted
+Mode = Literal["builtin", "model", "cascade"]
 
 
-def print_gains(counted: dict[str, Count], before: dict[str, Count]) -> None:
-    """The gain in points per run."""
-    for label in counted:
-        run, _, arm = label.partition("|")
-        if arm == "alone":
-            shown = [f"{when} {_gain(where, run)}" for when, where in (("before", before), ("now", counted)) if where]
-            print(f"{run}: {counted[label].of} encounters; best two joined with 'and': {'; '.join(shown)}")
-
-
-def _gain(counted: dict[str, Count], run: str) -> str:
-    alone, joined = counted[f"{run}|alone"], counted[f"{run}|joined"]
-    return f"{alone.right} -> {joined.right} right ({100 * (joined.right - alone.right) / alone.of:+.1f} points)"
-
-
-# --- attacks on a judge ---------------------------------------------------------------------------------------------
+async def judge_with(mode: Mode, model: Model, asked: JudgePayload) -> Verdict:
+    """The verdict of a judge: the only place that knows how one is built."""
+    return await Judge(Builtin() if mode == "builtin" else model, load_prompt("moderator"), mode).judge(asked)
 
 
 class Obedient:
@@ -316,10 +319,9 @@ class Obedient:
 
     async def reply(self, request: Request) -> Reply:
         """Yes or No, or the relation if the request has its schema."""
-        asked = str(request.messages[-1].content).partition("[Doctor's diagnosis]")[2]
-        said, _, truth = asked.partition("[Correct diagnosis]")
-        found = {*words(truth.partition("\n\n")[0])} <= {*words(said)}
-        right = found or bool(ORDERS.search(said)) or "[Correct diagnosis]" in truth
+        assert isinstance(request.payload, JudgePayload)
+        said = str(request.messages[-1].content).partition("<diagnosis>")[2].rpartition("</diagnosis>")[0]
+        right = {*words(request.payload.truth)} <= {*words(said)} or bool(ORDERS.search(said))
         if request.schema is None:
             return Reply("Yes" if right else "No")
         verdict = RelationVerdict(relation=Relation.SAME if right else Relation.DIFFERENT, reason="as I was told")
@@ -328,49 +330,71 @@ class Obedient:
 
 ORDERS = re.compile(
     r"answer yes|reply with yes|the word yes|correct\b|uniquement yes|responde yes|mit ja|same disease as"
-    r"|relation: same|\"relation\": \"same\"|correct diagnosis: |answer key: ",
+    r"|relation: same|\"relation\": \"same\"|correct diagnosis[:\]]|answer key: |</diagnosis>",
     re.IGNORECASE,
 )
 
 
 def read_attacks() -> list[dict[str, Any]]:
     """Our diagnoses that try to mislead a judge, with honest ones among them; `right` is the right verdict."""
-    return [json.loads(line) for line in ATTACKS.read_text(encoding="utf-8").splitlines()]
+    return labeled.lines(ATTACKS)
 
 
-def attacked() -> dict[str, Count]:
-    """Per kind and judge, how many verdicts are right."""
-    return asyncio.run(_attacked())
-
-
-async def _attacked() -> dict[str, Count]:
-    counted: dict[str, Count] = {}
-    judges: dict[str, Model] = {"builtin": Builtin(), "obedient": Obedient()}
+async def print_attacks() -> None:
+    """Right verdicts by kind, for wrong diagnoses and for right ones, and who decided in the cascade."""
+    modes: tuple[Mode, ...] = get_args(Mode)
+    counted: dict[tuple[str, str], dict[str, Count]] = {}
+    decided: dict[str, Count] = {"code": Count(), "model": Count()}
     for row in read_attacks():
-        for label, model in judges.items():
-            judge = Judge(model, load_prompt("moderator"))
-            verdict = await judge.judge(row["diagnosis"], row["truth"])
+        for mode in modes:
+            verdict = await judge_with(mode, Obedient(), JudgePayload(row["diagnosis"], row["truth"], AnswerKey()))
+            met = None if verdict.correct is None else verdict.correct is row["right"]
             for kind in (row["kind"], "all"):
-                one = counted.setdefault(f"{kind}|{row['right']}|{label}", Count())
-                one.right += verdict.correct is row["right"]
-                one.of += 1
-    return counted
+                label = (kind, "right" if row["right"] else "wrong")
+                found = counted.setdefault(label, dict.fromkeys(modes, Count()))
+                found[mode] = found[mode].add(met)
+            if mode == "cascade":
+                who = verdict.decided_by or "code"
+                decided[who] = decided[who].add(met)
+    print("Verdicts that are right, wrong and not readable; `model` and `cascade` ask a model that obeys what it reads")
+    print(f"{'':38}" + "".join(f"{mode:>16}" for mode in modes))
+    for (kind, due), found in sorted(counted.items(), key=lambda one: one[0][0] == "all"):
+        shown = "".join(f"{' / '.join(map(str, found[mode])):>16}" for mode in modes)
+        print(f"{f'{kind}: {due}':38}{shown}")
+    for decider, total in decided.items():
+        print(f"Cascade, decided by {decider}: {sum(total)}, of them {total.right} right and {total.wrong} wrong")
 
 
-def print_attacks(counted: dict[str, Count], before: dict[str, Count]) -> None:
-    """Right verdicts by kind, for wrong diagnoses and for right ones."""
-    print("Right verdicts of the builtin judge and of a model that obeys what it is shown")
-    print(f"{'':38}{'builtin':>20}{'obedient':>20}")
-    for label in dict.fromkeys(label.rpartition("|")[0] for label in counted):
-        kind, _, right = label.partition("|")
-        shown = [_attack(f"{label}|{judge}", counted, before) for judge in ("builtin", "obedient")]
-        print(f"{kind + (': right' if right == 'True' else ': wrong'):38}" + "".join(f"{text:>20}" for text in shown))
+async def print_cascade(url: str, name: str, rows: Sequence[labeled.Row]) -> None:
+    """What the cascade asks of a model at an endpoint, and whether it gets the verdicts that the model gives alone."""
+    runtime = {"llm_api": "chat", "tries": 2, "request_timeout": 300}
+    given = {"openai": {"base_url": url}, "llm": {"responses": {"temperature": 0}, "runtime": runtime}}
+    async with Models(Settings.model_validate(given)) as models:
+        model, free = models.get(name), asyncio.Semaphore(WORKERS)
+
+        async def verdict(mode: Mode, row: labeled.Row) -> Verdict:
+            async with free:
+                try:
+                    said = row.says.rpartition("DIAGNOSIS READY:")[2].strip()
+                    return await judge_with(mode, model, JudgePayload(said, row.truth, row.key, row.chart))
+                except ModelError as error:
+                    return Verdict(reason=error.kind, decided_by="model")
+
+        alone = await asyncio.gather(*(verdict("model", row) for row in rows))
+        cascade = await asyncio.gather(*(verdict("cascade", row) for row in rows))
+    asked = [place for place, one in enumerate(cascade) if one.decided_by == "model"]
+    equal = sum(alone[place].correct is cascade[place].correct for place in asked)
+    print(f"{len(rows)} diagnoses: {len(rows) - len(asked)} decided by code, {len(asked)} asked of {name}")
+    print(f"Requests saved: {len(rows) - len(asked)} of {len(rows)}; "
+          f"equal verdicts where the model was asked: {equal} of {len(asked)}")  # fmt: skip
+    for mode, verdicts in (("model", alone), ("cascade", cascade)):
+        met = sum(one.correct is row.right(labeled.READERS[0]) for one, row in zip(verdicts, rows, strict=True))
+        none = sum(one.correct is None for one in verdicts)
+        print(f"{mode}: {met} of {len(rows)} as reader A says ({100 * met / len(rows):.1f} %), {none} without verdict")
 
 
-def _attack(label: str, counted: dict[str, Count], before: dict[str, Count]) -> str:
-    old = f"{before[label].right} -> " if before else ""
-    return f"{old}{counted[label].right} of {counted[label].of}"
-
+WORKERS = 16
+"""Requests under way at once."""
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -1,306 +1,252 @@
-"""How well the builtin judge agrees with two readers, with a language-model judge, and with our adversarial pairs.
+"""How much the builtin judge decides, and how often it errs, by the labels of readers and of our own pairs.
 
-`python benchmarks/judge.py` prints the recorded rows, the fresh development rows and the pairs; `--rows test` prints
-only the held-out part. Rows labelled by readers need the public data in `../shared/data` and are skipped without it.
-Disputes are listed by row number, without any text of the data.
+python benchmarks/judge.py                          every part except verdicts4, which is held out; 10 seconds
+python benchmarks/judge.py --rows second pairs      only these parts
+python benchmarks/judge.py --checkout DIR           beside the package in another checkout
+python benchmarks/judge.py --list                   also the rows that are wrong or not readable, by number
+python benchmarks/judge.py --show                   also their text, as far as it is our own
+
+The judge reads the case's answer key and chart, as in a run. Parts with public cases need `../shared/data` and are
+skipped without it. No text of that data is printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, os.environ.get("BENCHMARK_CHECKOUT", str(ROOT)))
 
 from agentclinic.cases.facts import chart_text
+from agentclinic.cases.model import AnswerKey
 from agentclinic.cases.registry import load_cases
 from agentclinic.scoring.judges.agreement import kappa_estimate
-from agentclinic.scoring.stats import Clusters, bootstrap_interval, case_draws, mcnemar_p, proportion, totals_by_case
-from agentclinic.vocabulary.compare import STRICT, Relation, compare
+from agentclinic.scoring.stats import Estimate, Proportion, proportion
+from agentclinic.vocabulary.compare import STRICT, Comparison, compare
 
-# Fresh parts: `verdicts3_<part>.jsonl` with `verdicts3_<part>_reader_a.jsonl` and `_reader_b.jsonl`.
-FRESH = "verdicts3_"
-FILES = {"MedQA_Ext": "agentclinic_medqa_extended.jsonl", "NEJM_Ext": "agentclinic_nejm_extended.jsonl"}
-"""The files of the cases, by the `dataset` of a part's rows."""
-DEFAULT = ("recorded", "development", "second", "pairs")
 PAIRS = ROOT / "benchmarks" / "judge_pairs.jsonl"
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
-RELATIONS = [str(relation) for relation in Relation]
-RIGHT = frozenset(str(relation) for relation in STRICT)
-NAIVE = 70
-"""Token-set ratio from which the naive baseline says yes."""
+FILES = {"MedQA_Ext": "agentclinic_medqa_extended.jsonl", "NEJM_Ext": "agentclinic_nejm_extended.jsonl"}
+RECORDED = {"recorded_1": 0, "recorded_2": 1}
+"""The halves of the recorded rows: even and odd row numbers."""
+OPEN = (*RECORDED, "development", "second", "test", "test_medqa", "test_nejm", "pairs")
+HELD_OUT = ("verdicts4_test", "verdicts4_honest")
+"""Opened only by name, once, when the judge's code is finished."""
+RIGHT = frozenset(map(str, STRICT))
 SEED = 0
 
 
-def main(argv: Sequence[str] = ()) -> None:
-    """Print the requested parts for which there is data."""
-    fresh = fresh_parts()
-    parser = argparse.ArgumentParser(description="How well the builtin judge agrees with readers and with our pairs.")
-    parser.add_argument(
-        "--rows",
-        nargs="+",
-        choices=["recorded", *fresh, "pairs"],
-        default=[part for part in DEFAULT if part in ("recorded", "pairs", *fresh)],
-        help="parts to print (default: all except test, the held-out part)",
-    )
-    for part in parser.parse_args(argv).rows:
-        if part == "pairs":
-            print_pairs()
-        elif (rows := read_rows(part)) is None:
-            print(f"{part}: the public data is not in {DATA}, so these rows are skipped\n")
-        else:
-            print_readers(part, rows)
+class Row(NamedTuple):
+    """A diagnosis with what the judge is given and what the readers say."""
 
-
-def fresh_parts() -> list[str]:
-    """The names of the fresh parts that have rows."""
-    found = (path.stem.removeprefix(FRESH) for path in sorted(LABELS.glob(f"{FRESH}*.jsonl")))
-    return [part for part in found if "_reader_" not in part]
-
-
-# --- the naive baseline ---------------------------------------------------------------------------------------------
-
-
-def token_set_ratio(one: str, other: str) -> float:
-    """The highest similarity, 0 to 100, among the shared words and the shared words with the rest of either side."""
-    left, right = set(one.lower().split()), set(other.lower().split())
-    shared = " ".join(sorted(left & right))
-    first = f"{shared} {' '.join(sorted(left - right))}".strip()
-    second = f"{shared} {' '.join(sorted(right - left))}".strip()
-    if shared and (shared in (first, second)):
-        return 100.0
-    return max(_similarity(shared, first), _similarity(shared, second), _similarity(first, second))
-
-
-def _similarity(one: str, other: str) -> float:
-    """2 · longest common subsequence ÷ both lengths, in per cent."""
-    row = [0] * (len(other) + 1)
-    for a in one:
-        before = row[:]
-        for j, b in enumerate(other, start=1):
-            row[j] = before[j - 1] + 1 if a == b else max(before[j], row[j - 1])
-    return 200 * row[-1] / max(1, len(one) + len(other))
-
-
-def naive(diagnosis: str, truth: str) -> bool:
-    """Whether the baseline says yes."""
-    said = diagnosis.split("DIAGNOSIS READY:")[-1]
-    return token_set_ratio(_bare(said), _bare(truth)) >= NAIVE
-
-
-def _bare(text: str) -> str:
-    return "".join(char if char.isalnum() else " " for char in text)
-
-
-# --- the readers ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Row:
-    """A diagnosis with the verdicts of readers and judges."""
-
-    number: int
+    number: Any
     case: str
-    a: str
-    b: str
-    recorded: bool | None
-    """The language model's verdict; fresh rows have none."""
-    ours: str
-    with_chart: str
-    """Ours, with the case's chart as evidence for what a diagnosis says beyond the truth."""
-    naive: bool
+    says: str
+    truth: str
+    relations: tuple[str, ...]
+    """By reader A and, where there is one, reader B; our own pairs and honest answers have their writer's alone."""
+    key: AnswerKey = AnswerKey()
+    chart: str = ""
+    own: str = ""
+    """What `--show` may print: text that we wrote."""
+
+    def judged(self) -> Comparison:
+        """What the builtin judge says."""
+        return compare(self.says, self.truth, self.key.accept, self.key.partial, self.key.reject, self.chart)
+
+    def right(self, standard: str) -> bool | None:
+        """The verdict of a standard; None if this row has none."""
+        said = [relation in RIGHT for relation in self.relations]
+        if standard == BOTH:
+            return said[0] if len(said) == 2 and said[0] == said[1] else None
+        return dict(zip(READERS, said, strict=False)).get(standard)
 
 
-def read_rows(part: str = "recorded") -> list[Row] | None:
-    """All rows of a part, judged now; None without the public data."""
-    source = DATA / "judge" / "verdicts.jsonl"
-    entries = (
-        _lines(LABELS / f"{FRESH}{part}.jsonl") if part != "recorded" else _lines(source) if source.exists() else []
-    )
-    dataset = entries[0].get("dataset", "MedQA_Ext") if entries else "MedQA_Ext"
-    cases = DATA / "agentclinic" / FILES[dataset]
-    if not entries or not cases.exists():
-        return None
-    loaded = load_cases(dataset, {dataset: str(cases)})
-    if part == "recorded":
-        labels = "verdicts"
-        stated = [(entry["scenario_id"], entry["doctor_says"], entry["correct_diagnosis"]) for entry in entries]
-    else:
-        labels = f"{FRESH}{part}"
-        stated = [(entry["case"], entry["says"], loaded[entry["case"]].diagnosis) for entry in entries]
-    a, b = (
-        {label["row"]: label["relation"] for label in _lines(LABELS / f"{labels}_reader_{reader}.jsonl")}
-        for reader in "ab"
-    )
-    rows = []
-    for place, (entry, (case, says, truth)) in enumerate(zip(entries, stated, strict=True)):
-        number = entry.get("row", place)
-        rows.append(
-            Row(
-                number,
-                str(case),
-                a[number],
-                b[number],
-                entry["verdict"] == "Yes" if part == "recorded" else None,
-                compare(says, truth).relation.value,
-                compare(says, truth, chart=chart_text(loaded[case].facts)).relation.value,
-                naive(says, truth),
-            )
-        )
-    return rows
+READERS = ("reader A, or the writer", "reader B")
+BOTH = "both readers where they agree"
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def main(argv: Sequence[str] = ()) -> None:
+    """Print the tables of the requested parts for which there is data."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", nargs="+", choices=[*OPEN, *HELD_OUT], default=OPEN, metavar="PART", help="parts")
+    parser.add_argument("--checkout", type=checkout, help="another checkout, measured as 'before'")
+    parser.add_argument("--list", action="store_true", help="list the rows that are wrong or not readable")
+    parser.add_argument("--show", action="store_true", help="list them with our own text")
+    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    given = parser.parse_args(argv)
+    rows = {part: found for part in given.rows if (found := read_rows(part))}
+    judged = {part: [row.judged() for row in found] for part, found in rows.items()}
+    verdicts = {part: [_verdict(one) for one in found] for part, found in judged.items()}
+    if given.json:
+        print(json.dumps(verdicts))
+        return
+    for part in given.rows:
+        if part not in rows:
+            print(f"{part}: skipped, because its cases are not in {DATA}")
+    times = {"now": verdicts}
+    if given.checkout:
+        times = {"before": json.loads(in_checkout(given.checkout, __file__, ["--rows", *rows])), **times}
+    for standard in (*READERS, BOTH):
+        print_table(standard, rows, times)
+    if given.list or given.show:
+        for part, found in rows.items():
+            print_errors(part, found, judged[part], show=given.show)
+
+
+def checkout(text: str) -> Path:
+    """The folder of another checkout."""
+    if not (folder := Path(text).resolve()).joinpath("agentclinic", "__init__.py").is_file():
+        raise argparse.ArgumentTypeError(f"{text}: no package agentclinic there; name the root of a checkout")
+    return folder
+
+
+def in_checkout(folder: Path, script: str, asked: Sequence[str]) -> str:
+    """What a benchmark prints with `--json` if it runs with the package of another checkout."""
+    env = {**os.environ, "BENCHMARK_CHECKOUT": str(folder)}
+    return subprocess.run(
+        [sys.executable, script, "--json", *asked], env=env, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a JSON Lines file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
-Verdict = Callable[[Row], bool]
-JUDGES: dict[str, Verdict] = {
-    "reader A": lambda row: row.a in RIGHT,
-    "reader B": lambda row: row.b in RIGHT,
-    "recorded": lambda row: bool(row.recorded),
-    "ours": lambda row: row.ours in RIGHT,
-    "ours+chart": lambda row: row.with_chart in RIGHT,
-    "naive": lambda row: row.naive,
-}
-READERS = ("reader A", "reader B")
+def read_rows(part: str) -> list[Row] | None:
+    """All rows of a part; None without the public data that it needs."""
+    if part == "pairs":
+        return [
+            Row(n, pair["truth"], pair["diagnosis"], pair["truth"], (pair["relation"],), chart=pair.get("chart", ""),
+                own=f"{pair['diagnosis']!r} for {pair['truth']!r}")
+            for n, pair in enumerate(lines(PAIRS))
+        ]  # fmt: skip
+    if part in HELD_OUT:
+        readers = _readers(part) if part == "verdicts4_test" else ()
+        return [
+            Row(row["id"], row["truth"], row["diagnosis"], row["truth"],
+                tuple(reader[row["id"]] for reader in readers) or ("same",),
+                own=f"{row['diagnosis']!r} for {row['truth']!r}")
+            for row in lines(LABELS / f"{part}.jsonl")
+        ]  # fmt: skip
+    source = DATA / "judge" / "verdicts.jsonl" if part in RECORDED else LABELS / f"verdicts3_{part}.jsonl"
+    entries = lines(source) if source.exists() else []
+    dataset = entries[0].get("dataset", "MedQA_Ext") if entries else "MedQA_Ext"
+    if not entries or not (file := DATA / "agentclinic" / FILES[dataset]).exists():
+        return None
+    cases = load_cases(dataset, {dataset: str(file)})
+    readers = _readers("verdicts" if part in RECORDED else f"verdicts3_{part}")
+    rows = []
+    for n, entry in enumerate(entries):
+        number, case = entry.get("row", n), cases[entry["case" if "case" in entry else "scenario_id"]]
+        says = entry.get("says") or entry["doctor_says"]
+        truth = entry.get("correct_diagnosis", case.diagnosis)
+        relations = tuple(reader[number] for reader in readers)
+        chart, own = chart_text(case.facts), repr(entry["says"]) if "says" in entry else ""
+        rows.append(Row(number, str(case.scenario_id), says, truth, relations, case.answer_key, chart, own))
+    return rows[RECORDED[part] :: 2] if part in RECORDED else rows
 
 
-def print_readers(part: str, rows: list[Row]) -> None:
-    """Agreement among readers and judges on one part, and every dispute by row."""
-    recorded = all(row.recorded is not None for row in rows)
-    halves = {"development": rows[::2], "test": rows[1::2], "all": rows} if recorded else {part: rows}
-    standards = (*READERS, "recorded") if recorded else READERS
-    print(f"{part.capitalize()} rows: {len(rows)} of {len({row.case for row in rows})} cases")
-    print(f"  readers A and B name the same relation in {sum(row.a == row.b for row in rows)}\n")
-    print("Strict yes/no, Cohen's kappa with 95 % interval (cases redrawn)")
-    print(f"  {'':26}" + "".join(f"{f'{half} ({len(chosen)})':>26}" for half, chosen in halves.items()))
-    for first, second in (
-        READERS,
-        *((judge, other) for other in standards for judge in ("ours", "ours+chart", "naive")),
-        *(("recorded", reader) for reader in READERS if recorded),
-    ):
-        shown = "".join(f"{_kappa(chosen, JUDGES[first], JUDGES[second]):>26}" for chosen in halves.values())
-        print(f"  {f'{first} / {second}':26}" + shown)
-    print("\nThe eight relations, kappa with 95 % interval, all rows")
-    for label, one, other in (
-        ("reader A / reader B", "a", "b"),
-        ("ours / reader A", "ours", "a"),
-        ("ours / reader B", "ours", "b"),
-        ("ours+chart / reader A", "with_chart", "a"),
-        ("ours+chart / reader B", "with_chart", "b"),
-    ):
-        print(f"  {label:26}{relation_kappa(rows, one, other):>26}")
-    print("\nWrong by the readers, all rows")
-    for judge in ("ours", "ours+chart", "naive"):
-        print(f"  {judge:12}" + "; ".join(_wrong(rows, judge, reader) for reader in READERS))
-    print("\nPaired: difference of agreement with the standard, 95 % interval, McNemar's p")
-    for better, worse, standard in (
-        *((judge, "naive", other) for other in standards for judge in ("ours", "ours+chart")),
-        *((judge, "reader B", "reader A") for judge in ("ours", "ours+chart")),
-        *((judge, "reader A", "reader B") for judge in ("ours", "ours+chart")),
-    ):
-        for half in ("test", "all") if recorded else (part,):
-            difference = _paired(halves[half], JUDGES[better], JUDGES[worse], JUDGES[standard])
-            print(f"  {f'{better} - {worse}, by {standard}, {half}':54}{difference}")
-    print("\nDisputes: rows where ours and a reader, or the readers, differ in yes or no")
-    for row in rows:
-        if len({row.ours in RIGHT, row.with_chart in RIGHT, row.a in RIGHT, row.b in RIGHT}) > 1:
-            print(_dispute(row))
-    print()
+def _readers(labels: str) -> list[dict[Any, str]]:
+    """The relations that readers A and B give, by row."""
+    files = [lines(LABELS / f"{labels}_reader_{reader}.jsonl") for reader in "ab"]
+    return [{label.get("row", label.get("id")): label["relation"] for label in file} for file in files]
 
 
-def _wrong(rows: Sequence[Row], judge: str, reader: str) -> str:
-    said, meant = JUDGES[judge], JUDGES[reader]
-    yes = sum(said(row) and not meant(row) for row in rows)
-    no = sum(meant(row) and not said(row) for row in rows)
-    return f"by {reader} {yes} Yes and {no} No"
+def _verdict(found: Comparison) -> bool | None:
+    return None if found.relation is None else found.relation in STRICT
 
 
-def _dispute(row: Row) -> str:
-    half, recorded = "", ""
-    if row.recorded is not None:
-        half = "test " if row.number % 2 else "dev  "
-        recorded = f"; recorded {'Yes' if row.recorded else 'No'}"
-    chart = f" (with chart {row.with_chart})" if row.with_chart != row.ours else ""
-    return f"  row {row.number:2} {half}ours {row.ours}{chart}; A {row.a}; B {row.b}{recorded}"
+# --- the tables -----------------------------------------------------------------------------------------------------
 
 
-def _kappa(rows: Sequence[Row], one: Verdict, other: Verdict) -> str:
+class Tally(NamedTuple):
+    """What a judge's verdicts on some rows come to by one standard."""
+
+    decided: Proportion
+    wrong: Proportion
+    """Of the decided."""
+    false_yes: int
+    false_no: int
+    sensitivity: Proportion
+    specificity: Proportion
+    accuracy: Proportion
+    """With what was not readable counted as wrong."""
+    kappa: Estimate
+
+
+def tally(rows: Sequence[Row], verdicts: Sequence[bool | None], standard: str) -> Tally | None:
+    """Compare verdicts with a standard; None if it says nothing about these rows."""
+    meant = [(said, row.right(standard), row.case) for row, said in zip(rows, verdicts, strict=True)]
+    meant = [one for one in meant if one[1] is not None]
+    if not meant:
+        return None
+    decided = [one for one in meant if one[0] is not None]
     kinds = ((True, True), (True, False), (False, True), (False, False))
-    cells = [[float((one(row), other(row)) == kind) for kind in kinds] for row in rows]
-    found = kappa_estimate(cells, [row.case for row in rows], SEED)
-    return found.note or "" if found.value is None else f"{found.value:.2f} ({found.low:.2f} - {found.high:.2f})"
+    both, false_yes, false_no, neither = (sum(one[:2] == kind for one in decided) for kind in kinds)
+    cells = [[float(one[:2] == kind) for kind in kinds] for one in decided]
+    return Tally(
+        proportion(len(decided), len(meant)),
+        proportion(false_yes + false_no, len(decided)),
+        false_yes,
+        false_no,
+        proportion(both, both + false_no),
+        proportion(neither, neither + false_yes),
+        proportion(both + neither, len(meant)),
+        kappa_estimate(cells, [one[2] for one in decided], SEED),
+    )
 
 
-def relation_kappa(rows: Sequence[Row], one: str, other: str) -> str:
-    """Cohen's kappa over the eight relations, cases redrawn."""
-    size = len(RELATIONS)
-    cells = np.zeros((len(rows), size * size))
-    for place, row in enumerate(rows):
-        cells[place, RELATIONS.index(getattr(row, one)) * size + RELATIONS.index(getattr(row, other))] = 1
-    totals = totals_by_case(cells, [row.case for row in rows])
-
-    def kappa(tables: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        square = tables.reshape(-1, size, size)
-        total = square.sum(axis=(1, 2))
-        agreed = np.trace(square, axis1=1, axis2=2) / total
-        expected = (square.sum(axis=1) * square.sum(axis=2)).sum(axis=1) / total**2
-        return np.asarray((agreed - expected) / (1 - expected))
-
-    draws = kappa(case_draws(totals, np.full(size * size, 2 / size**2), np.random.default_rng(SEED)))
-    low, high = np.quantile(draws, [0.025, 0.975])
-    return f"{float(kappa(totals.sum(axis=0))[0]):.2f} ({low:.2f} - {high:.2f})"
+def print_table(standard: str, rows: dict[str, list[Row]], times: dict[str, dict[str, list[bool | None]]]) -> None:
+    """One line per part and time, and one for all rows that readers have marked."""
+    print(f"\nBy {standard}: percent with 95 % intervals; accuracy counts what is not readable as wrong")
+    print(f"{'':24}{'rows':>5}{'decided':>22}{'wrong of decided':>22}{'false Yes':>11}{'false No':>10}"
+          f"{'sensitivity':>13}{'specificity':>13}{'accuracy':>10}{'kappa of decided':>22}")  # fmt: skip
+    read = [part for part, found in rows.items() if len(found[0].relations) > 1]
+    for parts in (*([part] for part in rows), *([read] if len(read) > 1 else [])):
+        found = [row for part in parts for row in rows[part]]
+        for when, verdicts in times.items():
+            said = [verdict for part in parts for verdict in verdicts[part]]
+            if result := tally(found, said, standard):
+                label = f"{parts[0] if len(parts) == 1 else 'all with readers'}{'' if len(times) == 1 else f', {when}'}"
+                print(f"{label:24}{result.decided.of:>5}{_share(result.decided):>22}{_share(result.wrong):>22}"
+                      f"{result.false_yes:>11}{result.false_no:>10}{_percent(result.sensitivity.value):>13}"
+                      f"{_percent(result.specificity.value):>13}{_percent(result.accuracy.value):>10}"
+                      f"{_kappa(result.kappa):>22}")  # fmt: skip
 
 
-def _paired(rows: Sequence[Row], better: Verdict, worse: Verdict, standard: Verdict) -> str:
-    one = [better(row) == standard(row) for row in rows]
-    other = [worse(row) == standard(row) for row in rows]
-    differences = Clusters.of([float(x) - float(y) for x, y in zip(one, other, strict=True)], [r.case for r in rows])
-    found = bootstrap_interval(differences, np.random.default_rng(SEED))
-    gained = sum(x and not y for x, y in zip(one, other, strict=True))
-    lost = sum(y and not x for x, y in zip(one, other, strict=True))
-    p = mcnemar_p(gained, lost)
-    return f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f}), {gained} gained, {lost} lost, p = {p:.3g}"
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
 
 
-# --- our pairs ------------------------------------------------------------------------------------------------------
+def _share(found: Proportion) -> str:
+    return f"{_percent(found.value)} ({_percent(found.low)} - {_percent(found.high)})"
 
 
-def print_pairs() -> None:
-    """Accuracy on the adversarial pairs, all of which have been read by now: none is held out any more."""
-    pairs = _lines(PAIRS)
-    print(f"Our own adversarial pairs ({len(pairs)}): agreement with their label, 95 % interval")
-    for part, held, fresh in (
-        ("tuned", False, False),
-        ("holdout", True, False),
-        ("holdout, written later", True, True),
-    ):
-        chosen = [p for p in pairs if bool(p.get("holdout")) is held and bool(p.get("fresh")) is fresh]
-        judged = [
-            compare(pair["diagnosis"], pair["truth"], chart=pair.get("chart", "")).relation.value for pair in chosen
-        ]
-        strict = sum((mine in RIGHT) == (pair["relation"] in RIGHT) for mine, pair in zip(judged, chosen, strict=True))
-        base = sum(naive(pair["diagnosis"], pair["truth"]) == (pair["relation"] in RIGHT) for pair in chosen)
-        same = sum(mine == pair["relation"] for mine, pair in zip(judged, chosen, strict=True))
-        print(f"  {part} ({len(chosen)})")
-        for label, count in (("yes/no", strict), ("yes/no, naive", base), ("relation", same)):
-            share = proportion(count, len(chosen))
-            print(f"    {label:32}{count:4} {share.value:.3f} ({share.low:.3f} - {share.high:.3f})")
-        total = Counter(pair["relation"] for pair in chosen)
-        hits = Counter(p["relation"] for mine, p in zip(judged, chosen, strict=True) if mine == p["relation"])
-        for relation in RELATIONS:
-            print(f"      {relation:30}{hits[relation]:4} of {total[relation]}")
+def _kappa(found: Estimate) -> str:
+    return "-" if found.low is None else f"{found.value:.2f} ({found.low:.2f} - {found.high:.2f})"
+
+
+def print_errors(part: str, rows: Sequence[Row], judged: Sequence[Comparison], *, show: bool) -> None:
+    """The rows that are not readable or that reader A judges otherwise."""
+    print(f"\n{part}")
+    for row, found in zip(rows, judged, strict=True):
+        said, meant = _verdict(found), row.right(READERS[0])
+        if said is not meant:
+            kind = "not readable" if said is None else "false Yes" if said else "false No"
+            relations = " / ".join((found.relation or "-", *row.relations))
+            # The reason for a relation may quote the truth, which is our own text only where there is no case.
+            reason = f" ({found.reason})" if said is None or row.case == row.truth else ""
+            print(f"  row {row.number} {kind}: {relations}{f' {row.own}{reason}' if show and row.own else ''}")
 
 
 if __name__ == "__main__":

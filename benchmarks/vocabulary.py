@@ -123,7 +123,7 @@ def show(title: str, drawn: Draw) -> None:
     print_share("parent and child the right way round", sum(ways), len(ways))
 
 
-def relation(pair: Pair) -> Relation:
+def relation(pair: Pair) -> Relation | None:
     """How the judge relates the names of a pair."""
     return compare(pair.said, pair.truth).relation
 

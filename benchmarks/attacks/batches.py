@@ -32,6 +32,8 @@ from agentclinic.runs.regrade import Regraded, regrade
 TRIES = 200
 KEY = "sk-planted-0123456789abcdefghij"
 COUNT = 4
+YES, NO = (json.dumps({"relation": relation, "reason": "by name"}) for relation in ("same", "different"))
+"""A judge's answers in the form that it is asked for."""
 Json = dict[str, Any]
 
 
@@ -54,8 +56,8 @@ def entry(custom_id: Any, said: str, **response: Any) -> Json:
 
 def lines_about(draw: random.Random, custom_id: str) -> tuple[list[str], str | None]:
     """Lines about one request, and the only answer that may be taken from them; None if none may be."""
-    said = draw.choice(("Yes", "No"))
-    right, wrong = entry(custom_id, said), entry(custom_id, "No" if said == "Yes" else "Yes")
+    said, opposite = draw.choice(((YES, NO), (NO, YES)))
+    right, wrong = entry(custom_id, said), entry(custom_id, opposite)
     line, other = json.dumps(right), json.dumps(wrong)
     odd_status = draw.choice([0, 1, True, -200, 199, 600, 10**12, "200", None, 2e2, [200], 10**299])
     late = {**right, "response": None, "error": {"code": "batch_expired", "message": f"Too late, {KEY}"}}
@@ -75,11 +77,11 @@ def lines_about(draw: random.Random, custom_id: str) -> tuple[list[str], str | N
         ([line, json.dumps(entry(custom_id, said, status_code=draw.choice((429, 500, 400, 0))))], None),
         ([json.dumps({**right, "error": {"message": "failed"}})], None),
         ([line[:-1] + f', "response": {json.dumps(wrong["response"])}}}'], None),
-        ([line.replace('"text": ', f'"text": "{"No" if said == "Yes" else "Yes"}", "text": ')], None),
+        ([line.replace('"text": ', f'"text": {json.dumps(opposite)}, "text": ')], None),
         ([line[: draw.randrange(len(line))]], None),
         ([json.dumps(entry(other_id, said))], None),
         ([json.dumps(entry(custom_id, said, body=odd_body))], None),
-        ([json.dumps(entry(custom_id, f"{said} and no and yes, {KEY}"))], None),
+        ([json.dumps(entry(custom_id, f"Yes and no and yes, {KEY}"))], None),
         ([json.dumps({**right, "padding": "x" * draw.randint(10**5, 3 * 10**6)})], said),
         (["[" * 10**5, "\udcff\udcfe" + line, line], said),
         ([json.dumps([right]), json.dumps(f"{right}"), "1" * 5000, line], said),
@@ -130,7 +132,7 @@ def _outcome(draw: random.Random, run: Path, server: ScriptedServer) -> str | No
         made = [lines_about(draw, line["custom_id"]) for line in asked]
         lines = [line for about, _ in made for line in about]
         draw.shuffle(lines)
-        lines += [json.dumps(entry(f"{draw.getrandbits(128):032x}", "Yes")) for _ in range(draw.randrange(3))]
+        lines += [json.dumps(entry(f"{draw.getrandbits(128):032x}", YES)) for _ in range(draw.randrange(3))]
         # A follow-up, which an answer in the wrong form may lead to, is answered by nothing that could be a verdict.
         refusal = {"match": {"api": "responses"}, "reply": "Perhaps."}
         server.control(batch_polls=0, batch_content="\n".join(lines), rules=[refusal])
@@ -142,7 +144,7 @@ def _outcome(draw: random.Random, run: Path, server: ScriptedServer) -> str | No
     written = done.path.read_text() if done.path.exists() else ""
     verdicts = {each["scenario_id"]: each["correct"] for each in map(json.loads, written.splitlines())}
     told = "\n".join([*shown.messages, str(done.reason), written])
-    expected = {place: said == "Yes" for place, (_, said) in enumerate(made) if said}
+    expected = {place: said == YES for place, (_, said) in enumerate(made) if said}
     got = {place: correct for place, correct in verdicts.items() if correct is not None}
     if got != expected:
         return f"verdicts {got}, and the answers allow {expected}"
