@@ -85,7 +85,7 @@ async def test_the_first_answer_stands_if_the_second_is_no_better(
     assert (record["status"], record["diagnosis_text"], record["fault"]) == ("diagnosed", TWO, None)
     assert (said["text"], said["slips"]) == (HEDGING[1], ["unclear_diagnosis"])
     assert ("reply" in answer) == (said["raw"] == f"{HEDGING[1]}\n\n{answer.get('reply')}")
-    assert ("fault" in answer) == any("asked for one disease" in note for note in said["notes"])
+    assert ("fault" in answer) == any("the request for one disease failed" in note for note in said["notes"])
     assert record["doctor_hist"].endswith(f"Doctor: {HEDGING[1]}\n\n")
 
 
