@@ -91,6 +91,10 @@ class CommittingDoctor:
     def say(self, incoming: Incoming, text: str) -> None:
         self._doctor.say(incoming, text)
 
+    async def clarified(self, said: Turn) -> Turn:
+        """The diagnosis, asked for once more if it cannot be read as one disease."""
+        return await self._doctor.clarified(said)
+
 
 def every_step() -> list[str]:
     known = knowledge()

@@ -20,7 +20,7 @@ from agentclinic.config import ROLES
 from agentclinic.doctors.plain import PlainDoctor, elicit
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
 from agentclinic.doctors.planner.prompting import Baseline
-from agentclinic.doctors.reference import REFERENCES, chart_exchanges, without_tests
+from agentclinic.doctors.reference import REFERENCES, CommittingDoctor, chart_exchanges, without_tests
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
 from agentclinic.memory.retrieval import CaseMemory, Picker, RememberingDoctor
@@ -237,7 +237,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
 async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> Speaker:
     """Let the run's doctor act from the seat, with its memory and its planner, if it has them."""
     run, planner, memory, case = plan.settings.run, plan.settings.planner, plan.settings.memory, unit.case
-    committing = plan.roles.dialogue["doctor"] == "chat" and run.preset is None and run.doctor not in REFERENCES
+    committing = plan.roles.dialogue["doctor"] == "chat" and run.preset is None
     assignment = Assignment(
         case.door,
         models.for_role("doctor"),
@@ -265,7 +265,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
         doctor = RememberingDoctor(doctor, CaseMemory(plan.memory, case, index, picker, seed=unit.seed), prompt)
     seconds = plan.settings.llm.runtime.encounter_timeout
     said = await encounter(seat, doctor, seconds=seconds, own_time=plan.custom_doctor is not None)
-    if assignment.clarify and said.status is Status.DIAGNOSED and isinstance(speaker, PlainDoctor):
+    if assignment.clarify and said.status is Status.DIAGNOSED and isinstance(speaker, PlainDoctor | CommittingDoctor):
         said.amend(await speaker.clarified(said.turns[-1]))
     if run.elicit_confidence and said.status is Status.DIAGNOSED and isinstance(speaker, PlainDoctor):
         said.add(await elicit(speaker, tuple(said.exchanges), said.diagnosis or "", turn=said.num_turns))

@@ -107,6 +107,15 @@ async def test_a_doctor_that_names_one_disease_is_not_asked(
     assert (record["diagnosis_text"], last_words(record)["slips"], asked(server, "doctor")) == (diagnosis, [], 2)
 
 
+@pytest.mark.parametrize("doctor", ["door_only", "history_only", "full_information"])
+async def test_a_reference_doctor_of_a_language_model_is_asked_as_the_plain_one(
+    doctor: str, server: ScriptedServer, tmp_path: Path
+) -> None:
+    server.control(doctor=HEDGING[1:], rules=second(reply="Gout"))
+    _, (record,) = await run_here(settings_for(server, tmp_path, num_scenarios=1, doctor=doctor))
+    assert (record["diagnosis_text"], last_words(record)["slips"]) == ("Gout", ["unclear_diagnosis"])
+
+
 CUSTOM = f"""
 class Hedging:
     def __init__(self, scenario): ...
@@ -120,8 +129,6 @@ class Hedging:
         {"dialogue": "transcript"},
         {"preset": "original"},
         {"preset": "original", "dialogue": "chat"},
-        {"doctor": "door_only"},
-        {"doctor": "history_only"},
         {"doctor": "hedging.py:Hedging"},
         {"doctor": "uncertainty", "dialogue": "transcript"},
     ],
