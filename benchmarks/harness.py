@@ -182,7 +182,12 @@ def make_plan(job: Job) -> Plan:
     roles = {f"{role}_llm": "scripted" for role in ROLES} | {f"{role}_endpoint": "bench" for role in ROLES}
     cases = len(load_cases("OpenOSCE_Demo", {}))
     run = RunSettings.model_validate(
-        {"workers": job.load.encounters, "repeats": math.ceil(job.load.encounters / cases), **roles}
+        {
+            "workers": job.load.encounters,
+            "repeats": math.ceil(job.load.encounters / cases),
+            "judge": "original",
+            **roles,
+        }
     )
     return plan.make_plan(Settings(run=run, endpoints={"bench": EndpointSettings(base_url=job.base_url)}))
 

@@ -298,7 +298,16 @@ class Soak:
         roles = [word for role in ("doctor", "patient", "measurement", "moderator") for word in (f"--{role}-llm", "m")]
         command = ["resume", str(self.folder), *flags]
         if self.folder is None:
-            command = ["run", "--dataset", "cases.jsonl", "--num-scenarios", str(self.cases), *roles]
+            command = [
+                "run",
+                "--dataset",
+                "cases.jsonl",
+                "--num-scenarios",
+                str(self.cases),
+                *roles,
+                "--judge",
+                "original",
+            ]
             command += ["--doctor", self.doctor, "--simulator", "free", "--repeats", str(REPEATS)]
             command += ["--total-inferences", str(TURNS), "--workers", "16", "--output-dir", "out"]
         else:

@@ -105,10 +105,10 @@ def compare(
             return Comparison(Relation.DIFFERENT, str(said.kind))
         case Kind.HEDGES:
             return Comparison(Relation.HEDGED, str(said.kind))
-    # A further name that the tables do not know says nothing if they know another one.
+    # A further name that is not known, or that only shares a word, says nothing if another one is known.
     closest = min(
         (_related(said, one, chart) for one in names),
-        key=lambda one: (one.reason == _UNRELATED, _CLOSEST.index(one.relation)),
+        key=lambda one: (one.reason in (_UNRELATED, _SHARED), _CLOSEST.index(one.relation)),
     )
     if closest.relation in _UNLIKE and any(
         abbreviates(short, form) for short in _CAPITALS.findall(diagnosis) for form in forms
@@ -223,7 +223,7 @@ def _related(said: Answer, true: Name, chart: str) -> Comparison:
         return Comparison(None, "also names another disease")
     parts = (said.main, *said.also, *said.causes, *said.others, *said.further)
     if found.relation is Relation.DIFFERENT and _share(frozenset(w for part in parts for w in part.words), true):
-        return Comparison(None, "another disease, but in words of the true one")
+        return Comparison(None, _SHARED)
     return found
 
 
@@ -317,6 +317,7 @@ def _is_longer(core: Name, said: frozenset[str], true: Name) -> bool:
 
 
 _UNRELATED = "not known how the two are related"
+_SHARED = "another disease, but in words of the true one"
 _REASONS = {
     Relation.MANIFESTATION: "a manifestation or complication of the disease",
     Relation.SIBLING: "another kind of the same disease",

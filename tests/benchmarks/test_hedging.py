@@ -41,7 +41,7 @@ def test_a_template_is_filled_by_plain_replacement() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "forms",
-    [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, reason="the judge still looks for known tricks"))],
+    [False, True],
 )
 def test_no_group_is_credited_without_a_commitment(forms: bool) -> None:
     groups = {group: several for group, several in benchmark.FALSE.items() if (group == FORMS) is forms}
