@@ -191,6 +191,7 @@ def play(
             flags += ["--engine", "ray", "--processes", str(processes)]
         if server:
             flags += [word for role in roles for word in (f"--{role}-llm", "scripted")] + ["--simulator", "free"]
+            flags += ["--judge", "model"] if "moderator" in roles else []  # in a cascade, code would decide
             settings = {"openai": {"base_url": server.base_url}, "llm": {"runtime": {"request_timeout": 600}}}
             (home / "llm.config.json").write_text(json.dumps(settings))
         else:
