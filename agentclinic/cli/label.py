@@ -15,7 +15,7 @@ from agentclinic.errors import InputError
 from agentclinic.files import is_private, make_folder
 from agentclinic.jsonl import JsonLines, encodable
 from agentclinic.report.tables import plural
-from agentclinic.scoring.format import percent
+from agentclinic.scoring.format import as_percent, headline_text, unread_text
 
 if TYPE_CHECKING:
     from agentclinic.cases.model import Case
@@ -163,10 +163,11 @@ class _Session:
                     self._done = self._done | {place}
 
     def figure(self) -> str:
-        """The accuracy as the judge decides, and people where it could not read, and the highest it can become."""
+        """The accuracy as the judge decides, and people where it could not read, and what it can become."""
         from agentclinic.results.labels import labels_in
         from agentclinic.scoring.judges.labels import match_labels
         from agentclinic.scoring.judges.panel import UNREAD
+        from agentclinic.scoring.stats import proportion
 
         labels = match_labels(self.units, labels_in(self._folder)).by_unit
         decided = [
@@ -175,8 +176,8 @@ class _Session:
         ]
         right, unread = decided.count(True), decided.count(UNREAD)
         scored = len(decided) - decided.count(None) + len(self._panel.wrong)
-        most = f", at most {percent((right + unread) / scored)}: {unread} of {scored:,} not readable"
-        return percent(right / scored) + (most if unread else "")
+        at_most = unread_text((right + unread) / scored, unread, scored)
+        return headline_text(as_percent(proportion(right, scored)), at_most)
 
     def _answer(self, place: int, prompt: str) -> str | tuple[bool | None, Relation | None, str | None]:
         """Show a diagnosis and read an answer; neither the doctor nor any verdict is shown."""

@@ -21,7 +21,7 @@ from agentclinic.vocabulary.compare import STRICT, Relation, compare
 _NONE = "(none)"
 """Shown to a judge if the doctor named no diagnosis, or if the answer key accepts no other name."""
 _LONGEST_SHOWN = 2000
-"""Characters of an answer that a model is shown: the longest that we have labeled has 69, and a paragraph about 600."""
+"""Characters of an answer that a model is shown: the longest we have labeled has 253, a paragraph about 600."""
 _RELATION = ("relation_system", "relation_user_template")
 _YES_OR_NO = ("system_base", "user_prompt_template")
 

@@ -570,6 +570,9 @@ def incomparable(baseline: Arm, arm: Arm, common: int, varied: Collection[str] =
             found.append(f"{name}: {', '.join(sorted(before))} against {', '.join(sorted(after))}")
     if baseline.run.judge != arm.run.judge:
         found.append(f"judge: {baseline.run.judge or 'recorded'} against {arm.run.judge or 'recorded'}")
+    ways = [(one.run.config.get("run") or {}).get("judge") for one in (baseline, arm)]
+    if None not in ways and ways[0] != ways[1] and "judge" not in varied:  # builtin differs by its model already
+        found.append(f"way of judging: {ways[0]} against {ways[1]}")
     ours = [(arm.run.config.get("agentclinic") or {}).get("digest") or {} for arm in (baseline, arm)]
     if all(ours):
         prompts = sorted(key for key in ours[0].keys() & ours[1].keys() if key.startswith("prompts."))

@@ -87,7 +87,7 @@ def compare(
     reject: tuple[tuple[str, str], ...] = (),
     chart: str = "",
 ) -> Comparison:
-    """Compare a diagnosis with the truth; the case's answer key has the last word.
+    """Compare a diagnosis with the truth; what the case's answer key says about it comes first.
 
     With a chart, an organism or a side that the diagnosis adds must be in it; otherwise the answer is not readable.
     """
@@ -100,7 +100,7 @@ def compare(
         return by_key
     match said.kind:
         case Kind.UNREAD:
-            return Comparison(None, f"cannot read {said.unread!r}")
+            return Comparison(None, f"cannot read {said.unread}")
         case Kind.NOTHING | Kind.DENIES:
             return Comparison(Relation.DIFFERENT, str(said.kind))
         case Kind.HEDGES:
@@ -137,8 +137,8 @@ def _is_plainly_wrong(found: Comparison, said: Answer, names: tuple[Name, ...], 
     """Whether it is another disease, whatever is said beside it: nothing there is a word of the true one."""
     if found.relation not in _UNLIKE or is_sign(said.main):
         return False
-    beside = frozenset(name(diagnosis).words) | frozenset(words(diagnosis)) - said.main.words
-    return not any(_share(beside - said.main.words, one) for one in names)
+    beside = frozenset((*name(diagnosis).words, *words(diagnosis))) - said.main.words
+    return not any(_share(beside, one) for one in names)
 
 
 def commits(text: str) -> bool:

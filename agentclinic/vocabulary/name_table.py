@@ -99,6 +99,7 @@ def read_table(name: str) -> dict[str, Any]:
     return content
 
 
+@lru_cache(maxsize=1)
 def word_lists() -> dict[str, list[frozenset[str]]]:
     """The lists of `reading.json`, line by line; the file says what each is for."""
     return {key: [frozenset(line.split()) for line in entry["words"]] for key, entry in read_table("reading").items()}

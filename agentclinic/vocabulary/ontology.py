@@ -14,26 +14,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from agentclinic.vocabulary.names import GENERIC, GRADE, Name, name
+from agentclinic.vocabulary.names import GENERIC, Name, name
 
 FILE = Path(__file__).parent / "data" / "ontology.txt.gz"
 SHORT = "="
 """Marks an abbreviation in the table: it counts alone, never as part of a longer name."""
-_LONGEST = 12
-"""Words of the longest part of a name that is looked up: 99.9% of the names have no more."""
 _FAMILY = 200
 """A class with more kinds than this says only where a disease is or what causes it; its kinds are not siblings."""
 _SHORT = 5
 """Names with at most this many letters mean too many things in charts: COLD, a lung disease."""
 _HEADS = ((), ("disease",), ("syndrome",), ("disorder",))
-
-
-@dataclass(frozen=True)
-class Match:
-    """The disease that a name ends in, and the words that are left over."""
-
-    disease: int
-    rest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +37,6 @@ class Ontology:
     keys: list[str]
     """One line for each name: its words in alphabetical order and the place of the disease. Sorted, so that nothing
     needs to be built to look a name up; a name of several diseases is left out."""
-
-    def find(self, said: Name) -> Match | None:
-        """The disease that a name stands for or, if it stands for none, that its longest ending does."""
-        whole = self.whole(said)
-        return self._end(said.spelled) if whole is None else Match(whole)
 
     def whole(self, said: Name) -> int | None:
         """The place of the disease a name stands for; "Marfan" is Marfan syndrome."""
@@ -68,20 +53,6 @@ class Ontology:
         tried = dict.fromkeys((said.spelled, said.words))
         found = (self.place(text) for tokens in tried for text in (SHORT + "".join(tokens), key(tokens)))
         return next((place for place in found if place is not None), None)
-
-    def _end(self, tokens: tuple[str, ...]) -> Match | None:
-        """The longest part that is a name and has nothing after it but a grade, a number or a letter."""
-        last = len(tokens)
-        while last and (tokens[last - 1] in GRADE or len(tokens[last - 1]) == 1):
-            last -= 1
-        for end in range(len(tokens), max(0, last - 1), -1):
-            for start in range(max(0, end - _LONGEST), end):
-                part = tokens[start:end]
-                if not set(part) - GENERIC - GRADE:
-                    break
-                if (found := self.place(key(part))) is not None:
-                    return Match(found, (*tokens[:start], *tokens[end:]))
-        return None
 
     def place(self, wanted: str) -> int | None:
         at = bisect_left(self.keys, f"{wanted}\t")

@@ -1,8 +1,8 @@
 """Read a doctor's diagnosis completely: every word is accounted for, or the answer is not readable.
 
 An answer is a disease with what is said about it: other names in brackets, kinds and places after commas, causes,
-complications, and what it is not. A word that fits nowhere makes the answer not readable. So there is no list of ways
-to deny, to hedge or to address the judge: whatever is not understood is never credited.
+complications, and what it is not. A word that fits nowhere makes the answer not readable, so nothing needs to look for
+ways to deny, to hedge or to address the judge: whatever is not understood is never credited.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentclinic.vocabulary.text import LONGEST_NAME, tidy, words
 
 _AROUND, _LEADS, _NOTHING = word_list("around"), word_list("leads"), word_list("nothing")
 MOST_WORDS = 60
-"""The longest right answer among our labeled rows has 39 words; more is an essay, which no one committed to."""
+"""The longest right answer among our labeled rows has 30 words; twice that is an essay."""
 
 
 class Kind(StrEnum):
@@ -41,7 +41,7 @@ class Answer:
 
     kind: Kind
     unread: str = ""
-    """The words that could not be read."""
+    """The words that could not be read; if nothing could, why not."""
     aside: str = ""
     """The same in later statements."""
     main: Phrase = field(default_factory=lambda: Phrase(None))
@@ -63,7 +63,7 @@ class Answer:
 
 
 class _UnreadError(Exception):
-    """A word that fits nowhere."""
+    """Why an answer cannot be read: the words that fit nowhere, in quotation marks, or what is wrong with it."""
 
 
 # --- the grammar ----------------------------------------------------------------------------------------------------
@@ -157,13 +157,13 @@ def _plain(text: str) -> str:
     for letter in set(text):
         strange = letter.isalpha() and not unicodedata.name(letter, "").startswith(("LATIN", "GREEK SMALL"))
         if strange or (unicodedata.category(letter) in ("Mn", "Cf", "Cc") and letter != "\n"):
-            raise _UnreadError(next((word for word in text.split() if letter in word), "a hidden character"))
+            raise _UnreadError(next((repr(word) for word in text.split() if letter in word), "a hidden character"))
     text = _MARKUP.sub("", _JSON.sub(r"\1", text)).strip(" \n\"'“”.")
     for short, full in _SHORTHAND:
         text = short.sub(full, text)
     text = _AT_LEAST.sub("", _STOP.sub(r"\1 ", _SURE.sub("", _ORGANISM.sub(_organism, text))))
     if odd := _ODD.search(text):
-        raise _UnreadError(odd[0])
+        raise _UnreadError(repr(odd[0]))
     return text
 
 
@@ -214,34 +214,23 @@ def _statement(text: str, truths: tuple[Name, ...]) -> Answer:
             if (found := pattern.match(text)) and not _JOINT.search(found["it"]):
                 it = phrase(found["it"], truths)
                 if it.unread:
-                    raise _UnreadError(text)
+                    raise _UnreadError(repr(text))
                 return Answer(Kind.DENIES, denied=(it,))
-    outside = _BRACKETS.sub(" ", text)
-    if set("()[]") & set(outside):
-        raise _UnreadError("brackets within brackets")
-    placed = list(_pieces(outside, "main", truths))
-    pieces, longer = [(kind, said) for _, kind, said in placed], 0
-    for found in _BRACKETS.finditer(text):
-        content = _FORMERLY.sub("", found[1])
-        before = [kind for start, kind, _ in placed if start <= found.start() - longer]
-        longer += len(found[0]) - 1
-        if not _abbreviates(content, text):
-            first = before[-1] if before and before[-1] in _LASTING else "kind"
-            pieces += [(kind, said) for _, kind, said in _pieces(content, first, truths)]
+    pieces = _all_pieces(text, truths)
     of = {kind: tuple(said for one, said in pieces if one == kind) for kind in _CLASSES}
     if not of["main"]:
         why, comma, rest = text.rpartition(", ")
         if not comma or not _WHY.match(why) or any(said.unread for _, said in pieces):
-            raise _UnreadError(text)
+            raise _UnreadError(repr(text))
         return _statement(rest, truths)
     if of["or"]:
         named = (*of["main"], *of["or"])
         beside = [said for kind, said in pieces if kind not in ("main", "or")]
         if any(one.core is None or one.unread for one in named) or any(one.core or one.unread for one in beside):
-            raise _UnreadError("or")
+            raise _UnreadError("'or'")
         if len({one.core.key for one in named if one.core}) > 1:
             if not _ALTERNATIVES.search(text):  # "A/B" may be two names of one disease
-                raise _UnreadError("/")
+                raise _UnreadError("'/'")
             return Answer(Kind.HEDGES, main=named[0], further=named[1:])
     unread, aside = (
         " ".join(word for kind, said in pieces for word in said.unread if (kind in _LASTING - {"cause"}) is lasting)
@@ -260,6 +249,23 @@ def _statement(text: str, truths: tuple[Name, ...]) -> Answer:
         denied=of["not"] + of["without"],
         unsure=unsure,
     )
+
+
+def _all_pieces(text: str, truths: tuple[Name, ...]) -> list[tuple[str, Phrase]]:
+    """The parts of a statement, and then of its brackets, which belong to the part that they follow."""
+    outside = _BRACKETS.sub(" ", text)
+    if set("()[]") & set(outside):
+        raise _UnreadError("brackets within brackets")
+    placed = list(_pieces(outside, "main", truths))
+    pieces, longer = [(kind, said) for _, kind, said in placed], 0
+    for found in _BRACKETS.finditer(text):
+        content = _FORMERLY.sub("", found[1])
+        before = [kind for start, kind, _ in placed if start <= found.start() - longer]
+        longer += len(found[0]) - 1
+        if not _abbreviates(content, text):
+            first = before[-1] if before and before[-1] in _LASTING else "kind"
+            pieces += [(kind, said) for _, kind, said in _pieces(content, first, truths)]
+    return pieces
 
 
 _CLASSES = ("main", "kind", "cause", "with", "without", "not", "maybe", "open", "or", "and")
@@ -283,10 +289,10 @@ def _pieces(text: str, first: str, truths: tuple[Name, ...]) -> Iterator[tuple[i
             said = phrase(part, truths, beside=kind in _LASTING)
             absent = said.core or is_sign(said) or any(map(is_medical, said.added))
             if (kind == "not" and not said.core) or (kind == "without" and not absent):
-                raise _UnreadError(part)
+                raise _UnreadError(repr(part))
             yield starts[place], ("kind" if kind == "and" and said.core is None else kind), said
         elif place == len(starts) - 1 and place and not joints[-1]["comma"]:
-            raise _UnreadError(joints[-1][0].strip())
+            raise _UnreadError(repr(joints[-1][0].strip()))
         elif kind in ("or", "maybe") or (place == 0 and joints and joints[0]["likely"]):
             kind = f"still:{kind}"
         place = last + 1

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import lru_cache
 
 from agentclinic.vocabulary.name_table import name_table, relations, siblings
-from agentclinic.vocabulary.names import GENERIC, GRADE, Name, name
+from agentclinic.vocabulary.names import GRADE, Name, name
 
 Key = frozenset[str]
 
@@ -31,27 +30,9 @@ class Taxonomy:
         for number, family in enumerate(siblings()):
             for member in family:
                 self._families[_key(member)].add(number)
-        self._known = set(self._families)
-        for table in (self._parents, self._shows_as):
-            self._known.update(table, *table.values())
-        self._ours = self._known | {_key(text) for entry in name_table().diseases for text in entry.names[:1]}
-        self._by_word: dict[str, list[Key]] = defaultdict(list)
-        for key in sorted(self._known, key=sorted):  # the order must not depend on the hash seed
-            for word in key:
-                self._by_word[word].append(key)
-
-    def found(self, said: Name) -> Iterator[Key]:
-        """The table entries that a name equals or narrows; a narrowed entry has the name's head."""
-        specific = said.specific
-        if not specific:
-            return
-        bare = said.key - GRADE
-        if bare in self._known:
-            yield bare
-            return
-        head = specific[-1]
-        held = [key for key in self._by_word.get(head, ()) if key <= bare and key - GENERIC]
-        yield from (key for key in held if not any(key < other for other in held))
+        related = {key for table in (self._parents, self._shows_as) for key in set(table).union(*table.values())}
+        usual = {_key(text) for entry in name_table().diseases for text in entry.names[:1]}
+        self._ours = related | usual | self._families.keys()
 
     def has(self, said: Name) -> bool:
         return said.key - GRADE in self._ours

@@ -17,7 +17,7 @@ _SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n
 
 
 LONGEST_NAME = 2000
-"""Characters of a diagnosis or an order that are read. The longest diagnosis we have labeled has 69; anything longer
+"""Characters of a diagnosis or an order that are read. The longest diagnosis we have labeled has 253; anything longer
 than this is an essay or a loop, and the name comes first."""
 _RUN = re.compile(r"\s{2,}")
 

@@ -149,19 +149,25 @@ def test_only_what_is_unread_is_asked_and_the_figure_follows(half_read: Path, ty
     screen = typist.types(half_read, "y", "? hard to say", "undo", "?", "help", "h", "skip", "q", flags=("--unread",))
     assert screen.count("Diagnosis:  Broken wing zzyzx of gout") == screen.count("Diagnosis:") == 6
     assert "cannot read" not in screen, "why is a verdict too"
-    assert "\n\n4 left; now 27.3%, at most 63.6%: 4 of 11 not readable\n\nTruth:" in screen
-    assert "\n3 left; now 36.4%, at most 63.6%: 3 of 11 not readable\n" in screen
-    assert "\n2 left; now 36.4%, at most 63.6%: 3 of 11 not readable\n" in screen, "unsure leaves it unread"
+    assert "\n\n4 left; now 27.3% (9.7% to 56.6%; 3 of 11), at most 63.6%: 4 of 11 not readable\n\nTruth:" in screen
+    assert "\n3 left; now 36.4% (15.2% to 64.6%; 4 of 11), at most 63.6%: 3 of 11 not readable\n" in screen
+    assert "\n2 left; now 36.4% (15.2% to 64.6%; 4 of 11), at most 63.6%: 3 of 11 not readable\n" in screen, (
+        "unsure leaves it unread"
+    )
     assert screen.count("unsure           recorded") == 3, "once at the start, and help and h"
-    assert screen.endswith("\nThe accuracy is now 36.4%, at most 63.6%: 3 of 11 not readable.\n")
+    assert screen.endswith(
+        "\nThe accuracy is now 36.4% (15.2% to 64.6%; 4 of 11), at most 63.6%: 3 of 11 not readable.\n"
+    )
     assert [one.correct for one in read_labels(path)] == [True, None]
     assert {(one.stratum, one.stratum_size, one.drawn_by) for one in read_labels(path)} == {
         ("not readable", 4, ("recorded",))
     }
     again = typist.types(half_read, "y", "n", flags=("--unread",))
-    assert "2 left; now 36.4%" in again
+    assert "2 left; now 36.4% (15.2% to 64.6%; 4 of 11)" in again
     assert "3/4> y" in again
-    assert again.endswith("\nThe accuracy is now 45.5%, at most 54.5%: 1 of 11 not readable.\n")
+    assert again.endswith(
+        "\nThe accuracy is now 45.5% (21.3% to 72.0%; 5 of 11), at most 54.5%: 1 of 11 not readable.\n"
+    )
     assert typist.types(half_read, "y", flags=("--unread",)).count("> ") == 0, "each is asked once"
 
 
@@ -190,8 +196,8 @@ def test_what_another_judge_could_not_read_is_asked_by_its_name(half_read: Path,
     entries[2] |= {"correct": None, "reason": "cannot read it"}
     write_lines(half_read / "judgements" / "other.jsonl", entries)
     screen = typist.types(half_read, "n", flags=("--unread", "--judge", "other"))
-    assert "\n1 left; now 36.4%, at most 45.5%: 1 of 11 not readable\n" in screen
-    assert screen.endswith("\nThe accuracy is now 36.4%.\n")
+    assert "\n1 left; now 36.4% (15.2% to 64.6%; 4 of 11), at most 45.5%: 1 of 11 not readable\n" in screen
+    assert screen.endswith("\nThe accuracy is now 36.4% (15.2% to 64.6%; 4 of 11).\n")
     assert [one.scenario_id for one in read_labels(half_read / "labels" / "ann.jsonl")] == [2]
 
 

@@ -157,6 +157,16 @@ def test_what_makes_runs_incomparable_is_named(tmp_path: Path, field: str, value
     assert any(named in warning for warning in compared(a, b).warnings)
 
 
+def test_two_ways_of_judging_with_one_model_are_named(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, [True, False]) for name in "ab"]
+    for run, judge in zip(runs, ("cascade", "model"), strict=True):
+        (run.parent if run.is_file() else run).joinpath("config.used.json").write_text(
+            json.dumps({"run": {"judge": judge}}), encoding="utf-8"
+        )
+    assert "way of judging: cascade against model" in compared(*runs).warnings
+    assert not any("way of judging" in warning for warning in compared(runs[0], runs[0]).warnings)
+
+
 def test_cases_only_one_run_has_are_named_as_left_out(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [True, False, True])
     b = write_run(tmp_path / "b", [True, False])

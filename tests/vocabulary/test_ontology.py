@@ -52,8 +52,8 @@ def test_names_of_other_diseases_are_not(said: str, truth: str, relation: Relati
 
 def test_a_name_of_several_diseases_has_no_answer() -> None:
     # TMD is a muscular dystrophy, a joint disorder and a myeloproliferative disease; Cushing a disease and a syndrome.
-    assert ontology().find(name("TMD")) is None
-    assert ontology().find(name("Cushing")) is None
+    assert ontology().whole(name("TMD")) is None
+    assert ontology().whole(name("Cushing")) is None
     assert compare("TMD", "Tibial muscular dystrophy").relation is not Relation.NARROWER_CONSISTENT
 
 

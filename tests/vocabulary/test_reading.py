@@ -105,6 +105,14 @@ def test_a_word_left_over_is_named(text: str, unread: str) -> None:
     assert read(text).unread == unread
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("kqzz? gout", "'?'"), ("gout " * 70, "more than 60 words"), ("gout (a (b))", "brackets within brackets")],
+)
+def test_only_words_of_the_answer_are_quoted(text: str, why: str) -> None:
+    assert read(text).unread == why
+
+
 @pytest.mark.parametrize("text", ["Gout. The kqzz is low.", "Gout with kqzz", "Gout; kqzz"])
 def test_a_word_left_over_beside_the_diagnosis_is_kept_apart(text: str) -> None:
     answer = read(text)
