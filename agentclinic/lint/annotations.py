@@ -36,6 +36,21 @@ def _entries(*keys: str) -> Callable[[JSON], bool]:
     )
 
 
+def _dangers(value: JSON) -> bool:
+    """A list of objects with a name, what excludes the disease (ways, or words) and perhaps its harm."""
+    return _entries("name")(value) and all(
+        (_text(entry.get("excluded_by")) or bool(_ways(entry))) and _whole(0, 4)(entry.get("harm", 0))
+        for entry in _objects(value)
+    )
+
+
+def _ways(entry: dict[str, JSON]) -> list[list[str]]:
+    """Each way as its paths; none if a way is not a path or a list of paths."""
+    stated = entry.get("excluded_by")
+    ways = [way if isinstance(way, list) else [way] for way in stated] if isinstance(stated, list) else []
+    return ways if all(way and all(map(_text, way)) for way in ways) else []
+
+
 def _answer_key(value: JSON) -> bool:
     if not isinstance(value, dict) or not _entries("text", "reason")(value.get("reject")):
         return False
@@ -62,7 +77,7 @@ _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
     ("Answer_Key", _answer_key, "accept and partial (lists of names) and reject (list of text and reason)"),
     ("Differential", _entries("name", "why_considered", "refuted_by"), "a list of name, why_considered, refuted_by"),
     ("Key_Findings", lambda v: isinstance(v, list), "a list of any_of, role, weight"),
-    ("Must_Not_Miss", _entries("name", "excluded_by"), "a list of name, excluded_by"),
+    ("Must_Not_Miss", _dangers, "a list of name, excluded_by (chart paths, or words) and harm 0-4"),
     ("Harm_If_Missed", _whole(0, 4), "a whole number 0-4"),
     ("twin_of", lambda v: v is None or _text(v), "the twin's case_id or null"),
 )
@@ -120,14 +135,30 @@ def check_key_findings(chart: Chart) -> Iterator[Problem]:
             yield error("key_finding", at, "any_of must list chart paths")
             continue
         for path in paths:
-            if not any(below(fact.path, str(path)) for fact in chart.case.facts):
+            if not _in_chart(chart, str(path)):
                 yield error("path_not_in_chart", at, f"{path!r} is not in the chart")
     if not any(entry.get("role") == "discriminating" for entry in entries):
         yield error("no_discriminating_finding", "Key_Findings", "none has the role discriminating")
 
 
+def check_must_not_miss(chart: Chart) -> Iterator[Problem]:
+    """What excludes a disease is in the chart; in words, it cannot be checked or scored."""
+    for index, entry in enumerate(_list(chart, "Must_Not_Miss")):
+        for path in dict.fromkeys(path for way in _ways(entry) for path in way):
+            if not _in_chart(chart, path):
+                at = f"Must_Not_Miss[{index}]"
+                yield error("path_not_in_chart", at, f"{entry.get('name')}: {path!r} is not in the chart")
+
+
+def _in_chart(chart: Chart, path: str) -> bool:
+    return any(below(fact.path, path) for fact in chart.case.facts)
+
+
 def _list(chart: Chart, key: str) -> list[dict[str, JSON]]:
-    value = chart.case.annotations.get(key)
+    return _objects(chart.case.annotations.get(key))
+
+
+def _objects(value: JSON) -> list[dict[str, JSON]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 

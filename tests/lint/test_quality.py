@@ -217,6 +217,17 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
         ({"twin_of": 7}, "annotation_malformed", "twin_of"),
         ({"Differential": [{"name": "Cellulitis"}]}, "annotation_malformed", "Differential"),
         ({"Must_Not_Miss": [{"name": "Septic arthritis"}]}, "annotation_malformed", "Must_Not_Miss"),
+        ({"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": [[]]}]}, "annotation_malformed", "Must_Not_Miss"),
+        (
+            {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": ["Test_Results/ESR"], "harm": 5}]},
+            "annotation_malformed",
+            "Must_Not_Miss",
+        ),
+        (
+            {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": [["Test_Results/ESR", "Test_Results/CT"]]}]},
+            "path_not_in_chart",
+            "Must_Not_Miss[0]",
+        ),
         ({"Answer_Key__accept": ["", "gouty arthritis"]}, "annotation_malformed", "Answer_Key"),
         ({"Answer_Key__reject": []}, "too_few", "Answer_Key/reject"),
         ({"Differential": []}, "too_few", "Differential"),
@@ -430,6 +441,11 @@ def test_a_planted_defect_is_found_where_it_was_planted(
         {"Test_Results__Serum_hCG": "40 mIU/mL", "Patient_Actor__Past_Medical_History": "Testicular tumor."},
         {"Test_Results__Cerebrospinal_Fluid": {"Glucose": "60 mg/dL", "Protein": "40 mg/dL", "WBC": "2 cells/µL"}},
         {"Must_Not_Miss": [{"name": "Sepsis", "excluded_by": "Lactate below 2 mmol/L, culture without growth"}]},
+        {
+            "Must_Not_Miss": [
+                {"name": "Sepsis", "excluded_by": ["Test_Results/ESR"], "because": "ESR 5 mm/h", "harm": 4}
+            ]
+        },
         {"Patient_Actor__Allergies": "No known drug allergies", "Patient_Actor__Medications": ["Amoxicillin 500 mg"]},
         {"Patient_Actor__History": "His toe has been sore since the day before yesterday. He walks twice a day."},
         {
