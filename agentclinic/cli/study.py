@@ -13,9 +13,11 @@ from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
 from agentclinic.config import STUDY_DECIDES, RunSettings
 from agentclinic.files import write_whole
-from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent, plural
+from agentclinic.scoring.format import as_percent, as_points, number, percent, plural
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from agentclinic.learn.study import Changed, StudyReport
     from agentclinic.scoring.compare import Comparison
 
@@ -43,12 +45,9 @@ def learn_command(
     """
     from agentclinic.learn.study import SHUFFLED, WITH, WITHOUT, Stopped, plan_study, play_study, study_report
     from agentclinic.report.files import write_report
-    from agentclinic.results.run_folder import write_json
 
     settings = read()
-    run = settings.run
-    name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{Path(run.dataset).stem}_{run.doctor}_{run.doctor_llm}")
-    folder = output or Path("studies") / f"learn_{name}_{run.seed}"
+    folder = output or study_folder("learn", settings.run)
     study = plan_study(folder, settings, (learner_llm, learner_endpoint), every=all_)
 
     def say(text: str) -> None:
@@ -60,16 +59,27 @@ def learn_command(
     except Stopped as stopped:
         end_incomplete(f"{stopped}\nRun the same command again to continue.", interrupted=stopped.interrupted)
     report = study_report(study, learned)
+    write_report([study.arm(each).folder for each in (WITHOUT, WITH, SHUFFLED)], folder / "report.html")
+    write_study(folder, report, study_text(report), json=json)
+    say(f"Written to {shlex.quote(str(folder))}: study.md, study.json, report.html")
+
+
+def study_folder(kind: str, run: RunSettings) -> Path:
+    """Where a study goes if no folder is named."""
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{Path(run.dataset).stem}_{run.doctor}_{run.doctor_llm}")
+    return Path("studies") / f"{kind}_{name}_{run.seed}"
+
+
+def write_study(folder: Path, report: BaseModel, text: str, *, json: bool) -> None:
+    """Write a study's results to its folder, and print them."""
+    from agentclinic.results.run_folder import write_json
+
     write_json(folder / "study.json", report.model_dump(mode="json"))
-    text = study_text(report)
     write_whole(folder / "study.md", text)
-    places = [study.arm(each).folder for each in (WITHOUT, WITH, SHUFFLED)]
-    write_report(places, folder / "report.html")
     if json:
         print_json(report)
     else:
         sys.stdout.write(text)
-    say(f"Written to {shlex.quote(str(folder))}: study.md, study.json, report.html")
 
 
 def study_text(report: StudyReport) -> str:
@@ -111,6 +121,8 @@ def _answer(report: StudyReport) -> str:
 
 
 def _rows(comparison: Comparison) -> list[str]:
+    from agentclinic.cli.compare import measure_cells
+
     label = f"{comparison.arm} against {comparison.baseline}"
     strict, *others = comparison.verdicts
     told = [strict, *(other for other in others if (other.before, other.after) != (strict.before, strict.after))]
@@ -118,10 +130,7 @@ def _rows(comparison: Comparison) -> list[str]:
         f"| {label} | accuracy ({v.rule}) | {percent(v.before)} | {percent(v.after)} | {as_points(v.difference)} |"
         for v in told
     ]
-    return rows + [
-        f"| {label} | {m.measure} | {number(m.before)} | {number(m.after)} | {as_number(m.difference, signed=True)} |"
-        for m in comparison.beside
-    ]
+    return rows + [f"| {label} | {m.measure} | {' | '.join(measure_cells(m))} |" for m in comparison.beside]
 
 
 def _changes(title: str, changes: list[Changed]) -> list[str]:

@@ -25,6 +25,7 @@ from agentclinic.runs.budget import Spent
 from agentclinic.runs.plan import Plan, make_plan, refuse_unusable_memory
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.sweep import Arm, make_all_ready, plan_arms, play_arms
+from agentclinic.scoring.clusters import case_key
 from agentclinic.scoring.compare import (
     Accuracy,
     Comparison,
@@ -37,7 +38,7 @@ from agentclinic.scoring.compare import Arm as Outcomes
 from agentclinic.scoring.format import plural
 from agentclinic.scoring.outcome import summarise
 from agentclinic.scoring.stats import Estimate
-from agentclinic.scoring.verdicts import case_key, strict
+from agentclinic.scoring.verdicts import strict
 from agentclinic.vocabulary.text import content_words
 
 SPLIT, STORE = "split.json", "experiences.jsonl"
@@ -88,10 +89,7 @@ class Stopped(Exception):  # noqa: N818 - not an error: the same command continu
 def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None], *, every: bool) -> Study:
     """Prepare a study, or continue the one in the folder; its split must be the one it was begun with."""
     run = settings.run
-    if run.split or run.part or run.memory:
-        raise ConfigError("split, part and memory are decided by the study; leave them out")
-    if run.people:
-        raise ConfigError("a study plays hundreds of encounters; name models for doctor and patient, not a person")
+    refuse_unstudied(settings)
     # The doctor must be able to use memory: better to say so now than after the training half.
     refuse_unusable_memory(settings.changed(memory=str(folder / STORE)))
     chosen = make_plan(settings.changed(**_NO_MEMORY)).cases
@@ -105,6 +103,15 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
     return Study(folder, settings, learner, every, made, chosen)
 
 
+def refuse_unstudied(settings: Settings) -> None:
+    """Refuse settings that no study can be made with."""
+    run = settings.run
+    if run.split or run.part or run.memory:
+        raise ConfigError("split, part and memory are decided by the study; leave them out")
+    if run.people:
+        raise ConfigError("a study plays hundreds of encounters; name models for doctor and patient, not a person")
+
+
 async def play_study(study: Study, progress: Callable[[], Progress], say: Callable[[str], None]) -> Learnt:
     """Play what the study still lacks, with new progress for each part; raises `Stopped` if something is left."""
     if not (study.folder / SPLIT).exists():
@@ -112,7 +119,7 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
         write_split(study.folder / SPLIT, study.split)
     settings = with_learner(study.settings, *study.learner)
     _refuse_other_lessons(study, settings)
-    spent = await _play([study.arm(TRAIN), study.arm(WITHOUT)], Spent(), progress, say)
+    spent = await play_parts([study.arm(TRAIN), study.arm(WITHOUT)], Spent(), progress, say)
     say("learning from the training half")
     train, shown = [study.arm(TRAIN).folder], progress()
     learned = await learn(
@@ -128,7 +135,8 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
             f"{plural(learned.encounters, 'encounter')} gave no experience, so there is nothing to test; "
             "learn from every encounter with --all, or use another learner"
         )
-    await _play([study.arm(WITH), study.arm(SHUFFLED)], spent + spent_on(read_lessons(study.store)), progress, say)
+    spent += spent_on(read_lessons(study.store))
+    await play_parts([study.arm(WITH), study.arm(SHUFFLED)], spent, progress, say)
     return learned
 
 
@@ -147,13 +155,13 @@ def _refuse_other_lessons(study: Study, settings: Settings) -> None:
         )
 
 
-async def _play(
+async def play_parts(
     arms: Sequence[Arm], elsewhere: Spent, progress: Callable[[], Progress], say: Callable[[str], None]
 ) -> Spent:
-    """Play arms as a sweep does; returns what has been spent so far, on them and `elsewhere`."""
+    """Play arms, which differ in one thing, as a sweep does; returns what was spent so far, on them and `elsewhere`."""
 
     def announce(arm: Arm, plan: Plan) -> None:
-        say(f"{arm.values['memory']}: {plural(len(plan.units), 'encounter')}")
+        say(f"{_name(arm)}: {plural(len(plan.units), 'encounter')}")
 
     plans = plan_arms(arms)
     await make_all_ready(arms, plans, progress())
@@ -161,10 +169,15 @@ async def _play(
     last, arm = played[-1], arms[len(played) - 1]
     if last.missing:
         raise Stopped(
-            f"{plural(last.missing, 'encounter')} of the arm {arm.values['memory']!r} not played: {last.reason}",
+            f"{plural(last.missing, 'encounter')} of the arm {_name(arm)!r} not played: {last.reason}",
             interrupted=last.interrupted,
         )
     return sum((finished.spent for finished in played), elsewhere)
+
+
+def _name(arm: Arm) -> str:
+    (name,) = arm.values.values()
+    return str(name)
 
 
 # --- results --------------------------------------------------------------------------------------------------------
@@ -240,7 +253,7 @@ def study_report(study: Study, learned: Learnt) -> StudyReport:
         encounters=learned.encounters,
         experiences=learned.experiences,
         removed=dict(learned.removed),
-        accuracies=[each for arm in (arms[TRAIN], *tested) for each in accuracies(arm, seed=run.seed)],
+        accuracies=[each for arm in (arms[TRAIN], *tested) for each in accuracies(arm)],
         comparisons=adjusted(compared),
         by_similarity=_by_similarity(study, arms[WITHOUT], arms[WITH]),
         use={name: summarise(records[name]).memory for name in (WITH, SHUFFLED)},

@@ -35,6 +35,8 @@ class Purpose(StrEnum):
     """Judges a reply of the patient or the laboratory, for `agentclinic audit`."""
     LEARNER = "learner"
     """Writes experiences from an encounter, for `agentclinic learn`."""
+    COMPLETION = "completion"
+    """Continues a line of a chart from its beginning, for `agentclinic study contamination`."""
     MEMORY = "memory"
     """Picks the experiences that fit a situation."""
     EMBEDDING = "embedding"

@@ -64,6 +64,7 @@ CAPS: Mapping[Purpose, int] = {
     Purpose.WRITER: 4000,
     Purpose.REVIEWER: 1000,
     Purpose.LEARNER: 2000,
+    Purpose.COMPLETION: 300,
     Purpose.MEMORY: 200,
 }
 """Maximum output tokens per purpose, about five times what a good reply takes, to stop a small model that loops."""

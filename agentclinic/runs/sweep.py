@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agentclinic.cases.model import Case
 from agentclinic.config import RunSettings, Settings, layered, parse_settings, read_json, suggestion
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.models.gate import Gate
@@ -61,6 +62,8 @@ class Arm:
     values: Mapping[str, Any]
     settings: Settings
     folder: Path
+    cases: Sequence[Case] = ()
+    """Played instead of those of the data set, if given."""
 
     @property
     def label(self) -> str:
@@ -120,7 +123,7 @@ def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[tuple[str, Arm, A
 
 def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
     """The plans of all arms; an arm that cannot work, or was started with other settings, is refused."""
-    plans = [make_plan(arm.settings) for arm in arms]
+    plans = [make_plan(arm.settings, arm.cases) for arm in arms]
     for arm, plan in zip(arms, plans, strict=True):
         if not (arm.folder / folders.CONFIG).is_file():
             continue
@@ -128,7 +131,7 @@ def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
         if changed := changed_keys(before["digest"], plan.digest):
             raise InputError(
                 f"{arm.folder} was started with other settings ({', '.join(changed)}); "
-                "undo the change, or give the sweep another name"
+                "undo the change, or give the sweep another name, or the study another folder (-o)"
             )
     return plans
 
