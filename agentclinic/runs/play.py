@@ -155,7 +155,9 @@ class UnitSeat(Seat):
             dialogue=roles.dialogue["measurement"],
         )
         clinic = Clinic(case, self._patient, self._laboratory, prompts["doctor"], images=run.doctor_image_request)
-        super().__init__(clinic, run.total_inferences, roles.dialogue["doctor"])
+        # A reference doctor that commits at once has one turn: a model that asks instead is told nothing.
+        at_once = run.doctor in REFERENCES and not REFERENCES[run.doctor].turns
+        super().__init__(clinic, 1 if at_once else run.total_inferences, roles.dialogue["doctor"])
         self._plan, self._unit, self._models = plan, unit, models
 
     async def record(self, doctor: Speaker | None = None) -> Record:

@@ -65,6 +65,19 @@ async def test_door_only_commits_on_the_door(monkeypatch: pytest.MonkeyPatch) ->
     assert "contraceptive" not in text_of(model.doctor[0]), "the chart is closed"
 
 
+@pytest.mark.parametrize("doctor", ["prior_only", "door_only", "full_information"])
+async def test_a_doctor_that_asks_instead_of_committing_at_once_is_told_nothing(
+    doctor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def orders(_: Listening, request: Request) -> Reply:
+        return Reply("REQUEST TEST: CT angiography" if request.purpose == "doctor" else "a result")
+
+    monkeypatch.setattr(Listening, "reply", orders)
+    record, _ = await met(doctor, monkeypatch)
+    assert (record.status, record.num_turns) == ("max_infs_reached", 1)
+    assert [turn.role for turn in record.transcript or ()] == ["doctor"]
+
+
 async def test_full_information_sees_the_whole_chart_and_never_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     record, model = await met("full_information", monkeypatch)
     seen = text_of(model.doctor[0])
