@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agentclinic.version import __version__
 
 if TYPE_CHECKING:
-    from agentclinic.api import Comparison, Run, compare, evaluate, load_cases, load_run
+    from agentclinic.api import Comparison, Reliability, Run, compare, evaluate, load_cases, load_run, reliability
     from agentclinic.cases.model import Case
     from agentclinic.clinic.doctor import Utterance
     from agentclinic.doctors.custom import Doctor
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from agentclinic.results.utterance import Action
 
 _PUBLIC = {
-    **dict.fromkeys(("Comparison", "Run", "compare", "evaluate", "load_cases", "load_run"), "agentclinic.api"),
+    **dict.fromkeys(
+        ("Comparison", "Reliability", "Run", "compare", "evaluate", "load_cases", "load_run", "reliability"),
+        "agentclinic.api",
+    ),
     "Action": "agentclinic.results.utterance",
     "Case": "agentclinic.cases.model",
     "Doctor": "agentclinic.doctors.custom",
@@ -54,6 +57,7 @@ __all__ = [
     "Comparison",
     "Doctor",
     "Record",
+    "Reliability",
     "Run",
     "Utterance",
     "__version__",
@@ -61,6 +65,7 @@ __all__ = [
     "evaluate",
     "load_cases",
     "load_run",
+    "reliability",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The Python interface: evaluate a doctor, load cases and runs, compare runs.
+"""The Python interface: evaluate a doctor, load cases and runs, compare runs, study their reliability.
 
 Each function does what the command of the same name does, and reads and writes the same files.
 """
@@ -19,12 +19,14 @@ from agentclinic.config import Effort, Given, load_settings
 from agentclinic.errors import AgentClinicError, InputError, how_to_install
 from agentclinic.jsonl import inert
 from agentclinic.report.comparison import compared
+from agentclinic.report.reliability import sections, text
 from agentclinic.report.tables import Html, Section, tag
 from agentclinic.results import run_data
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.results.run_folder import find_run
 from agentclinic.scoring.compare import ComparisonReport
+from agentclinic.scoring.reliability import ReliabilityReport
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,6 +218,18 @@ class Comparison(ComparisonReport):
         return _in_notebook(compared(self, self.comparisons).section())
 
 
+class Reliability(ReliabilityReport):
+    """How far runs can be trusted to rank doctors. Get it from `reliability`; `model_dump()` has everything."""
+
+    def __repr__(self) -> str:
+        return inert("\n".join(text(self)))
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return _in_notebook(*sections(self))
+
+
 _STYLE = """
 .agentclinic :is(caption, th, td) { caption-side: top; text-align: left; vertical-align: top }
 .agentclinic caption { display: table-caption !important; font-weight: bold }
@@ -223,8 +237,8 @@ _STYLE = """
 """Colors are the notebook's own, light or dark."""
 
 
-def _in_notebook(section: Section) -> str:
-    return tag("div", tag("style", Html(_STYLE)), section.html(), class_="agentclinic")
+def _in_notebook(*sections: Section) -> str:
+    return tag("div", tag("style", Html(_STYLE)), [section.html() for section in sections], class_="agentclinic")
 
 
 def evaluate(
@@ -333,6 +347,20 @@ def compare(*runs: Run | str | Path, seed: int = 0) -> Comparison:
     if len({arm.name for arm in arms}) < len(arms):
         raise InputError("compare: a run is given twice; a run is not compared with itself")
     return Comparison(**dict(compare_arms(arms, seed=seed)))
+
+
+def reliability(*runs: Run | str | Path, judges: Sequence[str] = (), seed: int = 0) -> Reliability:
+    """How many cases and repeats a ranking of doctors takes, as `agentclinic study reliability` does; each run is one.
+
+    `judges` are names in `judgements/`, or `recorded`; by default the verdicts are those the runs were loaded with.
+    """
+    from agentclinic.report.files import run_names
+    from agentclinic.scoring.reliability import load_judged, reliability_of
+
+    loaded = [(run if isinstance(run, Run) else load_run(run))._data for run in runs]
+    judged = [load_judged(run.path, judges) if judges else [run] for run in loaded]
+    named = dict(zip(run_names([run.path for run in loaded]), judged, strict=True))
+    return Reliability(**dict(reliability_of(named, seed=seed)))
 
 
 _PLAIN = (

@@ -45,7 +45,7 @@ ALL_GENERATION = (*GENERATION, *(f"{role}_{name}" for role in ROLES for name in 
 """How models write: settings for all roles, and for one role such as `doctor_temperature`."""
 GENERATION_OF = {
     **{role: role for role in (*ROLES, "memory")},
-    **dict.fromkeys(("planner", "discriminator", "synthesis", "confidence", "query"), "doctor"),
+    **dict.fromkeys(("planner", "discriminator", "synthesis", "confidence", "completion", "query"), "doctor"),
 }
 """Whose generation settings a request has, by its purpose; a learner, a reviewer and a writer have none."""
 

@@ -38,9 +38,9 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.execute import note_attestations
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
+from agentclinic.scoring.clusters import case_key
 from agentclinic.scoring.format import plural
 from agentclinic.scoring.stats import Estimate, Proportion
-from agentclinic.scoring.verdicts import case_key
 
 
 class Listed(Departure):

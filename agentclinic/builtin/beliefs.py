@@ -15,14 +15,11 @@ from numpy.typing import NDArray
 
 from agentclinic.cases.model import Door, age_in_years, sex
 from agentclinic.clinic.findings import Evidence
-from agentclinic.vocabulary.base import Knowledge
+from agentclinic.vocabulary.base import OTHER_PRIOR, Knowledge
 
 Floats = NDArray[np.float64]
 
 OTHER = "other"
-OTHER_PRIOR = 0.15
-"""Share of patients whose disease is not in the knowledge base: in general practice, about this share of
-diagnoses is outside any list of a hundred."""
 OTHER_BOOST = 3.0
 """How much more common than its leak probability a finding is under "other": these patients are ill too."""
 TEMPERATURE = 1.0

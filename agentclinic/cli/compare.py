@@ -61,41 +61,48 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
     lines = told.text(get_terminal_size().columns if sys.stdout.isatty() else None)
     if not full:
         return [*lines, "--full adds p-values, the cases that flipped and other measures; --json prints everything."]
+    notes: dict[str, None] = {}
     for comparison in report.comparisons:
         lines += ["", f"{short[comparison.arm]} against {short[comparison.baseline]}:"]
         for verdict in telling(comparison.verdicts):
             lines += _verdict(verdict)
         lines += [_measure(one) for one in comparison.beside]
-        lines += [f"  note: {shortened(note, short)}" for note in comparison.notes]
-    return lines
+        notes |= dict.fromkeys(shortened(note, short) for note in comparison.notes)
+    return [*lines, "", *(f"Note: {note}" for note in notes)] if notes else lines
 
 
 def _verdict(verdict: RuleComparison) -> list[str]:
-    tests = [f"permutation p = {verdict.p_permutation:.3g}"]
+    tests = [f"score test p = {verdict.p:.3g}"]
     if verdict.p_mcnemar is not None:
         tests.append(f"exact McNemar p = {verdict.p_mcnemar:.3g}")
     if verdict.p_holm is not None:
         tests.append(f"Holm-adjusted p = {verdict.p_holm:.3g}")
     difference = as_points(verdict.difference)
-    lines = [
+    return [
         f"  {verdict.rule}: {percent(verdict.before)} -> {percent(verdict.after)}, difference {difference}",
-        f"    {', '.join(tests)}",
-        f"    {plural(verdict.cases, 'case')} in {plural(verdict.clusters, 'cluster')} by {verdict.clustered_by}",
+        f"    {_clusters(verdict)}; {', '.join(tests)}",
         f"    {len(verdict.gained)} gained{_flips(verdict.gained)}, {len(verdict.lost)} lost{_flips(verdict.lost)}",
     ]
-    if verdict.detectable is not None:
-        smallest = f"{100 * verdict.detectable:.1f} points"
-        lines.append(f"    smallest difference that these data would show with 80% power: {smallest}")
-    return lines
+
+
+def _clusters(verdict: RuleComparison) -> str:
+    together = " (twins and near copies together)" if verdict.clusters < verdict.cases else ""
+    return f"{plural(verdict.cases, 'case')} in {plural(verdict.clusters, 'cluster')}{together}"
 
 
 def _measure(measured: SecondaryMetric) -> str:
     digits = 3 if abs(measured.before) < 1 and abs(measured.after) < 1 else 1
-    difference = as_number(measured.difference, digits, signed=True)
-    return (
-        f"  {measured.measure}: {number(measured.before, digits)} -> {number(measured.after, digits)}, "
-        f"difference {difference}, {plural(measured.cases, 'case')}"
-    )
+    before, after, difference = measure_cells(measured, digits)
+    of = plural(measured.cases, measured.unit)
+    return f"  {measured.measure}: {before} -> {after}, difference {difference}, {of}"
+
+
+def measure_cells(measured: SecondaryMetric, digits: int = 2) -> tuple[str, str, str]:
+    """A measure before and after, and the difference."""
+    before, after, difference = measured.before, measured.after, measured.difference
+    if measured.unit == "pair":
+        return percent(before), percent(after), as_points(difference)
+    return number(before, digits), number(after, digits), as_number(difference, digits, signed=True)
 
 
 def _flips(flips: Sequence[Flip], most: int = 12) -> str:

@@ -97,8 +97,6 @@ def show_comparison(comparison: JudgeComparison) -> None:
         f"{comparison.run}: {plural(comparison.diagnoses, 'diagnosis', 'diagnoses')} to judge; encounters without a "
         f"diagnosis: {comparison.wrong_unjudged} counted as wrong, {comparison.failed} as missing"
     )
-    if comparison.note:
-        print(f"note: {comparison.note}")
     print()
     for judge in comparison.judges:
         _show_judge(judge)

@@ -167,7 +167,7 @@ class _Session:
         from agentclinic.results.labels import labels_in
         from agentclinic.scoring.judges.labels import match_labels
         from agentclinic.scoring.judges.panel import UNREAD
-        from agentclinic.scoring.stats import proportion
+        from agentclinic.scoring.stats import share
 
         labels = match_labels(self.units, labels_in(self._folder)).by_unit
         decided = [
@@ -177,7 +177,13 @@ class _Session:
         right, unread = decided.count(True), decided.count(UNREAD)
         scored = len(decided) - decided.count(None) + len(self._panel.wrong)
         at_most = unread_text((right + unread) / scored, unread, scored)
-        return headline_text(as_percent(proportion(right, scored)), at_most)
+        clusters = self._panel.clusters
+        rows = [
+            (clusters[unit.case], said is True, said is not None)
+            for unit, said in zip(self.units, decided, strict=True)
+        ]
+        rows += [(clusters[case], False, True) for case in self._panel.wrong]
+        return headline_text(as_percent(share(rows)), at_most)
 
     def _answer(self, place: int, prompt: str) -> str | tuple[bool | None, Relation | None, str | None]:
         """Show a diagnosis and read an answer; neither the doctor nor any verdict is shown."""

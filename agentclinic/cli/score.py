@@ -13,7 +13,7 @@ from agentclinic.cli.judge import label_notes, next_lines
 from agentclinic.errors import InputError
 from agentclinic.report.tables import plural, text_table
 from agentclinic.results.run_folder import find_run
-from agentclinic.scoring.format import as_percent, headline_text, interval, percent
+from agentclinic.scoring.format import as_percent, headline_text, percent
 
 if TYPE_CHECKING:
     from agentclinic.scoring.score import Score
@@ -69,7 +69,9 @@ def as_text(result: Score, run: str = "RUN") -> str:
     lines = [_title(result), *_said(result, run)]
     for section in sections(result):
         lines += ["", *section.text()]
-    return "\n".join([*lines, "", "Intervals are 95%; those of means resample cases. --json prints everything."])
+    return "\n".join(
+        [*lines, "", "Intervals are 95%; repeats, twins and near copies are taken together. --json prints everything."]
+    )
 
 
 def short_text(result: Score, run: str = "RUN") -> str:
@@ -98,7 +100,8 @@ def _sentence(result: Score) -> str:
     if share is None or share.value is None:
         said = "Nothing could be judged"
     else:
-        said = f"Right in {share.count:,} of {share.of:,} encounters: {percent(share.value)} (95% {interval(share)})"
+        shown = as_percent(share, label="95%").rpartition(";")[0]
+        said = f"Right in {share.count:,} of {share.of:,} encounters: {shown})"
         said = headline_text(said, outcome.unread_text, own_judge=bool(outcome.own_judge))
     low, high = outcome.if_missing_wrong, outcome.if_missing_right
     if outcome.missing:

@@ -114,7 +114,7 @@ def _compare(sweep: SweepFile, arms: list[Arm], *, seed: int) -> tuple[Compariso
         by_factor[factor].append(compared)
     report = ComparisonReport(
         runs=compared_runs([baseline, *others], labels_of([baseline, *others])),
-        accuracies=[accuracy for one in loaded.values() for accuracy in accuracies(one, seed=seed)],
+        accuracies=[accuracy for one in loaded.values() for accuracy in accuracies(one)],
         comparisons=[comparison for compared in by_factor.values() for comparison in adjusted(compared)],
     )
     return report, adjusted([compare_two(baseline, other, seed=seed, varied=sweep.matrix) for other in others])

@@ -243,6 +243,7 @@ _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "reviewer": {"user_prompt_template": ("facts", "question", "reply")},
     "memory": {"user_prompt_template": ("situation", "candidates"), "block": ("experiences",)},
     "learner": {"user_prompt_template": ("dialogue", "truth", "missed")},
+    "completion": {"user_prompt_template": ("beginning",)},
 }
 """Placeholders that each role's texts must contain."""
 

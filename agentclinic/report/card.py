@@ -355,7 +355,7 @@ def _filled(run: _Run) -> list[tuple[str, str, str]]:
     parameters = "see “How to repeat it”" if run.settings else UNKNOWN
     queries = "turn by turn, one session per encounter; what a provider adds behind its endpoint is not known"
     judge = "see “Judge”; the judge sees the two diagnoses, not the dialogue"
-    intervals = "95% intervals; those of means resample cases, those of shares treat encounters as independent"
+    intervals = "95% intervals; repeats of a case, twins and near copies are taken together"
     code = "version, settings and hashes under “How to repeat it”" if run.ours else UNKNOWN
     return [
         ("model names, versions, how they were accessed", "TRIPOD-LLM, CHART", models),

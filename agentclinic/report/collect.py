@@ -20,12 +20,12 @@ from agentclinic.report.encounters import Encounter, encounter_of
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.breakdown import Breakdown, breakdown
-from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, labels_of
-from agentclinic.scoring.format import headline_text, unread_text
+from agentclinic.scoring.compare import Arm, ComparisonReport, compare_arms, labels_of
+from agentclinic.scoring.format import headline_text
 from agentclinic.scoring.labels import SETTINGS, setting_text
-from agentclinic.scoring.rows import Row
+from agentclinic.scoring.rows import Row, with_clusters
 from agentclinic.scoring.score import Score, score
-from agentclinic.scoring.stats import Estimate, Proportion, binomial_band, proportion
+from agentclinic.scoring.stats import Proportion, binomial_band, proportion
 
 BLOCK = 64 * 1024
 """Characters of JSON per block: a browser unpacks that in a few milliseconds, and deflate, whose window is 32 KB, gains
@@ -62,11 +62,8 @@ class RunReport(BaseModel):
     label: str = ""
     """What distinguishes it from the other runs in the report."""
     score: Score
-    headline: Estimate
-    """Strict accuracy; its interval is Wilson's, or resamples cases if there are repeats or near copies of cases."""
-    headline_at_most: float | None = None
-    """The same if every answer that could not be read were right."""
-    headline_by: str
+    headline: Proportion
+    """Strict accuracy."""
     breakdown: Breakdown
     reliability: list[ReliabilityPoint]
     reasons: dict[str, int]
@@ -82,8 +79,7 @@ class RunReport(BaseModel):
     def headlined(self, shown: str) -> str:
         """The headline as it is shown, with what a reader must know beside it."""
         outcome = self.score.outcome
-        unread = unread_text(self.headline_at_most, outcome.not_readable, outcome.presented - outcome.missing)
-        return headline_text(shown, unread, own_judge=bool(outcome.own_judge))
+        return headline_text(shown, outcome.unread_text, own_judge=bool(outcome.own_judge))
 
 
 class Report(BaseModel):
@@ -135,7 +131,7 @@ def collect(
             key=lambda pair: (pair[0].scenario_id, pair[0].repeat, pair[0].dataset or ""),
         )
         arms.append(arm)
-        collected.report.runs.append(_run_report(run, scored, arm, seen, seed))
+        collected.report.runs.append(_run_report(run, scored, arm, seen))
         collected.encounters.append([one for one, _ in order])
         collected.rows.append([row for _, row in order])
         collected.blocks.append(seen.packer.blocks)
@@ -185,17 +181,14 @@ class _Seen:
         )
 
 
-def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -> RunReport:
-    headline, at_most, by = _headline(scored, arm, seed)
+def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen) -> RunReport:
     ours = section_of(run.config, "agentclinic")
     reasons = Counter(kind for one in seen.encounters for kind in {reason.kind for reason in one.reasons})
     return RunReport(
         name=arm.name,
         score=scored,
-        headline=headline,
-        headline_at_most=at_most,
-        headline_by=by,
-        breakdown=breakdown(seen.rows),
+        headline=scored.outcome.accuracy_strict or proportion(0, 0),
+        breakdown=breakdown(with_clusters(seen.rows)),
         reliability=_reliability(scored),
         reasons=dict(sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))),
         settings={named.name: _values(arm.settings[key]) for key, named in SETTINGS.items() if key in arm.settings}
@@ -222,18 +215,6 @@ _ELSEWHERE = frozenset(SETTINGS) | {
 """Settings that the records hold, and those that do not change what is played."""
 
 
-def _headline(scored: Score, arm: Arm, seed: int) -> tuple[Estimate, float | None, str]:
-    """Strict accuracy, what it is at most, and how its interval was made."""
-    share = scored.outcome.accuracy_strict
-    found = next((a for a in accuracies(arm, seed=seed) if a.rule == "strict"), None)
-    if share is None or share.value is None or found is None:
-        return Estimate(value=None, note="nothing could be judged"), None, ""
-    if arm.repeats > 1 or found.accuracy.n < found.cases:
-        return found.accuracy, found.at_most, "resampling cases, with repeats and near copies of a case kept together"
-    estimate = Estimate(value=share.value, low=share.low, high=share.high, n=share.of)
-    return estimate, scored.outcome.accuracy_at_most, "Wilson"
-
-
 def _reliability(scored: Score) -> list[ReliabilityPoint]:
     points = []
     for source in scored.calibration.sources:
@@ -245,7 +226,7 @@ def _reliability(scored: Score) -> list[ReliabilityPoint]:
                     low=part.low,
                     high=part.high,
                     mean_forecast=part.mean_forecast,
-                    right=proportion(part.right, part.n),
+                    right=part.right,
                     band_low=low,
                     band_high=high,
                 )

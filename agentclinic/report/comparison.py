@@ -18,7 +18,6 @@ from agentclinic.scoring.compare import (
     clear,
     sentence,
     telling,
-    unseen,
 )
 from agentclinic.scoring.format import (
     OWN_JUDGE,
@@ -138,7 +137,10 @@ def _table(
     columns = {"": [short[run.arm] for run in report.runs], "run": [run.label for run in report.runs]}
     for rule in rules or ["strict"]:
         by = "" if len(rules) < 2 else f"{rule}: "
-        columns[f"{by}right (95%)"] = [_right(rights.get((run.arm, rule))) for run in report.runs]
+        clustered = any(one.accuracy.clustered for one in report.accuracies)
+        columns[f"{by}right (95%{', clustered' * clustered})"] = [
+            _right(rights.get((run.arm, rule))) for run in report.runs
+        ]
         shown = [as_points(differences.get((run.arm, rule))).replace(" points", "") for run in report.runs]
         if rule == "strict" and any(run.not_readable for run in report.runs):
             columns["with unread"] = [_unread(run, rights.get((run.arm, rule))) for run in report.runs]
@@ -172,5 +174,7 @@ def _conclusion(rule: str, told: Sequence[tuple[str, RuleComparison]]) -> str:
         found = [(letter, verdict) for letter, verdict in told if clear(verdict) is kind]
         if found:
             listed = ", ".join(f"{letter} {points(verdict.difference.value)}" for letter, verdict in found)
-            parts.append(f"{name}: {listed} points" + ("" if kind else f"; {unseen([v for _, v in found])}"))
+            alone = [letter for letter, verdict in found if not kind and verdict.p < LEVEL]
+            adjusted = f" ({', '.join(alone)} would be clear without the adjustment for {len(told)} comparisons)"
+            parts.append(f"{name}: {listed} points{adjusted if alone else ''}")
     return f"{by}{'. '.join(parts)}."

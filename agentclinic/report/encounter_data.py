@@ -31,12 +31,13 @@ from agentclinic.results.run_cases import case_finder, refuse_changes
 from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
 from agentclinic.results.run_folder import MEMORY
 from agentclinic.results.turn import Differential, Source, Turn
+from agentclinic.scoring.clusters import case_key
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.information import AT_THE_DOOR, key_findings_in
 from agentclinic.scoring.labels import played_by
 from agentclinic.scoring.orders import by_order
 from agentclinic.scoring.outcome import cost_of, outcome, slip_name, tokens_of
-from agentclinic.scoring.verdicts import case_key, names_truth
+from agentclinic.scoring.verdicts import names_truth
 
 Data = dict[str, Any]
 PriceOf = Callable[[str, Turn], float | None]

@@ -11,13 +11,15 @@ from agentclinic.report.tables import Cells, Section, plural
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.turn import Source
+from agentclinic.scoring.clusters import annotation, case_key
 from agentclinic.scoring.differentials import PREFERRED, confidence, course, differentials
+from agentclinic.scoring.exclusion import dangers
 from agentclinic.scoring.format import percent
-from agentclinic.scoring.information import never_requested, premature_closure
+from agentclinic.scoring.information import KeyFinding, decisive, premature_closure
 from agentclinic.scoring.metrics import SERIOUS
 from agentclinic.scoring.orders import Bill
 from agentclinic.scoring.outcome import cost_of, outcome, tokens_of
-from agentclinic.scoring.verdicts import annotation, case_key, harm_if_missed, harm_step, missed, strict
+from agentclinic.scoring.verdicts import harm_if_missed, harm_step, strict
 
 OVERCONFIDENT = 0.8
 """A wrong diagnosis this sure is called confident: at most one in five such diagnoses should be wrong."""
@@ -161,22 +163,24 @@ def _course(record: Record) -> list[Reason]:
             found.append(Reason(DROPPED, f"true diagnosis first at turn {seen.led}, then dropped"))
         elif seen.led is None:
             found.append(Reason(NEVER_FIRST, NEVER_FIRST))
-    if premature_closure(record):
-        found.append(Reason(_CLOSED, _overlooked(record)))
+    overlooked = [finding for finding, sought in decisive(record) or () if not sought]
+    if overlooked:
+        found.append(Reason(_CLOSED if premature_closure(record) else _UNSOUGHT, _overlooked(record, overlooked)))
     return found
 
 
 NEVER_LISTED, NEVER_FIRST = "true diagnosis never listed", "true diagnosis listed but never first"
 DROPPED = "true diagnosis first, then dropped"
-_CONFIDENT, _CLOSED = f"at least {percent(OVERCONFIDENT, 0)} sure", "decisive finding not requested"
-_HARMFUL, _MISSED = f"harm if missed {SERIOUS} or 4", "must-not-miss disease not considered"
-_BESIDE = (_CONFIDENT, _CLOSED, _HARMFUL, _MISSED)
+_CONFIDENT, _CLOSED = f"at least {percent(OVERCONFIDENT, 0)} sure", "premature closure"
+_UNSOUGHT = "decisive finding missed"
+_HARMFUL, _OPEN = f"harm if missed {SERIOUS} or 4", "dangerous disease not excluded"
+_BESIDE = (_CONFIDENT, _CLOSED, _UNSOUGHT, _HARMFUL, _OPEN)
 
 
-def _overlooked(record: Record) -> str:
+def _overlooked(record: Record, findings: Sequence[KeyFinding]) -> str:
     """The decisive findings that were not requested, by where they are in the chart, and whether there was time."""
     missed: dict[str, dict[str, dict[str, None]]] = {"not asked": {}, "not ordered": {}}
-    for finding in never_requested(record) or ():
+    for finding in findings:
         root, *parts = re.split(r"[/#]", finding.paths[0])
         heads = [part.split("_") for part in parts if part != "Findings" and not part.isdigit()] or [root.split("_")]
         # Within a sentence a heading loses its capitals; an abbreviation keeps them.
@@ -197,9 +201,9 @@ def _dangers(record: Record) -> list[Reason]:
     if harm is not None and harm >= SERIOUS:
         meaning = f" ({HARM[int(harm)]})" if harm == int(harm) else ""
         found.append(Reason(_HARMFUL, f"harm if missed {harm:g} of 4{meaning}"))
-    never = missed(record)
+    never = [one.name for one in dangers(record) if one.minutes is None and one.unknown is None]
     if never:
-        found.append(Reason(_MISSED, "not considered: " + ", ".join(never)))
+        found.append(Reason(_OPEN, "not excluded: " + ", ".join(never)))
     return found
 
 
@@ -219,7 +223,7 @@ def where_wrong(encounters: Sequence[Encounter]) -> Section:
         [name, len(several), *(sum(kind in kinds for kinds in several) for kind in columns)]
         for name, several in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     ]
-    said = ["Each encounter counts in one row, but may count in several of the other columns."] if columns else []
+    said = ["Each encounter counts in one row, but maybe in several other columns."] if columns else []
     scale = ", ".join(f"{step} {name}" for step, name in enumerate(HARM))
     said += [f"Harm if missed is rated by the case's author: {scale}."] if _HARMFUL in columns else []
     return Section("Where it went wrong", rows, said, ("", "encounters", *columns), (0,))

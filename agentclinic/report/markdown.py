@@ -84,7 +84,7 @@ def _comparison(view: View) -> list[str]:
     for index, one in enumerate(view.report.comparison.comparisons, start=1):
         pair = f"{view.letters[index]} against {view.letters[0]}"
         for v in telling(one.verdicts):
-            p = v.p_permutation if v.p_holm is None else v.p_holm
+            p = v.p if v.p_holm is None else v.p_holm
             rows.append([pair, v.rule, as_points(v.difference), f"{p:.3g}", len(v.gained), len(v.lost)])
         warnings += [f"- {pair}: another difference between the runs: {quoted(text)}" for text in one.warnings]
     table = _table(["runs", "rule", "difference", "p (Holm if several)", "gained", "lost"], rows)
@@ -103,8 +103,6 @@ def _groups(run: RunReport) -> list[str]:
         for kind, groups in run.breakdown.groups.items()
         for group in groups[:MOST_GROUPS]
     ]
-    if run.breakdown.twins.pairs:
-        rows.append(["twins", "both right", as_percent(run.breakdown.twins.told_apart)])
     return ["### By kind of case", _table(["kind", "", "strict accuracy"], rows)] if rows else []
 
 

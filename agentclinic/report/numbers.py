@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 from agentclinic.report.parts import outcome_name
 from agentclinic.report.tables import Cells, Recorded, Section, line, plural
 from agentclinic.results.record import bias_label
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
+from agentclinic.scoring.differentials import FLOOR
 from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
 from agentclinic.scoring.information import NOT_RECORDED
-from agentclinic.scoring.metrics import METRICS, Measured, Metric, SourceRanking, Value
-from agentclinic.scoring.orders import NO_TESTS
+from agentclinic.scoring.metrics import METRICS, Measured, Metric, Orders, SourceRanking, TruthScores, Value
+from agentclinic.scoring.orders import ANSWERED_BY, NO_TESTS, NOT_DONE
 from agentclinic.scoring.outcome import Summary, slip_lines, slip_rows
 from agentclinic.scoring.score import Score
 from agentclinic.scoring.stats import Proportion
 
 DECIDED_BY = {"code": "by code", "model": "by the model", "person": "by a person"}
-LEARNED = {"door": "at the door", "volunteered": "volunteered", "asked": "asked for", "ordered": "ordered"}
+LEARNED = {"volunteered": "volunteered", "asked": "asked for", "ordered": "ordered"}
 """How the doctor first got a key finding."""
 _ANSWERED = {
     "chart": "answered by the chart",
@@ -69,6 +72,7 @@ def headline(result: Score) -> Section:
     """The main figures in one table."""
     outcome, info, price = result.outcome, result.information, result.orders.price_usd
     rows = outcome_rows(outcome)
+    rows += _twins(result)
     for source in result.calibration.sources:
         if source.n:
             sure = f"{as_percent(source.mean_forecast)} sure on average; " if source.mean_forecast else ""
@@ -103,7 +107,9 @@ def shown(metric: Metric, value: Value | None) -> str:
     """A metric's value with its interval."""
     if metric.unit == "share":
         return as_percent(value)
-    return as_number(value) if not isinstance(value, Proportion) else as_percent(value)
+    if value is None or isinstance(value, Proportion):
+        return as_percent(value)
+    return as_number(value, 0 if (value.value or 0) >= 100 else 2)
 
 
 def _measured(name: str, found: Measured) -> list[Cells]:
@@ -120,12 +126,22 @@ def _measured(name: str, found: Measured) -> list[Cells]:
 
 
 def outcome_rows(outcome: Summary) -> list[Cells]:
-    """Accuracy, and how the encounters ended."""
+    """Accuracy, and how the encounters ended if not all were judged right or wrong."""
     rows: list[Cells] = [["accuracy", outcome.headline()]]
     if outcome.lenient_differs:
         rows = [["accuracy, strict", outcome.headline()], ["accuracy, lenient", as_percent(outcome.accuracy_lenient)]]
-    ended = ", ".join(f"{outcome_name(name)} {count}" for name, count in outcome.outcomes.items())
-    return [*rows, ["how encounters ended", ended]]
+    if outcome.outcomes.keys() - {"diagnosed_right", "diagnosed_wrong"}:
+        ended = ", ".join(f"{outcome_name(name)} {count}" for name, count in outcome.outcomes.items())
+        rows.append(["how encounters ended", ended])
+    return rows
+
+
+def _twins(result: Score) -> list[Cells]:
+    if not result.twins.both_right.of:
+        return []
+    same = result.twins.same_answer
+    also = f"; same answer to both in {same.count:,} of {plural(same.of, 'pair')}" if same.of else ""
+    return [["both twins right", f"{as_percent(result.twins.both_right)}{also}"]]
 
 
 def _biases(result: Score) -> list[Cells]:
@@ -136,15 +152,15 @@ def _biases(result: Score) -> list[Cells]:
 def _outcome(result: Score) -> Section:
     outcome, gap = result.outcome, result.gap_to_full_information
     rows = outcome_rows(outcome)
-    rows.append(["right of all presented (the original's accuracy)", percent(outcome.accuracy)])
     if outcome.missing:
+        rows.append(["right of all presented (the original's accuracy)", percent(outcome.accuracy)])
         limits = f"{percent(outcome.if_missing_wrong)}; {percent(outcome.if_missing_right)}"
         rows.append([f"accuracy, if everything {outcome.unknown} were wrong; right", limits])
     if outcome.decided_by:
         by = [f"{DECIDED_BY[name]} {count:,}" for name, count in outcome.decided_by.items()]
         unread = [f"not readable {outcome.not_readable:,}"] if outcome.not_readable else []
         rows.append(["decided", ", ".join([*by, *unread])])
-    rows += _biases(result)
+    rows += [*_twins(result), *_biases(result)]
     if gap:
         rows.append(["gap to full information", f"{as_points(gap)} of strict accuracy, {plural(gap.n, 'case')}"])
     said = [said for said in slip_lines(outcome) if "given by code" in said]
@@ -159,7 +175,21 @@ def _section(title: str, rows: list[Cells], notes: list[str] | None = None) -> S
 def _ranking(source: str, ranked: SourceRanking) -> Section:
     rows: list[Cells] = [[f"true diagnosis in the top {k}", as_percent(share)] for k, share in ranked.top.items()]
     rows.append(["mean reciprocal rank", as_number(ranked.mean_reciprocal_rank), "higher is better"])
-    return _section(f"Differential ({source})", rows, [ranked.note] if ranked.note else [])
+    rows += truth_rows(ranked.truth)
+    return _section(f"Differential ({source})", rows)
+
+
+def truth_rows(found: TruthScores | None) -> list[Cells]:
+    """The proper scores of the truth, beside those of the prior alone on the same encounters."""
+    if found is None:
+        return []
+    prior, even = number(found.prior_log_score), number(found.even_log_score)
+    brier = f"0 is best, 2 worst; the prior alone {number(found.prior_brier)}, skill {percent(found.brier_skill, 0)}"
+    log = f"0 is best, {-math.log(FLOOR):.1f} worst; the prior alone {prior}, all diseases alike {even}"
+    return [
+        ["Brier score of the truth", as_number(found.brier), brier],
+        ["log score of the truth, nats", as_number(found.log_score), log],
+    ]
 
 
 def repeats_section(result: Score) -> Section:
@@ -174,8 +204,12 @@ def repeats_section(result: Score) -> Section:
 
 
 def _harm(result: Score) -> Section:
-    title = f"Harm ({plural(result.harm.stated, 'record')} of cases that state it)"
-    return _section(title, _measured("harm", result.harm) if result.harm.stated else [])
+    harm = result.harm
+    counted = f"; {plural(harm.diseases, 'disease')} to exclude in {plural(harm.encounters, 'encounter')}"
+    title = f"Harm ({plural(harm.stated, 'record')} of cases that state it{counted if harm.diseases else ''})"
+    left_out = [f"Not assessed: {plural(n, 'disease')} to exclude; {why}." for why, n in harm.not_assessable.items()]
+    shown = harm.stated or harm.diseases
+    return _section(title, _measured("harm", harm) if shown else [], left_out if harm.diseases else [])
 
 
 def calibration_section(source: SourceCalibration) -> Section:
@@ -187,8 +221,8 @@ def calibration_section(source: SourceCalibration) -> Section:
     ]
     if source.brier is not None:
         rows += [
-            ["Brier score", as_number(source.brier), "0 is best; always saying 50% gives 0.25"],
-            ["log score, nats", as_number(source.log_score), "0 is best; always saying 50% gives 0.69"],
+            ["Brier score", as_number(source.brier), "0 is best, always 50% gives 0.25"],
+            ["log score, nats", as_number(source.log_score), "0 is best, always 50% gives 0.69"],
         ]
     if source.ece is not None:
         chance = f"perfect forecasts at this n give {source.ece.low:.3f} to {source.ece.high:.3f}"
@@ -198,18 +232,20 @@ def calibration_section(source: SourceCalibration) -> Section:
     if source.unnumbered:
         rows.append(["without a number", source.unnumbered, "diagnoses left out here"])
     diagnoses = plural(source.n, "diagnosis", "diagnoses")
-    return Section(f"Calibration ({source.source.value}, {source.scale}; {diagnoses})", rows, source.notes)
+    title = f"Calibration: does it know when it is right? ({source.source.value}, {source.scale}; {diagnoses})"
+    return Section(title, rows, source.notes)
 
 
 def _information(result: Score) -> Section:
     info, facts = result.information, result.information.key_facts
-    rows = _measured("information", info)
+    nothing = "" if info.images.value else METRICS["information.images"].title  # most cases have no images
+    rows = [row for row in _measured("information", info) if row[0] != nothing]
     rows += [
         [Recorded(f"tokens, {role}"), as_number(tokens, 0)] for role, tokens in info.tokens.items() if tokens.value
     ]
-    if facts.encounters:
+    if facts.encounters or facts.shown:
         rows += _measured("key_facts", facts)
-        rows += [[f"key findings {LEARNED[way]}", as_percent(share)] for way, share in facts.by_way.items() if share]
+        rows += [[f"key findings {LEARNED[way]}", as_percent(share)] for way, share in facts.by_way.items()]
     for source, course in info.differentials.items():
         rows += [
             [f"true diagnosis listed at some point ({source})", as_percent(course.truth_appeared)],
@@ -223,17 +259,26 @@ def tests_section(result: Score) -> Section:
     found = result.orders
     if not found.encounters:
         return Section("Tests", ())
+    if not found.tests:
+        return _section("Tests", [["tests and examinations ordered", 0]])
     rows = _measured("orders", found)
     rows += [
         [_ANSWERED.get(name) or Recorded(f"answered by {name}"), as_percent(share)]
         for name, share in found.answered_by.items()
         if share.count
     ]
-    if found.unpriced:
-        rows.append(["tests done without a price", f"{found.unpriced} of {found.priced + found.unpriced}"])
     for stratum, share in found.accuracy_by_unanswerable.items():
         rows.append([f"accuracy where {_UNANSWERED.get(stratum, stratum)}", as_percent(share)])
-    return _section("Tests", rows)
+    return _section("Tests", rows, [tests_line(found)])
+
+
+def tests_line(found: Orders) -> str:
+    """How the counts add up: `370 tests in 350 orders: 325 done, 45 not available; 1 was ordered before ...`."""
+    not_done = [(found.answered_by[how].count, _ANSWERED[how]) for how in ANSWERED_BY if how in NOT_DONE]
+    parts = [f"{found.done:,} done", *(f"{count:,} {how}" for count, how in not_done if count)]
+    again = found.repeated.count
+    before = f"{again:,} {'was' if again == 1 else 'were'} ordered before in the same encounter"
+    return f"{plural(found.tests, 'test')} in {plural(found.messages, 'order')}: {', '.join(parts)}; {before}."
 
 
 def _models(result: Score) -> Section:

@@ -57,7 +57,8 @@ class ListedRun(BaseModel):
         if share is None or share.value is None:
             return unknown
         unread = unread_text(self.accuracy_at_most, self.not_readable, share.of, 0)
-        return headline_text(f"{percent(share.value, 0)} ({interval(share, 0)})", unread)
+        limits = interval(share, 0) + ", clustered" * share.clustered
+        return headline_text(f"{percent(share.value, 0)} ({limits})", unread)
 
 
 def list_runs(folder: Path) -> list[ListedRun]:

@@ -142,7 +142,7 @@ def left_out(run: RunReport) -> list[str]:
             known.transcripts and not run.breakdown.fact_sections
         ),
         "Accuracy by specialty, difficulty and harm: the cases do not state them.": not run.breakdown.groups,
-        "Twins: no pair of twin cases was played.": not run.breakdown.twins.pairs,
+        "Twins: no pair of twin cases was played.": not run.breakdown.twins,
         "Lenient accuracy: the judge gave no relation.": scored.outcome.accuracy_lenient is None,
         "Duplicate cases: records without a content hash are paired by data set and row.": not known.hashes,
         "Tokens and money spent on models: not recorded.": not known.costs,

@@ -115,8 +115,8 @@ class Bar(_Counting):
 def run_line(running: RunningSummary) -> str:
     """A run's progress in a line: accuracy so far, failures, tokens and cost."""
     parts = []
-    if running.accuracy.value is not None:
-        parts.append(f"accuracy {running.accuracy.value:.0%}")
+    if running.accuracy is not None:
+        parts.append(f"accuracy {running.accuracy:.0%}")
     if running.outcomes["not_readable"]:
         parts.append(f"{running.outcomes['not_readable']} not readable")
     if running.missing:

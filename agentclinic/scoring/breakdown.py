@@ -5,19 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pydantic import BaseModel
 
 from agentclinic.cases.model import Section
 from agentclinic.scoring.information import LearnedFrom
-from agentclinic.scoring.metrics import REPEATS_AS_INDEPENDENT
 from agentclinic.scoring.orders import NOT_DONE, Bill, Ordered
-from agentclinic.scoring.rows import Row, Twin
-from agentclinic.scoring.stats import Proportion, proportion
+from agentclinic.scoring.rows import Row
+from agentclinic.scoring.stats import Proportion, share
+from agentclinic.scoring.twins import TwinPair, twin_pairs
 from agentclinic.scoring.verdicts import KINDS, NOT_STATED
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.compare import Relation, compare
 
 # --- by kind of case ------------------------------------------------------------------------------------------------
 
@@ -33,7 +31,6 @@ class Group(BaseModel):
     """Strict, without missing data; an answer that could not be read is not right."""
     missing: int
     not_readable: int = 0
-    note: str | None = None
 
 
 def groups(rows: Sequence[Row]) -> dict[str, list[Group]]:
@@ -58,69 +55,23 @@ def groups(rows: Sequence[Row]) -> dict[str, list[Group]]:
 
 
 def _group(name: str, members: Sequence[Row]) -> Group:
-    cases = len({row.case for row in members})
-    verdicts = [row.right for row in members if row.right is not None]
+    verdicts = [(row.cluster, row.right, 1) for row in members if row.right is not None]
     return Group(
         name=name,
-        cases=cases,
-        accuracy=proportion(sum(verdicts), len(verdicts)),
+        cases=len({row.case for row in members}),
+        accuracy=share(verdicts),
         missing=len(members) - len(verdicts),
         not_readable=sum(row.unread for row in members),
-        note=REPEATS_AS_INDEPENDENT if len(verdicts) > cases else None,
     )
 
 
 # --- twins ----------------------------------------------------------------------------------------------------------
 
 
-class TwinPair(NamedTuple):
-    """Two cases that look alike at the door, with different diagnoses, played in the same repeat."""
-
-    first: Twin
-    second: Twin
-    right: int
-    """How many of the two are right."""
-    same_answer: bool
-    """Both got the same diagnosis by the written rules."""
-
-
-class Twins(BaseModel):
-    """How often both twins were diagnosed correctly."""
-
-    pairs: list[TwinPair] = []
-    told_apart: Proportion
-    """Pairs with both right ÷ pairs with none missing; an answer that could not be read is not right."""
-    same_answer: int = 0
-    without_partner: int = 0
-    """Records whose twin was not played in the same repeat, or has no outcome."""
-
-
-def twins(rows: Sequence[Row]) -> Twins:
-    """Pair the cases by `case_id` and `twin_of`, within a repeat; pairs without two right diagnoses come first."""
-    every = [row.twin for row in rows if row.twin is not None]
-    waiting: dict[tuple[str, int], Twin] = {}
-    pairs = []
-    for twin in every:
-        if twin.right is None:
-            continue
-        partner = waiting.pop((twin.twin_of, twin.repeat), None)
-        if partner is None:
-            waiting[twin.case_id, twin.repeat] = twin
-        else:
-            pairs.append(_pair(*sorted((partner, twin), key=lambda one: one.scenario_id)))
-    pairs.sort(key=lambda pair: (pair.right == 2, pair.first.scenario_id))
-    return Twins(
-        pairs=pairs,
-        told_apart=proportion(sum(pair.right == 2 for pair in pairs), len(pairs)),
-        same_answer=sum(pair.same_answer for pair in pairs),
-        without_partner=sum(twin.right is None for twin in every) + len(waiting),
-    )
-
-
-def _pair(first: Twin, second: Twin) -> TwinPair:
-    said = first.diagnosis, second.diagnosis
-    same = bool(said[0] and said[1]) and compare(said[0] or "", said[1] or "").relation is Relation.SAME
-    return TwinPair(first, second, bool(first.right) + bool(second.right), same)
+def judged_pairs(rows: Sequence[Row]) -> list[TwinPair]:
+    """The pairs of twins with none missing; those without two right diagnoses come first."""
+    pairs = [pair for pair in twin_pairs(row.twin for row in rows) if pair.right is not None]
+    return sorted(pairs, key=lambda pair: (pair.both_right, pair.first.scenario_id))
 
 
 # --- key facts by section -------------------------------------------------------------------------------------------
@@ -148,7 +99,7 @@ def fact_sections(rows: Sequence[Row]) -> list[FactSection]:
         FactSection(
             section=section,
             total=ways.total(),
-            by_way={way.value: ways[way] for way in LearnedFrom},
+            by_way={way.value: ways[way] for way in LearnedFrom if way is not LearnedFrom.DOOR},
             not_found=ways[None],
         )
         for section, ways in sorted(found.items(), key=lambda entry: order.index(entry[0]))
@@ -169,7 +120,7 @@ class TestUse(BaseModel):
     encounters: int = 0
     """In how many encounters it was ordered."""
     again: int = 0
-    """Orders after the first in the same encounter."""
+    """How often it had been ordered before in the same encounter."""
     done: int = 0
     """In how many encounters it was done."""
     unanswered: int = 0
@@ -209,6 +160,9 @@ MOST_UNPRICED = 0.1
 PRICE_GROUPS = 4
 
 
+_Billed = tuple[Bill, bool, str]
+
+
 class PriceGroup(BaseModel):
     """Encounters whose tests cost about the same."""
 
@@ -242,25 +196,25 @@ def price_accuracy(rows: Sequence[Row], dearest: float) -> PriceAccuracy:
     An answer that could not be read is not right, as in the headline.
     `dearest` is the highest price on the list.
     """
-    given = [(row.tests.bill, row.right) for row in rows if row.tests is not None and row.right is not None]
+    given = [(row.tests.bill, row.right, row.cluster) for row in rows if row.tests and row.right is not None]
     bills = sorted(given, key=_usd)
-    priced, unpriced = (sum(getattr(bill, name) for bill, _ in given) for name in ("priced", "unpriced"))
-    share = proportion(unpriced, unpriced + priced)
+    priced, unpriced = (sum(getattr(bill, name) for bill, *_ in given) for name in ("priced", "unpriced"))
+    without = share((cluster, bill.unpriced, bill.unpriced + bill.priced) for bill, _, cluster in given)
     if not bills:
-        return PriceAccuracy(unpriced=share, note="no record says which tests were done")
+        return PriceAccuracy(unpriced=without, note="no record says which tests were done")
     whole = _price_group(bills, dearest)
     result = PriceAccuracy(
-        encounters=len(bills), unpriced=share, mean_usd=whole.mean_usd, mean_usd_most=whole.mean_usd_most
+        encounters=len(bills), unpriced=without, mean_usd=whole.mean_usd, mean_usd_most=whole.mean_usd_most
     )
-    if share.value is None:
+    if without.value is None:
         result.note = "no test was done"
-    elif share.value > MOST_UNPRICED:
+    elif without.value > MOST_UNPRICED:
         result.note = f"{unpriced} of {unpriced + priced} tests done have no price"
     elif _usd(bills[0]) == _usd(bills[-1]):
         result.note = "every encounter's tests cost the same"
     else:
         # Up to four parts of about equal size; encounters of the same price stay together.
-        parts: dict[int, list[tuple[Bill, bool]]] = {}
+        parts: dict[int, list[_Billed]] = {}
         for one in bills:
             place = bisect_left(bills, _usd(one), key=_usd)
             parts.setdefault(place * PRICE_GROUPS // len(bills), []).append(one)
@@ -268,11 +222,11 @@ def price_accuracy(rows: Sequence[Row], dearest: float) -> PriceAccuracy:
     return result
 
 
-def _usd(entry: tuple[Bill, bool]) -> float:
+def _usd(entry: _Billed) -> float:
     return entry[0].usd
 
 
-def _price_group(bills: Sequence[tuple[Bill, bool]], dearest: float) -> PriceGroup:
+def _price_group(bills: Sequence[_Billed], dearest: float) -> PriceGroup:
     """A group of bills in ascending order."""
     n = len(bills)
     mean = sum(map(_usd, bills)) / n
@@ -281,8 +235,8 @@ def _price_group(bills: Sequence[tuple[Bill, bool]], dearest: float) -> PriceGro
         usd_low=_usd(bills[0]),
         usd_high=_usd(bills[-1]),
         mean_usd=mean,
-        mean_usd_most=mean + dearest * sum(bill.unpriced for bill, _ in bills) / n,
-        accuracy=proportion(sum(right for _, right in bills), n),
+        mean_usd_most=mean + dearest * sum(bill.unpriced for bill, *_ in bills) / n,
+        accuracy=share((cluster, right, 1) for _, right, cluster in bills),
     )
 
 
@@ -293,7 +247,7 @@ class Breakdown(BaseModel):
     """A run broken down in every way."""
 
     groups: dict[str, list[Group]]
-    twins: Twins
+    twins: list[TwinPair]
     fact_sections: list[FactSection]
     tests: list[TestUse]
     price: PriceAccuracy
@@ -303,7 +257,7 @@ def breakdown(rows: Sequence[Row]) -> Breakdown:
     """Break a run down by kind of case, twins, section, test and price."""
     return Breakdown(
         groups=groups(rows),
-        twins=twins(rows),
+        twins=judged_pairs(rows),
         fact_sections=fact_sections(rows),
         tests=tests_used(rows),
         price=price_accuracy(rows, max(test.price.usd for test in knowledge().tests.values())),

@@ -14,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from agentclinic.results.turn import Source
 from agentclinic.scoring.differentials import Scale
 from agentclinic.scoring.format import plural
 from agentclinic.scoring.rows import Row
-from agentclinic.scoring.stats import Estimate, Floats, stretch_for
+from agentclinic.scoring.stats import Estimate, Floats, Proportion, share, stretch_for
 
 Ints = NDArray[np.int64]
 FEWEST_PER_CLASS = 10
@@ -69,7 +70,7 @@ class Bin(BaseModel):
     high: float
     n: int
     mean_forecast: float
-    right: int
+    right: Proportion
 
 
 class CoveragePoint(BaseModel):
@@ -88,7 +89,8 @@ class SourceCalibration(BaseModel):
     scale: Scale
     n: int
     """Diagnoses with a forecast."""
-    cases: int
+    clusters: int
+    """Groups of forecasts that belong together: repeats of a case, twins, near copies."""
     right: int
     unmatched: int
     """Judged diagnoses that are not in the final differential; left out of everything here."""
@@ -136,7 +138,7 @@ def calibration(rows: Sequence[Row], seed: int = 0) -> Calibration:
 def _source(rows: Sequence[Row], source: Source, scale: Scale, seed: int) -> SourceCalibration:
     rng = np.random.default_rng([seed, zlib.crc32(f"{source}/{scale}".encode())])
     finals = [
-        (given, bool(row.right), row.case)
+        (given, bool(row.right), row.cluster)
         for row in rows
         for given in row.forecasts
         if (given.source, given.scale) == (source, scale)
@@ -149,7 +151,7 @@ def _source(rows: Sequence[Row], source: Source, scale: Scale, seed: int) -> Sou
         source=source,
         scale=scale,
         n=data.n,
-        cases=len(data.keys),
+        clusters=len(data.keys),
         right=int(data.y.sum()),
         unmatched=sum(not final.listed for final, _, _ in finals),
         unmatched_right=sum(right and not final.listed for final, right, _ in finals),
@@ -161,7 +163,6 @@ def _source(rows: Sequence[Row], source: Source, scale: Scale, seed: int) -> Sou
         risk_coverage=coverage_curve(data),
         **(_probability_fields(data, values, rng) if probabilities else {}),
         notes=[
-            *(["cases occur more than once: intervals resample whole cases"] if len(data.keys) < data.n else []),
             *([f"{plural(unread, 'answer')} not readable, left out here"] if unread else []),
         ],
     )
@@ -232,7 +233,7 @@ def reliability_bins(data: Forecasts) -> list[Bin]:
             high=(b + 1) / BINS,
             n=int(here.sum()),
             mean_forecast=float(data.p[here].mean()),
-            right=int(data.y[here].sum()),
+            right=share(zip(data.case[here].tolist(), data.y[here].tolist(), repeat(1), strict=False)),
         )
         for b in range(BINS)
         if (here := bins == b).any()

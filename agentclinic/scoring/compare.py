@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from statistics import fmean
+from typing import Literal, NamedTuple
 
-import numpy as np
 from pydantic import BaseModel
 
-from agentclinic.cases.model import age_in_years, sex
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
-from agentclinic.scoring.differentials import confidence
+from agentclinic.scoring.clusters import case_key, cluster_keys, joined
+from agentclinic.scoring.differentials import truth_score
 from agentclinic.scoring.format import as_points
 from agentclinic.scoring.information import key_facts, recall
 from agentclinic.scoring.judges.against_labels import judged_by, paired_units
 from agentclinic.scoring.judges.correction import correct, corrected_difference
 from agentclinic.scoring.labels import BEFORE_0_3, SETTINGS, run_labels, setting_text
+from agentclinic.scoring.orders import ordered_in
 from agentclinic.scoring.outcome import cost_of, judged_by_itself, tokens_of
 from agentclinic.scoring.stats import (
-    Clusters,
+    Difference,
     Estimate,
-    bootstrap_interval,
-    detectable_difference,
+    Proportion,
     holm,
     mcnemar_p,
-    permutation_p,
-    proportion,
+    mean,
+    paired_difference,
+    share,
 )
-from agentclinic.scoring.verdicts import case_key, decided, lenient, strict
-from agentclinic.vocabulary.text import fold
+from agentclinic.scoring.twins import TwinPair, Waiting, meet, twin_in
+from agentclinic.scoring.verdicts import lenient, strict
 
 # --- what is compared: a number for one record, or None if the record does not say ----------------------------------
 
@@ -43,9 +43,9 @@ DOCTORS_PARTS = ("doctor", "planner", "synthesis", "memory", "embedding")
 
 
 def tests(record: Record) -> float | None:
-    if record.transcript is None:
-        return None
-    return sum(turn.action is not None and turn.action.kind == "test" for turn in record.transcript)
+    """Tests and examinations ordered, as `score` counts them."""
+    ordered = ordered_in(record)
+    return None if ordered is None else len(ordered.items)
 
 
 def _used(record: Record, *keys: str) -> float | None:
@@ -57,13 +57,9 @@ def _used(record: Record, *keys: str) -> float | None:
 
 
 def brier(record: Record) -> float | None:
-    """(p - right)² with p the probability the doctor gave to its diagnosis.
-
-    Uses the first available of posterior, stated and elicited probabilities; never a planner's scores. None for an
-    answer that could not be read.
-    """
-    right, (p, _) = decided(record), confidence(record)
-    return None if right is None or p is None else (p - right) ** 2
+    """Of the probability that the final differential gives to the truth; None if it is not a distribution."""
+    scores = truth_score(record)
+    return scores.brier if scores else None
 
 
 Measure = Callable[[Record], float | None]
@@ -75,15 +71,14 @@ SECONDARY: Mapping[str, Measure] = {
     "key findings found": lambda record: recall(key_facts(record) or ()),
     "requests to models": lambda record: _used(record, "requests"),
     "tokens": lambda record: _used(record, "input_tokens", "output_tokens"),
-    "Brier score of the diagnosis": brier,
+    "Brier score of the truth": brier,
 }
-_AT_MOST = "at most"
-"""Right by the strict rule, or not readable."""
-_MEASURES: Mapping[str, Measure] = {
-    **RULES,
-    **SECONDARY,
-    _AT_MOST: lambda record: True if record.status == "not_readable" else strict(record),
+OF_TWINS: Mapping[str, Callable[[TwinPair], bool | None]] = {
+    "both twins right": lambda pair: pair.both_right,
+    "same answer to both twins": lambda pair: pair.same_answer,
 }
+"""What is compared pair by pair; None if the pair does not say."""
+_MEASURES: Mapping[str, Measure] = {**RULES, **SECONDARY}
 LEVEL = 0.05
 
 # What must be equal for a difference between runs to be due to the doctor: record field and label.
@@ -108,8 +103,8 @@ class CaseOutcomes:
 
     scenario_id: int
     name: str
-    cluster: str
-    """Truth, age and sex, which near copies of a case share."""
+    keys: tuple[str, ...]
+    """By which clusters are found."""
     repeats: int = 0
     sums: tuple[float, ...] = (0.0,) * len(_MEASURES)
     """In the order of `_MEASURES`: sums over the repeats with a value."""
@@ -145,6 +140,9 @@ class Arm:
     conditions: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     settings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """What the records say of how they were played, by the keys of `SETTINGS`."""
+    pairs: dict[str, dict[tuple[str, str], list[bool]]] = field(default_factory=lambda: {name: {} for name in OF_TWINS})
+    """By the keys of `OF_TWINS`: the value of each pair of twins in every repeat."""
+    waiting: Waiting = field(default_factory=dict)
     records: int = 0
     tokens: int | None = 0
     cost_usd: float | None = 0.0
@@ -170,9 +168,14 @@ class Arm:
         self.records += 1
         case = self.cases.get(case_key(record))
         if case is None:
-            case = CaseOutcomes(record.scenario_id, record.case_name, sys.intern(cluster_of(record)))
+            case = CaseOutcomes(record.scenario_id, record.case_name, cluster_keys(record))
             self.cases[case_key(record)] = case
         case.add(record)
+        twin = twin_in(record)
+        if twin is not None and (pair := meet(twin, self.waiting)) is not None:
+            for name, measure in OF_TWINS.items():
+                if (found := measure(pair)) is not None:
+                    self.pairs[name].setdefault(pair.cases, []).append(found)
         if strict(record) is not None and lenient(record) is None:
             self.lenient_known = False
         self.unread += record.status == "not_readable"
@@ -198,7 +201,7 @@ class Arm:
     def mean(self, measure: str) -> float | None:
         """The mean of a measure over the cases that have it."""
         values = [value for case in self.cases.values() if (value := case.mean(measure)) is not None]
-        return sum(values) / len(values) if values else None
+        return fmean(values) if values else None
 
 
 def load_arm(run: RunData, name: str | None = None) -> Arm:
@@ -218,12 +221,6 @@ def labels_of(arms: Sequence[Arm]) -> list[str]:
     return run_labels([arm.run for arm in arms], said)
 
 
-def cluster_of(record: Record) -> str:
-    """The truth with the patient's age and sex, if the record has them."""
-    door = record.door.demographics if record.door else ""
-    return f"{fold(record.ground_truth or str(record.scenario_id))}|{age_in_years(door)}|{sex(door)}"
-
-
 class Flip(BaseModel):
     """A case on which two runs differ."""
 
@@ -240,17 +237,16 @@ class RuleComparison(BaseModel):
     cases: int
     """Cases with a verdict in both runs."""
     clusters: int
-    clustered_by: str
+    """Groups of cases that belong together: twins and near copies."""
     before: float
     after: float
     difference: Estimate
-    p_permutation: float
+    p: float
+    """Of the score test that the interval inverts: below 0.05 if and only if the interval leaves out 0."""
     p_mcnemar: float | None
     """Exact McNemar; null with repeats or clusters of several cases, since its pairs are then not independent."""
     p_holm: float | None = None
-    """The permutation p-value adjusted for all comparisons."""
-    detectable: float | None
-    """The smallest difference these data would detect with 80% power."""
+    """`p` adjusted for all comparisons."""
     gained: list[Flip]
     lost: list[Flip]
     conclusion: str = ""
@@ -261,6 +257,8 @@ class SecondaryMetric(BaseModel):
 
     measure: str
     cases: int
+    unit: Literal["case", "pair"] = "case"
+    """What `cases` counts; a measure of pairs of twins is a share."""
     before: float
     after: float
     difference: Estimate
@@ -293,7 +291,7 @@ class Accuracy(BaseModel):
 
     arm: str
     rule: str
-    accuracy: Estimate
+    accuracy: Proportion
     at_most: float | None = None
     """By the strict rule, if every answer that could not be read were right."""
     cases: int
@@ -343,7 +341,7 @@ def compare_arms(arms: Sequence[Arm], *, seed: int = 0, corrected: bool = False)
             comparison.corrected = _corrected(baseline, arm, seed)
     return ComparisonReport(
         runs=compared_runs(arms, labels_of(arms)),
-        accuracies=[a for arm in arms for a in accuracies(arm, seed=seed)],
+        accuracies=[a for arm in arms for a in accuracies(arm)],
         comparisons=adjusted(comparisons),
     )
 
@@ -366,53 +364,30 @@ def compared_runs(arms: Sequence[Arm], labels: Sequence[str]) -> list[ComparedRu
     ]
 
 
-def accuracies(arm: Arm, *, seed: int = 0) -> list[Accuracy]:
-    """The run's accuracy by rule, with an interval clustered as in comparisons."""
+def accuracies(arm: Arm) -> list[Accuracy]:
+    """The run's accuracy by rule, as in its score."""
+    clusters = _clusters(arm, list(arm.cases))
     result = []
-    for rule in _rules(arm):
-        pairs = [
-            (key, case.cluster, value) for key, case in arm.cases.items() if (value := case.mean(rule)) is not None
-        ]
-        if not pairs:
+    for place, rule in enumerate(_rules(arm)):
+        found = share((clusters[key], case.sums[place], case.known[place]) for key, case in arm.cases.items())
+        if found.value is None:
             continue
         result.append(
             Accuracy(
                 arm=arm.name,
                 rule=rule,
-                accuracy=_share(_clustered(pairs)[0], np.random.default_rng(seed)),
-                at_most=arm.mean(_AT_MOST) if rule == "strict" else None,
-                cases=len(pairs),
+                accuracy=found,
+                at_most=(found.count + arm.unread) / found.of if rule == "strict" else None,
+                cases=sum(case.known[place] > 0 for case in arm.cases.values()),
                 repeats=arm.repeats,
             )
         )
     return result
 
 
-def _share(clusters: Clusters, rng: np.random.Generator) -> Estimate:
-    """An accuracy with its interval: Wilson's for single yes-or-no outcomes, else the bootstrap's.
-
-    If all clusters agree, the bootstrap sees no variance; Wilson's over the clusters is then used too.
-    """
-    single = bool(np.all(clusters.sizes == 1) and np.all(np.isin(clusters.sums, (0.0, 1.0))))
-    if single or clusters.mean in (0.0, 1.0):
-        share = proportion(round(clusters.mean * clusters.number), clusters.number)
-        return Estimate(value=share.value, low=share.low, high=share.high, n=clusters.number)
-    return bootstrap_interval(clusters, rng, low=0, high=1)
-
-
-def _difference(clusters: Clusters, rng: np.random.Generator) -> Estimate:
-    """A difference with its bootstrap interval.
-
-    If no case differs, the bootstrap sees no variance; the true share of cases that flip one way is then, at the 97.5%
-    level, below 1 - 0.025^(1/k) for k clusters, and the difference lies within that.
-    """
-    k = clusters.number
-    if not clusters.sums.any():
-        most = 1 - 0.025 ** (1 / k)
-        return Estimate(
-            value=0.0, low=-most, high=most, n=k, note="no case differs; the interval follows from that alone"
-        )
-    return bootstrap_interval(clusters, rng, low=-1, high=1)
+def _clusters(arm: Arm, cases: Sequence[str]) -> dict[str, str]:
+    """The cluster of each of these cases."""
+    return dict(zip(cases, joined(arm.cases[key].keys for key in cases), strict=True))
 
 
 def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: Collection[str] = ()) -> Comparison:
@@ -420,16 +395,20 @@ def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: Collection[st
 
     `varied` names settings that differ on purpose and need no warning.
     """
-    common = [key for key in baseline.cases if key in arm.cases]
+    # By row, not by time: a comparison must not depend on the order in which workers finish.
+    common = sorted(baseline.cases.keys() & arm.cases.keys(), key=lambda key: (baseline.cases[key].scenario_id, key))
     if not common:
         raise InputError(f"{baseline.name} and {arm.name} have no case in common, so they cannot be compared")
     rules = [rule for rule in _rules(baseline) if rule in _rules(arm)]
-    verdicts = [v for rule in rules if (v := _verdict(baseline, arm, common, rule, seed)) is not None]
+    verdicts = [v for rule in rules if (v := _verdict(baseline, arm, common, rule)) is not None]
     return Comparison(
         baseline=baseline.name,
         arm=arm.name,
         verdicts=verdicts,
-        beside=[m for measure in SECONDARY if (m := _secondary(baseline, arm, common, measure, seed)) is not None],
+        beside=[
+            *(m for measure in SECONDARY if (m := _secondary(baseline, arm, common, measure, seed)) is not None),
+            *(m for measure in OF_TWINS if (m := _of_twins(baseline, arm, measure)) is not None),
+        ],
         warnings=incomparable(baseline, arm, len(common), varied),
         notes=_notes(baseline, arm),
     )
@@ -441,8 +420,8 @@ class _Paired(NamedTuple):
     cases: list[tuple[str, float, float]]
     before: float
     after: float
-    clusters: Clusters
-    clustered_by: str
+    clusters: list[str]
+    """The cluster of each case."""
 
 
 def _paired(baseline: Arm, arm: Arm, common: Sequence[str], measure: str) -> _Paired | None:
@@ -450,13 +429,12 @@ def _paired(baseline: Arm, arm: Arm, common: Sequence[str], measure: str) -> _Pa
     known = [(key, before, after) for key, before, after in values if before is not None and after is not None]
     if not known:
         return None
-    clusters, by = _clustered([(key, baseline.cases[key].cluster, after - before) for key, before, after in known])
+    clusters = _clusters(baseline, [key for key, _, _ in known])
     return _Paired(
         cases=known,
-        before=sum(before for _, before, _ in known) / len(known),
-        after=sum(after for _, _, after in known) / len(known),
-        clusters=clusters,
-        clustered_by=by,
+        before=fmean(before for _, before, _ in known),
+        after=fmean(after for _, _, after in known),
+        clusters=[clusters[key] for key, _, _ in known],
     )
 
 
@@ -470,14 +448,40 @@ def _secondary(baseline: Arm, arm: Arm, common: Sequence[str], measure: str, see
         cases=len(paired.cases),
         before=paired.before,
         after=paired.after,
-        difference=bootstrap_interval(paired.clusters, np.random.default_rng(seed)),
+        difference=mean(zip(paired.clusters, (after - before for _, before, after in paired.cases), strict=True), seed),
     )
+
+
+def _of_twins(baseline: Arm, arm: Arm, measure: str) -> SecondaryMetric | None:
+    """The share of pairs in both runs, each pair as the mean over its repeats, and the paired difference."""
+    first, second = (one.pairs[measure] for one in (baseline, arm))
+    common = [pair for pair in first if pair in second]
+    if not common:
+        return None
+    before, after = ([fmean(of[pair]) for pair in common] for of in (first, second))
+    plays = [min(len(first[pair]), len(second[pair])) for pair in common]
+    return SecondaryMetric(
+        measure=measure,
+        cases=len(common),
+        unit="pair",
+        before=fmean(before),
+        after=fmean(after),
+        difference=_difference(common, before, after, plays).estimate,
+    )
+
+
+def _difference(
+    clusters: Sequence[Hashable], before: Sequence[float], after: Sequence[float], plays: Sequence[int]
+) -> Difference:
+    """Of shares in two runs, case by case; with repeats by the chances that one play of each gains or loses a case."""
+    changes = [(cluster, b * (1 - a), a * (1 - b)) for cluster, a, b in zip(clusters, before, after, strict=True)]
+    return paired_difference(changes, fmean(plays))
 
 
 def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Holm over all comparisons, rule by rule, and the conclusion in words."""
     for rule in RULES:
-        raw = {str(i): v.p_permutation for i, c in enumerate(comparisons) for v in c.verdicts if v.rule == rule}
+        raw = {str(i): v.p for i, c in enumerate(comparisons) for v in c.verdicts if v.rule == rule}
         for index, p in holm(raw).items():
             for verdict in comparisons[int(index)].verdicts:
                 if verdict.rule == rule:
@@ -496,8 +500,7 @@ def _corrected(baseline: Arm, arm: Arm, seed: int) -> CorrectedComparison:
     known = [
         key for key in baseline.cases if key in arm.cases and baseline.cases[key].known[0] and arm.cases[key].known[0]
     ]
-    copies = len({baseline.cases[key].cluster for key in known}) < len(known)
-    clusters = {key: baseline.cases[key].cluster if copies else key for key in known}
+    clusters = _clusters(baseline, known)
     before, after = (paired_units(one.run.path, one.run.judge, clusters) for one in (baseline, arm))
     difference, p = corrected_difference(before, after, seed)
     shares = [correct(units, seed).powered for units in (before, after)]
@@ -517,42 +520,33 @@ def _rules(arm: Arm) -> list[str]:
     return ["strict", "lenient"] if arm.lenient_known else ["strict"]
 
 
-def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: int) -> RuleComparison | None:
+def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str) -> RuleComparison | None:
     paired = _paired(baseline, arm, common, rule)
     if paired is None:
         return None
-    clusters, cases = paired.clusters, len(paired.cases)
+    cases, clusters = len(paired.cases), len(set(paired.clusters))
+    place = list(_MEASURES).index(rule)
+    plays = [min(one.cases[key].known[place] for one in (baseline, arm)) for key, _, _ in paired.cases]
     flips = [
         Flip(scenario_id=case.scenario_id, name=case.name, before=before, after=after)
         for key, before, after in paired.cases
         for case in [baseline.cases[key]]
     ]
     gained, lost = [one for one in flips if one.after > one.before], [one for one in flips if one.after < one.before]
-    rng = np.random.default_rng(seed)
-    single = baseline.repeats == arm.repeats == 1 and clusters.number == cases
-    error = clusters.standard_error
+    found = _difference(paired.clusters, [one.before for one in flips], [one.after for one in flips], plays)
+    single = baseline.repeats == arm.repeats == 1 and clusters == cases
     return RuleComparison(
         rule=rule,
         cases=cases,
-        clusters=clusters.number,
-        clustered_by=paired.clustered_by,
+        clusters=clusters,
         before=paired.before,
         after=paired.after,
-        difference=_difference(clusters, rng),
-        p_permutation=permutation_p(clusters, rng),
+        difference=found.estimate,
+        p=found.p,
         p_mcnemar=mcnemar_p(len(gained), len(lost)) if single else None,
-        detectable=detectable_difference(error) if error > 0 else None,
         gained=gained,
         lost=lost,
     )
-
-
-def _clustered(pairs: Sequence[tuple[str, str, float]]) -> tuple[Clusters, str]:
-    """Cluster (case, cluster, value): by case, or by the cluster that near copies share if there are any."""
-    values = [value for _, _, value in pairs]
-    if len({cluster for _, cluster, _ in pairs}) == len(pairs):
-        return Clusters.of(values, [key for key, _, _ in pairs]), "case"
-    return Clusters.of(values, [cluster for _, cluster, _ in pairs]), "diagnosis, age and sex (near copies together)"
 
 
 def incomparable(baseline: Arm, arm: Arm, common: int, varied: Collection[str] = ()) -> list[str]:
@@ -602,9 +596,8 @@ def _notes(baseline: Arm, arm: Arm) -> list[str]:
 
 
 def clear(verdict: RuleComparison) -> bool:
-    """Whether a difference is more than chance would explain, adjusted for all comparisons."""
-    p = verdict.p_permutation if verdict.p_holm is None else verdict.p_holm
-    return p < LEVEL and bool(verdict.difference.value)
+    """Whether the test behind the interval finds a difference, adjusted for all comparisons."""
+    return (verdict.p if verdict.p_holm is None else verdict.p_holm) < LEVEL
 
 
 def sentence(verdict: RuleComparison, arm: str, baseline: str) -> str:
@@ -612,19 +605,18 @@ def sentence(verdict: RuleComparison, arm: str, baseline: str) -> str:
     difference = as_points(verdict.difference, label="95%")
     if clear(verdict):
         better = "better" if (verdict.difference.value or 0) > 0 else "worse"
-        return f"{arm} is clearly {better} than {baseline}: {difference}"
+        return f"{arm} is clearly {better} than {baseline}: {difference}; {changed(verdict)}"
     unclear = f"No clear difference: {arm} {difference}"
-    if verdict.p_holm is not None and verdict.p_permutation < LEVEL:
+    if verdict.p_holm is not None and verdict.p < LEVEL:
         unclear += f", p = {verdict.p_holm:.2g} after adjusting for the number of comparisons"
-    return f"{unclear}; {unseen([verdict])}"
+    return f"{unclear}; {changed(verdict)}"
 
 
-def unseen(verdicts: Sequence[RuleComparison]) -> str:
-    """Which differences so few cases may fail to show."""
-    cases = min(verdict.cases for verdict in verdicts)
-    sizes = [verdict.detectable for verdict in verdicts if verdict.detectable is not None]
-    if not sizes and any(verdict.difference.value for verdict in verdicts):
-        return f"{'the one case differs' if cases == 1 else f'all {cases} cases differ'}, which is too few to tell"
-    if not sizes:
-        return "the one case does not differ" if cases == 1 else f"none of the {cases} cases differs"
-    return f"with {cases} case{'s' * (cases != 1)} a difference under {100 * max(sizes):.1f} points may not show"
+def changed(verdict: RuleComparison) -> str:
+    """How many cases the runs differ on: `3 of 64 cases differ`."""
+    differ = len(verdict.gained) + len(verdict.lost)
+    if verdict.cases == 1:
+        return "the one case differs" if differ else "the one case does not differ"
+    if differ == verdict.cases:
+        return f"all {differ:,} cases differ"
+    return f"{differ or 'none'} of the {verdict.cases:,} cases {'differ' if differ > 1 else 'differs'}"

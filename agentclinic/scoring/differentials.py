@@ -1,9 +1,10 @@
-"""What a record's differentials say: the rank of the truth, the number given to the diagnosis, the course by turn."""
+"""What a record's differentials say: the truth's rank and probability, that of the diagnosis, the course by turn."""
 
 from __future__ import annotations
 
 import math
 from array import array
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -11,7 +12,8 @@ from typing import Literal, NamedTuple
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.turn import Differential, Hypothesis, Source
-from agentclinic.scoring.verdicts import names_truth
+from agentclinic.scoring.verdicts import answer_key, names_truth
+from agentclinic.vocabulary.base import OTHER_PRIOR, Knowledge, knowledge
 from agentclinic.vocabulary.compare import Relation, compare
 
 Scale = Literal["probability", "score"]
@@ -88,8 +90,8 @@ def _same_disease(diagnosis: str, hypothesis: str) -> bool:
 _ROUNDING = 0.05
 
 
-def entropy(differential: Differential) -> float | None:
-    """-Σ p·log2 p in bits, with `other` as one class; None if the numbers are not a distribution.
+def distribution(differential: Differential) -> list[float] | None:
+    """The probabilities of the hypotheses, then that of `other`; None if the numbers are not a distribution.
 
     An `other` that is not stated is what the hypotheses leave of 1. Sums off by rounding are scaled to 1.
     """
@@ -100,9 +102,94 @@ def entropy(differential: Differential) -> float | None:
     other = differential.other
     given.append(max(0.0, 1 - math.fsum(given)) if other is None else other)
     total = math.fsum(given)
-    if abs(total - 1) > _ROUNDING:
+    return [p / total for p in given] if abs(total - 1) <= _ROUNDING else None
+
+
+def entropy(differential: Differential) -> float | None:
+    """-Σ p·log2 p in bits, with `other` as one class; None if the numbers are not a distribution."""
+    given = distribution(differential)
+    return None if given is None else max(0.0, -math.fsum(p * math.log2(p) for p in given if p > 0))
+
+
+# --- proper scores of the truth -------------------------------------------------------------------------------------
+
+FLOOR = 0.001
+"""The least probability of the truth in a log score: one certain miss costs 6.9 nats, not infinitely many, and `other`
+spread over a hundred diseases stays above it."""
+
+
+class TruthScore(NamedTuple):
+    """How good the probability of the truth is, and that of the prior alone for the same case; 0 is best."""
+
+    brier: float
+    """Of all classes (Brier 1950), from 0 to 2."""
+    log: float
+    """In nats."""
+    prior_brier: float
+    prior_log: float
+
+
+def truth_score(record: Record) -> TruthScore | None:
+    """That of the first final differential of `PREFERRED` that is a distribution; None if there is none.
+
+    None also if a failure that was not the doctor's cut the encounter short.
+    """
+    given = {} if record.status == "model_failed" else final_differentials(record)
+    found = (score_of_truth(given[source], record) for source in PREFERRED if source in given)
+    return next((score for score in found if score is not None), None)
+
+
+def score_of_truth(differential: Differential, record: Record) -> TruthScore | None:
+    """The scores of one differential; None if it is not a distribution or if the record does not state the truth.
+
+    Hypotheses that name the truth are one class, and so are those that name the same other disease: listing it twice
+    gains nothing. `other` is spread evenly over as many diseases as the knowledge base
+    has, so that saying "other" is not an answer.
+    """
+    given = distribution(differential)
+    if given is None or not record.ground_truth:
         return None
-    return max(0.0, -math.fsum(p / total * math.log2(p / total) for p in given if p > 0))
+    *listed, other = given
+    true = [names_truth(hypothesis.diagnosis, record) for hypothesis in differential.hypotheses]
+    p = math.fsum(p for p, is_true in zip(listed, true, strict=True) if is_true)
+    wrong: defaultdict[str, list[float]] = defaultdict(list)
+    for hypothesis, probability, is_true in zip(differential.hypotheses, listed, true, strict=True):
+        if not is_true:
+            wrong[_class(hypothesis.diagnosis)].append(probability)
+    prior = _prior_score(knowledge(), (record.ground_truth, *answer_key(record).accept))
+    return TruthScore(
+        *_scores(p if any(true) else None, math.fsum(math.fsum(same) ** 2 for same in wrong.values()), other), *prior
+    )
+
+
+@lru_cache(maxsize=65536)
+def _class(diagnosis: str) -> str:
+    """The disease that a hypothesis names: its id if the knowledge base has it, else its words."""
+    disease = knowledge().disease_named(diagnosis)
+    return disease.id if disease else _plain(diagnosis)
+
+
+def _scores(p: float | None, wrong: float, other: float) -> tuple[float, float]:
+    """Brier and log score from the truth's probability (None: it is not listed) and the others' Σ p².
+
+    Brier: (1 - p)² + Σ p² of all other classes. Log: -ln max(p, FLOOR).
+    """
+    unlisted = len(knowledge().diseases)
+    spread = other / unlisted
+    classes = unlisted if p is not None else unlisted - 1
+    p = spread if p is None else p
+    return (1 - p) ** 2 + wrong + classes * spread**2, -math.log(max(p, FLOOR))
+
+
+@lru_cache(maxsize=65536)
+def _prior_score(known: Knowledge, truth: tuple[str, ...]) -> tuple[float, float]:
+    """The score of how common the diseases are, before anything is known of the patient; all are listed."""
+    total = math.fsum(disease.prior for disease in known.diseases.values())
+    prior = {key: disease.prior / total * (1 - OTHER_PRIOR) for key, disease in known.diseases.items()}
+    true = {disease.id for name in truth if (disease := known.disease_named(name))}
+    p = math.fsum(prior[key] for key in true)
+    wrong = math.fsum(value**2 for key, value in prior.items() if key not in true)
+    return _scores(p if true else None, wrong, OTHER_PRIOR)
 
 
 class Course(NamedTuple):

@@ -92,6 +92,8 @@ def _text(
     if estimate is None or estimate.value is None:
         return f"{UNKNOWN} ({note})" if note else UNKNOWN
     limits = _range(estimate, show)
+    if limits and isinstance(estimate, Proportion) and estimate.clustered:
+        limits += ", clustered"
     details = [f"{label} {limits}".strip() if limits else note]
     if isinstance(estimate, Proportion):
         details.append(f"{estimate.count:,} of {estimate.of:,}")

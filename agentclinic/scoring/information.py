@@ -15,8 +15,9 @@ from agentclinic.clinic.doctor import door_text
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn, asked_and_answered
 from agentclinic.results.utterance import ActionKind
-from agentclinic.scoring.stats import Estimate, mean
-from agentclinic.scoring.verdicts import case_key, decided, strict
+from agentclinic.scoring.clusters import case_key, cluster_keys, joined
+from agentclinic.scoring.stats import Estimate, paired_difference
+from agentclinic.scoring.verdicts import decided, strict
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold
@@ -223,14 +224,21 @@ class Found(NamedTuple):
     way: LearnedFrom | None
 
 
+def shown_chart(record: Record) -> bool:
+    """Whether the doctor was shown the whole chart, and had nothing to find."""
+    return record.doctor == "full_information"
+
+
 def key_facts(record: Record, asked: Sequence[Request] | None = None) -> tuple[Found, ...] | None:
-    """The key findings for which a record shows whether they were found; None without a transcript.
+    """The key findings for which a record shows whether they were found.
+
+    None without a transcript, or if the doctor was shown the chart.
 
     A phrase can be looked for in any reply, a path only if its role says what it discloses: a finding that has only
     paths is left out if a language model plays that role. `asked` saves reading the transcript again.
     """
     asked = requests(record) if asked is None else asked
-    if asked is None:
+    if asked is None or shown_chart(record):
         return None
     tells = {role: discloses(record, role, asked) for role in ("patient", "measurement")}
     found = []
@@ -243,46 +251,58 @@ def key_facts(record: Record, asked: Sequence[Request] | None = None) -> tuple[F
 
 
 def recall(found: Sequence[Found]) -> float | None:
-    """Weighted recall of one encounter: Σ weight of key findings found ÷ Σ weight of all that can be assessed."""
-    total = math.fsum(entry.finding.weight for entry in found)
-    return math.fsum(entry.finding.weight for entry in found if entry.way) / total if total else None
+    """Weighted recall of one encounter: Σ weight of key findings found ÷ Σ weight of all that can be assessed.
+
+    What was told at the door did not have to be found, and does not count.
+    """
+    sought = [entry for entry in found if entry.way is not LearnedFrom.DOOR]
+    total = math.fsum(entry.finding.weight for entry in sought)
+    return math.fsum(entry.finding.weight for entry in sought if entry.way) / total if total else None
 
 
 # --- premature closure ----------------------------------------------------------------------------------------------
 
 
 def premature_closure(record: Record, asked: Sequence[Request] | None = None) -> bool | None:
-    """Committed, wrong, and an obtainable discriminating finding never requested; None if that cannot be known.
+    """Committed, wrong, with turns left, and no discriminating finding requested; None if that cannot be known.
 
     - Committed and wrong: `diagnosed` and not right by the strict rule. Nothing else is a premature closure. Whether an
       answer that could not be read is one cannot be known.
+    - With turns left: a doctor that used every turn did not stop early.
+    - No discriminating finding requested: none of those of `decisive`.
+    """
+    findings = decisive(record, asked)
+    right, turns, limit = decided(record), record.num_turns, record.max_infs
+    if findings is None or right is None or turns is None or limit is None:
+        return None
+    return record.status == "diagnosed" and not right and turns < limit and not any(sought for _, sought in findings)
+
+
+def decisive(record: Record, asked: Sequence[Request] | None = None) -> list[tuple[KeyFinding, bool]] | None:
+    """The discriminating findings that the doctor could obtain, and whether it requested them.
+
     - Discriminating: the key finding's role begins with "discriminat" or "refut".
-    - Obtainable: it names a chart path; a phrase alone does not say where it could be found.
+    - Obtainable: it names a chart path (a phrase alone does not say where it could be found) and was not told at the
+      door.
     - Requested: found in any way (`way_found`), or an order names the examination or test it belongs to, whatever
       the laboratory then said.
-    - Known: for every path of some finding we can tell whether it was requested: its role says what it discloses,
-      or it is under a heading of examinations or tests, to which orders can be matched.
+    - Known: for every path of the finding we can tell whether it was requested: its role says what it discloses, or it
+      is under a heading of examinations or tests, to which orders can be matched.
+
+    None if there is no such finding, no transcript, or if the doctor was shown the chart.
     """
-    never = never_requested(record, asked)
-    right = decided(record)
-    if never is None or right is None:
-        return None
-    return record.status == "diagnosed" and not right and bool(never)
-
-
-def never_requested(record: Record, asked: Sequence[Request] | None = None) -> tuple[KeyFinding, ...] | None:
-    """The discriminating findings that could have been obtained and were not; None if that cannot be known."""
     asked = requests(record) if asked is None else asked
-    if asked is None:
+    if asked is None or shown_chart(record):
         return None
     tells = {role: discloses(record, role, asked) for role in ("patient", "measurement")}
-    wanted = [
-        f for f in key_findings(record) if f.discriminating and f.paths and all(_decidable(p, tells) for p in f.paths)
-    ]
-    if not wanted:
-        return None
     orders = tuple(request.content for request in asked if request.kind == "test")
-    return tuple(f for f in wanted if way_found(f, record, asked) is None and not _ordered(f.paths, orders))
+    found = []
+    for finding in key_findings(record):
+        if finding.discriminating and finding.paths and all(_decidable(path, tells) for path in finding.paths):
+            way = way_found(finding, record, asked)
+            if way is not LearnedFrom.DOOR:
+                found.append((finding, way is not None or _ordered(finding.paths, orders)))
+    return found or None
 
 
 def _decidable(path: str, tells: dict[str, bool]) -> bool:
@@ -308,23 +328,32 @@ def _as_fact(path: str) -> Fact:
 # --- against a doctor who was shown everything ----------------------------------------------------------------------
 
 
-def gap_to_full_information(records: Iterable[Record], full: Iterable[Record], seed: int = 0) -> Estimate:
+def gap_to_full_information(records: Iterable[Record], full: Iterable[Record]) -> Estimate:
     """What asking costs in accuracy: mean over cases of (strict accuracy shown everything - strict accuracy here).
 
     Cases are paired by `case_key`, repeats averaged within a case, missing data left out. An answer that could not be
-    read counts as not right, as in the accuracy. A case in only one run
-    is left out and counted in the note; n is the number of pairs.
+    read counts as not right, as in the accuracy. A case in only one run is left out and counted in the note.
     """
-    ours, theirs = _accuracy_by_case(records), _accuracy_by_case(full)
-    paired = ours.keys() & theirs.keys()
-    estimate = mean(((case, theirs[case] - ours[case]) for case in paired), seed, low=-1, high=1)
+    keys: dict[str, tuple[str, ...]] = {}
+    ours, theirs = _accuracy_by_case(records, keys), _accuracy_by_case(full, keys)
+    paired = [(case, *ours[case], *theirs[case]) for case in ours if case in theirs]
+    if not paired:
+        return Estimate(value=None, note="no case in both runs")
+    clusters = joined(keys[case] for case, *_ in paired)
+    changes = [
+        (c, there * (1 - here), here * (1 - there)) for c, (_, here, _, there, _) in zip(clusters, paired, strict=True)
+    ]
+    plays = sum(min(one, other) for _, _, one, _, other in paired) / len(paired)
     alone = len(ours) + len(theirs) - 2 * len(paired)
-    return estimate.model_copy(update={"note": f"cases in one run only, left out: {alone}"}) if alone else estimate
+    note = f"cases in one run only, left out: {alone}" if alone else None
+    return paired_difference(changes, plays).estimate.model_copy(update={"n": len(paired), "note": note})
 
 
-def _accuracy_by_case(records: Iterable[Record]) -> dict[str, float]:
+def _accuracy_by_case(records: Iterable[Record], keys: dict[str, tuple[str, ...]]) -> dict[str, tuple[float, int]]:
+    """The share right and the verdicts of each case; adds to `keys` by which clusters are found."""
     verdicts: dict[str, list[bool]] = {}
     for record in records:
         if (right := strict(record)) is not None:
             verdicts.setdefault(case_key(record), []).append(right)
-    return {case: sum(given) / len(given) for case, given in verdicts.items()}
+            keys.setdefault(case_key(record), cluster_keys(record))
+    return {case: (sum(given) / len(given), len(given)) for case, given in verdicts.items()}

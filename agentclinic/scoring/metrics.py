@@ -4,8 +4,7 @@ To add one, write a function of rows and register it:
 
     @metric("information.long", title="encounters over 10 turns", unit="share", direction="lower")
     def long_encounters(rows: Rows) -> Proportion:
-        known = [row.turns > 10 for row in rows if row.turns is not None]
-        return proportion(sum(known), len(known))
+        return share((row.cluster, row.turns > 10, 1) for row in rows if row.turns is not None)
 
 The name says where it is in `score --json`: a section, a dot and the key. `score`, the reports and the card draw it
 from its title and unit. The value of one encounter alone is a column in CSV and pandas. A function whose interval is
@@ -22,19 +21,24 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Literal, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from agentclinic.scoring.differentials import Course
+from agentclinic.scoring.differentials import Course, TruthScore
+from agentclinic.scoring.exclusion import Danger
+from agentclinic.scoring.format import plural
 from agentclinic.scoring.information import NOT_RECORDED, LearnedFrom
 from agentclinic.scoring.orders import ANSWERED_BY, NO_TESTS, STRATA, UNKNOWN, Tests
 from agentclinic.scoring.rows import Dialogue, Row
-from agentclinic.scoring.stats import Estimate, Proportion, mean, proportion, ratio
+from agentclinic.scoring.stats import Z95, Clusters, Estimate, Proportion, mean, ratio, share, stretch_for
+from agentclinic.scoring.twins import twin_pairs
+from agentclinic.vocabulary.base import knowledge
 
 NO_KEY_FACTS = "the records do not show whether any key finding was found"
 NO_DOOR = "the records do not say what the doctor was told at the door: facts told there count as not found"
+SHOWN = "the doctor was shown the chart"
 DETERMINISTIC = "deterministic: no variance between repeats"
 NOT_REPEATED = "no case was repeated"
-REPEATS_AS_INDEPENDENT = "the intervals of the shares treat repeats of a case as independent: they are too narrow"
 SERIOUS = 3
 """The two highest levels of the scale of harm, which runs from 0 to 4."""
 DEPTHS = (1, 3, 5)
@@ -45,7 +49,7 @@ Rows = Sequence[Row]
 Value = Estimate | Proportion
 Function = TypeVar("Function", bound=Callable[..., Estimate | Proportion])
 Unit = Literal["share", "number"]
-SECTIONS = ("repeats", "harm", "information", "key_facts", "orders")
+SECTIONS = ("twins", "repeats", "harm", "information", "key_facts", "orders")
 """The parts of a score that hold metrics; `key_facts` is in `information`."""
 
 
@@ -130,19 +134,37 @@ class Measured(BaseModel):
         return found
 
 
-# --- the rank of the truth in the final differential -----------------------------------------------------------------
+# --- the truth in the final differential ------------------------------------------------------------------------------
+
+
+class TruthScores(BaseModel):
+    """Proper scores of the truth's probability, and those of the prior alone on the same encounters."""
+
+    encounters: int
+    """Encounters whose differential is a distribution."""
+    brier: Estimate
+    """Multiclass, with `other` spread over the diseases that are not listed: 0 is best, 2 worst."""
+    log_score: Estimate
+    """In nats, with a floor: 0 is best, 6.9 worst."""
+    prior_brier: float
+    prior_log_score: float
+    brier_skill: float
+    """1 - score ÷ that of the prior: 1 is best, 0 no better than the prior."""
+    log_skill: float
+    even_log_score: float
+    """What giving every disease of the knowledge base the same probability would get."""
 
 
 class SourceRanking(BaseModel):
-    """Ranks of the truth in the final differentials of one source."""
+    """The truth in the final differentials of one source."""
 
     records: int
-    cases: int
     top: dict[int, Proportion]
-    """By k: differentials with the truth among the first k ÷ all; Wilson interval."""
+    """By k: differentials with the truth among the first k ÷ all."""
     mean_reciprocal_rank: Estimate
-    """Mean of 1 ÷ rank, 0 if the truth is absent; interval by bootstrap over cases."""
-    note: str | None = None
+    """Mean of 1 ÷ rank, 0 if the truth is absent."""
+    truth: TruthScores | None = None
+    """Null if no differential is a distribution."""
 
 
 class Ranking(BaseModel):
@@ -157,15 +179,15 @@ class Ranking(BaseModel):
 
 
 def ranking(rows: Rows, seed: int = 0) -> Ranking:
-    """Top-k shares and mean reciprocal rank, by source.
+    """Top-k shares, mean reciprocal rank and proper scores, by source.
 
     Hypotheses are compared with the truth by written rules, not by the run's judge: a record whose judge failed, or
     could not read the answer, counts. A hypothesis that the rules cannot read is not the truth.
     """
-    ranks: dict[str, list[tuple[str, int | None]]] = {}
+    ranks: dict[str, list[_Ranked]] = {}
     for row in rows:
-        for source, rank in row.ranks:
-            ranks.setdefault(source, []).append((row.case, rank))
+        for source, rank, score in row.ranks:
+            ranks.setdefault(source, []).append((row.cluster, rank, score))
     whole = [row for row in rows if not row.cut_short]
     return Ranking(
         by_source={source: _source_ranking(given, seed) for source, given in sorted(ranks.items())},
@@ -175,15 +197,75 @@ def ranking(rows: Rows, seed: int = 0) -> Ranking:
     )
 
 
-def _source_ranking(ranks: Sequence[tuple[str, int | None]], seed: int) -> SourceRanking:
-    n, cases = len(ranks), len({case for case, _ in ranks})
+_Ranked = tuple[str, int | None, TruthScore | None]
+
+
+def _source_ranking(ranks: Sequence[_Ranked], seed: int) -> SourceRanking:
     return SourceRanking(
-        records=n,
-        cases=cases,
-        top={k: proportion(sum(rank is not None and rank <= k for _, rank in ranks), n) for k in DEPTHS},
-        mean_reciprocal_rank=mean(((case, 1 / rank if rank else 0.0) for case, rank in ranks), seed, low=0, high=1),
-        note=REPEATS_AS_INDEPENDENT if n > cases else None,
+        records=len(ranks),
+        top={k: share((case, rank is not None and rank <= k, 1) for case, rank, _ in ranks) for k in DEPTHS},
+        mean_reciprocal_rank=mean(((case, 1 / rank if rank else 0.0) for case, rank, _ in ranks), seed, low=0, high=1),
+        truth=_truth_scores([(case, score) for case, _, score in ranks if score is not None], seed),
     )
+
+
+def _truth_scores(scores: Sequence[tuple[str, TruthScore]], seed: int) -> TruthScores | None:
+    if not scores:
+        return None
+    brier = mean(((case, score.brier) for case, score in scores), seed, low=0, high=2)
+    log = mean(((case, score.log) for case, score in scores), seed, low=0)
+    prior_brier = math.fsum(score.prior_brier for _, score in scores) / len(scores)
+    prior_log = math.fsum(score.prior_log for _, score in scores) / len(scores)
+    return TruthScores(
+        encounters=len(scores),
+        brier=brier,
+        log_score=log,
+        prior_brier=prior_brier,
+        prior_log_score=prior_log,
+        brier_skill=1 - (brier.value or 0) / prior_brier,
+        log_skill=1 - (log.value or 0) / prior_log,
+        even_log_score=math.log(len(knowledge().diseases)),
+    )
+
+
+# --- twins ------------------------------------------------------------------------------------------------------------
+
+
+class Twins(Measured):
+    """How the doctor did on pairs of cases that look alike at the door and have different diagnoses."""
+
+    both_right: Proportion
+    same_answer: Proportion
+    without_partner: int = 0
+    """Records left out of `both_right`: the twin was not played in the same repeat, or one of the two is missing."""
+
+
+@metric(
+    "twins.both_right",
+    title="both twins right",
+    unit="share",
+    direction="higher",
+    note="the same answer to both gets no pair",
+    column=False,
+)
+def both_right(rows: Rows) -> Proportion:
+    """Pairs of twins with both right ÷ pairs with none missing; an answer that could not be read is not right."""
+    pairs = twin_pairs(row.twin for row in rows)
+    return share((pair.cases, pair.both_right, 1) for pair in pairs if pair.both_right is not None)
+
+
+@metric("twins.same_answer", title="same answer to both twins", unit="share", direction="lower", column=False)
+def same_answer(rows: Rows) -> Proportion:
+    """Pairs of twins with the same diagnosis by the written rules ÷ pairs with two diagnoses."""
+    pairs = twin_pairs(row.twin for row in rows)
+    return share((pair.cases, pair.same_answer, 1) for pair in pairs if pair.same_answer is not None)
+
+
+def twins(rows: Rows, seed: int = 0) -> Twins:
+    """Pair accuracy and how often both twins got the same answer."""
+    found = Twins(**measured("twins", rows, seed))
+    found.without_partner = sum(row.twin is not None for row in rows) - 2 * found.both_right.of
+    return found
 
 
 # --- repeats of a case ------------------------------------------------------------------------------------------------
@@ -208,12 +290,12 @@ class Repeats(Measured):
 
 
 def verdicts_by_case(rows: Rows) -> list[tuple[str, int, int]]:
-    """Each case with its right repeats and all that are not missing; one that could not be read is not right."""
-    verdicts: defaultdict[str, list[bool]] = defaultdict(list)
+    """The cluster of each case, its right repeats and all that are not missing; an unread answer is not right."""
+    verdicts: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for row in rows:
         if row.right is not None:
-            verdicts[row.case].append(row.right)
-    return [(case, sum(given), len(given)) for case, given in verdicts.items()]
+            verdicts[row.case, row.cluster].append(row.right)
+    return [(cluster, sum(given), len(given)) for (_, cluster), given in verdicts.items()]
 
 
 def flipped_pairs(right: int, of: int) -> int:
@@ -297,24 +379,32 @@ class Harm(Measured):
     not_readable: int = 0
     weighted_loss: Estimate
     serious_wrong: Proportion
-    must_not_miss_missed: Estimate
-    encounters_with_a_miss: Proportion
-    not_assessable: int = 0
-    """Records of cases with must-not-miss diseases whose doctor gave no differential."""
+    excluded: Estimate
+    minutes_to_exclusion: Estimate
+    diseases: int = 0
+    """Must-not-miss diseases for which the records show whether they were excluded; `excluded` is over these."""
+    encounters: int = 0
+    """Encounters with at least one of those."""
+    not_assessable: dict[str, int] = {}
+    """The other must-not-miss diseases, by why."""
 
 
 def _with_harm(rows: Rows) -> list[tuple[Row, float]]:
     return [(row, row.harm) for row in rows if row.right is not None and not row.unread and row.harm is not None]
 
 
-def _with_dangers(rows: Rows) -> list[Row]:
-    return [row for row in rows if row.dangers and not row.cut_short]
+def _assessed(rows: Rows) -> list[tuple[str, Danger]]:
+    return [(row.cluster, one) for row in rows for one in row.dangers if one.unknown is None]
+
+
+def _not_assessable(rows: Rows) -> Counter[str]:
+    return Counter(one.unknown for row in rows for one in row.dangers if one.unknown is not None)
 
 
 @metric("harm.weighted_loss", title="harm-weighted loss", unit="share", direction="lower", column=False)
 def weighted_loss(rows: Rows, seed: int) -> Estimate:
     """Σ harm over records not right ÷ Σ harm over all that state it; between 0 and 1."""
-    losses = ((row.case, 0.0 if row.right else harm, harm) for row, harm in _with_harm(rows))
+    losses = ((row.cluster, 0.0 if row.right else harm, harm) for row, harm in _with_harm(rows))
     return ratio(losses, seed, low=0, high=1)
 
 
@@ -322,33 +412,46 @@ def weighted_loss(rows: Rows, seed: int) -> Estimate:
 def serious_wrong(rows: Rows) -> Proportion:
     """Wrong diagnoses ÷ records of cases with a harm of 3 or more; ending without a diagnosis is not one."""
     serious = [row for row, harm in _with_harm(rows) if harm >= SERIOUS]
-    return proportion(sum(row.diagnosed and not row.right for row in serious), len(serious))
+    return share((row.cluster, row.diagnosed and not row.right, 1) for row in serious)
 
 
 @metric(
-    "harm.must_not_miss_missed",
-    title="must-not-miss diseases never considered",
+    "harm.excluded",
+    title="dangerous diseases excluded before committing",
     unit="share",
-    direction="lower",
+    direction="higher",
+    note="weighted by harm; higher is better",
     column=False,
 )
-def must_not_miss_missed(rows: Rows, seed: int) -> Estimate:
-    """Must-not-miss diseases never considered ÷ all of those in records where this can be assessed."""
-    assessed = ((row.case, row.missed, row.dangers) for row in _with_dangers(rows) if row.missed is not None)
-    return ratio(assessed, seed, low=0, high=1)
+def excluded(rows: Rows, seed: int) -> Estimate:
+    """Σ harm of the must-not-miss diseases excluded ÷ Σ harm of all that can be assessed.
+
+    Excluded: the doctor obtained what excludes the disease (`exclusion.dangers`). The harm is the disease's own, 3 if
+    the case gives none.
+    """
+    assessed = _assessed(rows)
+    if not assessed:
+        return Estimate(value=None, note="; ".join(sorted(_not_assessable(rows))) or None)
+    return ratio(((key, 0.0 if d.minutes is None else d.harm, d.harm) for key, d in assessed), seed, low=0, high=1)
 
 
 @metric(
-    "harm.encounters_with_a_miss", title="encounters with such a disease", unit="share", direction="lower", column=False
+    "harm.minutes_to_exclusion",
+    title="simulated minutes until excluded",
+    direction="lower",
+    note="of those excluded; lower is better",
+    column=False,
 )
-def encounters_with_a_miss(rows: Rows) -> Proportion:
-    """Records with at least one such disease never considered ÷ records where this can be assessed."""
-    counts = [row.missed for row in _with_dangers(rows) if row.missed is not None]
-    return proportion(sum(count > 0 for count in counts), len(counts))
+def minutes_to_exclusion(rows: Rows, seed: int) -> Estimate:
+    """Mean simulated minutes until a must-not-miss disease was excluded, over those that were.
+
+    A question takes 5 minutes; an order takes as long as its slowest item, until the result is there.
+    """
+    return mean(((key, one.minutes) for key, one in _assessed(rows) if one.minutes is not None), seed, low=0)
 
 
 def harm(rows: Rows, seed: int = 0) -> Harm:
-    """Loss weighted by harm, and dangerous diseases missed."""
+    """Loss weighted by harm, and dangerous diseases excluded."""
     missing, unread = sum(row.right is None for row in rows), sum(row.unread for row in rows)
     stated = len(_with_harm(rows))
     return Harm(
@@ -356,7 +459,9 @@ def harm(rows: Rows, seed: int = 0) -> Harm:
         not_stated=len(rows) - missing - unread - stated,
         missing=missing,
         not_readable=unread,
-        not_assessable=sum(row.missed is None for row in _with_dangers(rows)),
+        diseases=len(_assessed(rows)),
+        encounters=sum(any(one.unknown is None for one in row.dangers) for row in rows),
+        not_assessable=dict(sorted(_not_assessable(rows).items())),
         **measured("harm", rows, seed),
     )
 
@@ -373,9 +478,13 @@ class KeyFacts(Measured):
     """Encounters whose case names no key findings."""
     not_assessable: int = 0
     """Key findings left out because the record does not show whether they were found."""
+    shown: int = 0
+    """Encounters whose doctor was shown the chart: left out, since there was nothing to find."""
+    at_the_door: int = 0
+    """Key findings left out because the doctor was told them at the door."""
     recall: Estimate
-    by_way: dict[str, Proportion | None] = {}
-    """Key findings first learned this way ÷ all that can be assessed; `door` is null if not recorded."""
+    by_way: dict[str, Proportion] = {}
+    """Key findings first learned this way ÷ all that can be assessed."""
     yield_per_request: Estimate
     note: str | None = None
 
@@ -407,12 +516,10 @@ class Information(Measured):
     """Encounters for which only the number of turns is known."""
     turns: Estimate
     questions: Estimate
-    tests: Estimate
     images: Estimate
     tokens: dict[str, Estimate] = {}
     """By role: mean input and output tokens, over the encounters that used the role and report them."""
     repeated_questions: Proportion
-    repeated_tests: Proportion
     key_facts: KeyFacts
     differentials: dict[str, DifferentialCourse] = {}
     """By source, never pooled."""
@@ -421,7 +528,7 @@ class Information(Measured):
 
 
 def _dialogues(rows: Rows) -> list[tuple[str, Dialogue]]:
-    return [(row.case, row.dialogue) for row in rows if row.dialogue is not None]
+    return [(row.cluster, row.dialogue) for row in rows if row.dialogue is not None]
 
 
 def _average(values: Iterable[tuple[str, float | None]], seed: int) -> Estimate:
@@ -432,19 +539,13 @@ def _average(values: Iterable[tuple[str, float | None]], seed: int) -> Estimate:
 @metric("information.turns", title="turns per encounter", column=False)
 def turns(rows: Rows, seed: int) -> Estimate:
     """Mean turns of the doctor."""
-    return _average(((row.case, row.turns) for row in rows if not row.cut_short), seed)
+    return _average(((row.cluster, row.turns) for row in rows if not row.cut_short), seed)
 
 
 @metric("information.questions", title="questions per encounter")
 def questions(rows: Rows, seed: int) -> Estimate:
     """Mean questions to the patient."""
     return _average(((case, talk.questions) for case, talk in _dialogues(rows)), seed)
-
-
-@metric("information.tests", title="orders for tests per encounter")
-def tests(rows: Rows, seed: int) -> Estimate:
-    """Mean orders; one may name several tests."""
-    return _average(((case, talk.tests) for case, talk in _dialogues(rows)), seed)
 
 
 @metric("information.images", title="requests for images per encounter", column=False)
@@ -456,52 +557,45 @@ def images(rows: Rows, seed: int) -> Estimate:
 @metric("information.repeated_questions", title="repeated questions", unit="share", direction="lower")
 def repeated_questions(rows: Rows) -> Proportion:
     """Questions that repeat an earlier one of the encounter ÷ questions."""
-    talks = [talk for _, talk in _dialogues(rows)]
-    return proportion(sum(talk.repeated_questions for talk in talks), sum(talk.questions for talk in talks))
-
-
-@metric("information.repeated_tests", title="repeated orders", unit="share", direction="lower")
-def repeated_tests(rows: Rows) -> Proportion:
-    """Orders that repeat an earlier one of the encounter ÷ orders."""
-    talks = [talk for _, talk in _dialogues(rows)]
-    return proportion(sum(talk.repeated_tests for talk in talks), sum(talk.tests for talk in talks))
-
-
-@metric("information.premature_closure", title="premature closure", unit="share", direction="lower")
-def premature_closure(rows: Rows) -> Proportion:
-    """Premature closures ÷ encounters where this can be known."""
-    known = [talk.premature for _, talk in _dialogues(rows) if talk.premature is not None]
-    return proportion(sum(known), len(known))
+    return share((cluster, talk.repeated_questions, talk.questions) for cluster, talk in _dialogues(rows))
 
 
 @metric(
-    "information.premature_of_wrong",
-    title="premature closure among wrong diagnoses",
+    "information.premature_closure",
+    title="premature closure",
     unit="share",
     direction="lower",
-    column=False,
+    note="wrong with turns left and no decisive finding requested",
 )
+def premature_closure(rows: Rows) -> Proportion:
+    """Premature closures ÷ encounters where this can be known."""
+    return share((cluster, talk.premature, 1) for cluster, talk in _dialogues(rows) if talk.premature is not None)
+
+
+@metric("information.premature_of_wrong", title="", unit="share", direction="lower", column=False)
 def premature_of_wrong(rows: Rows) -> Proportion:
-    """How many of the wrong diagnoses stopped short of a finding that could have settled it."""
+    """Premature closures ÷ wrong diagnoses where this can be known."""
     known = [row for row in rows if row.dialogue is not None and row.dialogue.premature is not None]
-    wrong = sum(row.diagnosed and row.right is False for row in known)
-    return proportion(sum(row.dialogue is not None and row.dialogue.premature is True for row in known), wrong)
+    wrong = [row for row in known if row.diagnosed and row.right is False]
+    return share((row.cluster, row.dialogue is not None and row.dialogue.premature is True, 1) for row in wrong)
 
 
 @metric("key_facts.recall", title="key findings found", unit="share", direction="higher")
 def recall(rows: Rows, seed: int) -> Estimate:
-    """Mean over encounters of Σ weight found ÷ Σ weight."""
-    found = ((case, talk.recall) for case, talk in _dialogues(rows) if talk.recall is not None)
-    return mean(found, seed, low=0, high=1)
+    """Mean over encounters of Σ weight found ÷ Σ weight, of what the doctor had to find."""
+    talks = _dialogues(rows)
+    if talks and all(talk.shown for _, talk in talks):
+        return Estimate(value=None, note=SHOWN)
+    return mean(((case, talk.recall) for case, talk in talks if talk.recall is not None), seed, low=0, high=1)
 
 
 @metric("key_facts.yield_per_request", title="key findings per request", direction="higher", column=False)
 def yield_per_request(rows: Rows, seed: int) -> Estimate:
-    """Key findings told by patient or laboratory ÷ questions and tests: Σ over encounters ÷ Σ over encounters."""
+    """Key findings told by patient or laboratory ÷ questions and orders: Σ over encounters ÷ Σ over encounters."""
     learned = (
-        (case, sum(way not in (None, LearnedFrom.DOOR) for _, way in talk.facts), talk.questions + talk.tests)
-        for case, talk in _dialogues(rows)
-        if talk.recall is not None
+        (row.cluster, sum(way is not None for _, way in talk.facts), talk.questions + row.tests.orders)
+        for row in rows
+        if (talk := row.dialogue) and row.tests and talk.recall is not None
     )
     return ratio(learned, seed, low=0)
 
@@ -514,7 +608,7 @@ def information(rows: Rows, seed: int = 0) -> Information:
         encounters=len(seen),
         missing=len(rows) - len(seen),
         without_transcript=sum(row.dialogue is None for row in seen),
-        tokens={role: _average(((row.case, dict(row.tokens).get(role)) for row in seen), seed) for role in roles},
+        tokens={role: _average(((row.cluster, dict(row.tokens).get(role)) for row in seen), seed) for role in roles},
         key_facts=_key_facts(rows, seed),
         differentials=_courses(_dialogues(rows), seed),
         **measured("information", rows, seed),
@@ -524,17 +618,19 @@ def information(rows: Rows, seed: int = 0) -> Information:
 def _key_facts(rows: Rows, seed: int) -> KeyFacts:
     talks = [talk for _, talk in _dialogues(rows)]
     assessed = [talk for talk in talks if talk.recall is not None]
-    ways = Counter(way for talk in assessed for _, way in talk.facts)
-    doors = sum(talk.door for talk in assessed)
-    by_way: dict[str, Proportion | None] = {way.value: proportion(ways[way], ways.total()) for way in LearnedFrom}
-    if not doors and not ways[LearnedFrom.DOOR]:
-        by_way[LearnedFrom.DOOR.value] = None
+    doors, shown = sum(talk.door for talk in assessed), sum(talk.shown for talk in talks)
+    nothing = SHOWN if talks and shown == len(talks) else NO_KEY_FACTS
+    found = [(row.cluster, way) for row in rows if row.dialogue for _, way in row.dialogue.facts]
+    ways = [way for way in LearnedFrom if way is not LearnedFrom.DOOR]
+    by_way = {way.value: share((cluster, learned is way, 1) for cluster, learned in found) for way in ways}
     return KeyFacts(
         encounters=len(assessed),
         without=sum(talk.no_findings for talk in talks),
         not_assessable=sum(talk.not_assessable for talk in talks),
+        shown=shown,
+        at_the_door=sum(talk.at_the_door for talk in talks),
         by_way=by_way if assessed else {},
-        note=NO_KEY_FACTS if not assessed else NO_DOOR if doors < len(assessed) else None,
+        note=nothing if not assessed else NO_DOOR if doors < len(assessed) else None,
         **measured("key_facts", rows, seed),
     )
 
@@ -559,11 +655,11 @@ def _course(given: Sequence[tuple[str, array[float], Course | None]], seed: int)
     return DifferentialCourse(
         encounters=len(followed),
         entropy_bits={turn: mean(values, seed, low=0) for turn, values in by_turn.items()},
-        truth_appeared=proportion(len(appeared), len(followed)),
+        truth_appeared=share((case, seen.appeared is not None, 1) for case, seen in followed),
         turn_appeared=mean(appeared, seed, low=1),
-        truth_led=proportion(len(led), len(followed)),
+        truth_led=share((case, seen.led is not None, 1) for case, seen in followed),
         turn_led=mean(led, seed, low=1),
-        truth_dropped=proportion(sum(seen.dropped for _, seen in followed), len(led)),
+        truth_dropped=share((case, seen.dropped, seen.led is not None) for case, seen in followed),
     )
 
 
@@ -578,79 +674,138 @@ class Orders(Measured):
     not_recorded: int = 0
     """Records without a transcript."""
     missing: int = 0
+    messages: int = 0
+    """Orders: each is one message to the laboratory, and may name several tests."""
+    tests: int = 0
+    """Tests and examinations named in orders, each time that one is."""
+    done: int = 0
     orders: Estimate
     items: Estimate
     answered_by: dict[str, Proportion] = {}
-    """Items by provenance ÷ items."""
+    """Tests by provenance ÷ tests."""
     repeated: Proportion
+    unanswered: Proportion
     price_usd: Estimate
+    price_per_right_usd: Estimate
     priced_usd: float | None = None
     """Sum of the known prices: everything costs at least this. Null if none is known."""
     priced: int = 0
     unpriced: int = 0
-    """Items done without a price, and therefore without a waiting time."""
+    """Tests done without a price, and therefore without a waiting time."""
     waiting_hours: Estimate
     resource_level: dict[str, int] = {}
     """Records by the run's `resource_level`."""
     accuracy_by_unanswerable: dict[str, Proportion] = {}
-    """Strict accuracy, counted as in the headline, by the share of an encounter's items that the chart could not
+    """Strict accuracy, counted as in the headline, by the share of an encounter's tests that the chart could not
     answer."""
     note: str | None = None
 
 
 def _ordered(rows: Rows) -> list[tuple[str, Tests]]:
-    return [(row.case, row.tests) for row in rows if row.tests is not None]
+    return [(row.cluster, row.tests) for row in rows if row.tests is not None]
 
 
-metric("orders.orders", title="", column=False)(tests)
-metric("orders.repeated", title="", unit="share", column=False)(repeated_tests)
-
-
-@metric("orders.items", title="tests and examinations per encounter")
+@metric("orders.items", title="tests and examinations ordered per encounter")
 def items(rows: Rows, seed: int) -> Estimate:
     """Mean tests and examinations named in orders."""
     return _average(((case, len(tests.items)) for case, tests in _ordered(rows)), seed)
 
 
+@metric("orders.orders", title="")
+def order_messages(rows: Rows, seed: int) -> Estimate:
+    """Mean messages to the laboratory; one may name several tests."""
+    return _average(((case, tests.orders) for case, tests in _ordered(rows)), seed)
+
+
+@metric("orders.repeated", title="ordered before in the encounter", unit="share", direction="lower")
+def repeated_tests(rows: Rows) -> Proportion:
+    """Tests that had been ordered before in the same encounter ÷ tests ordered."""
+    return share((cluster, tests.again, len(tests.items)) for cluster, tests in _ordered(rows))
+
+
+@metric("orders.unanswered", title="", unit="share")
+def unanswered(rows: Rows) -> Proportion:
+    """Tests that were not available, or not answered before the end ÷ tests ordered."""
+    return share((cluster, len(tests.items) - tests.done, len(tests.items)) for cluster, tests in _ordered(rows))
+
+
+def _no_price(seen: Sequence[tuple[str, Tests]], per: int) -> Estimate | None:
+    """What stands for a price if a test done has none: the least it can be, in the note."""
+    without = sum(tests.bill.unpriced for _, tests in seen)
+    if not without:
+        return None
+    done = plural(sum(tests.done for _, tests in seen), "test")
+    least = math.fsum(tests.bill.usd for _, tests in seen) / per
+    return Estimate(value=None, note=f"at least {least:,.0f}: {without} of {done} done have no price")
+
+
 @metric("orders.price_usd", title="price of tests per encounter, USD (estimates)", column=False)
 def price_usd(rows: Rows, seed: int) -> Estimate:
-    """Mean price per encounter; null if any item done has no price."""
+    """Mean price per encounter; null if any test done has no price."""
     seen = _ordered(rows)
-    if without := sum(tests.bill.unpriced for _, tests in seen):
-        return Estimate(value=None, note=f"{without} items have no price")
-    return _average(((case, tests.bill.usd) for case, tests in seen), seed)
+    return _no_price(seen, len(seen)) or _average(((case, tests.bill.usd) for case, tests in seen), seed)
+
+
+@metric("orders.price_per_right_usd", title="price of tests per right diagnosis, USD (estimates)", column=False)
+def price_per_right_usd(rows: Rows) -> Estimate:
+    """Σ price of tests ÷ right diagnoses; null if nothing is right or if any test done has no price.
+
+    The interval is on the log scale, R·exp(±t·SE/R), with the linearized standard error over clusters.
+    """
+    judged = [row for row in rows if row.tests is not None and row.right is not None]
+    right = sum(row.right is True for row in judged)
+    if not right:
+        return Estimate(value=None, note="no diagnosis is right" if judged else NOT_RECORDED)
+    seen = _ordered(judged)
+    if unknown := _no_price(seen, right):
+        return unknown
+    totals: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for row, (cluster, tests) in zip(judged, seen, strict=True):
+        totals[cluster][0] += tests.bill.usd
+        totals[cluster][1] += row.right is True
+    sums, sizes = np.array(sorted(totals.values())).T
+    clusters = Clusters(sums, sizes, np.ones(len(sums), dtype=np.int64))
+    value = clusters.mean
+    if len(totals) < 3 or not value:
+        return Estimate(value=value, n=len(judged))
+    factor = math.exp(stretch_for(len(totals)) * Z95 * clusters.standard_error / value)
+    return Estimate(value=value, low=value / factor, high=value * factor, n=len(judged))
 
 
 @metric("orders.waiting_hours", title="hours of waiting per encounter (estimates)")
 def waiting_hours(rows: Rows, seed: int) -> Estimate:
-    """Mean waiting time per encounter; null if any item done has none."""
+    """Mean waiting time per encounter; null if any test done has none."""
     seen = _ordered(rows)
     if without := sum(tests.bill.unpriced for _, tests in seen):
-        return Estimate(value=None, note=f"{without} items have no waiting time")
+        return Estimate(value=None, note=f"{plural(without, 'test')} done have none")
     return _average(((case, tests.bill.hours) for case, tests in seen), seed)
 
 
 def orders(rows: Rows, seed: int = 0) -> Orders:
     """Counts, answers, prices and accuracy by what the chart could not answer."""
     seen = [tests for _, tests in _ordered(rows)]
-    strata = Counter((row.tests.stratum, row.right) for row in rows if row.tests is not None and row.right is not None)
-    answers = Counter(item.provenance for tests in seen for item in tests.items)
-    ways = dict.fromkeys((*ANSWERED_BY, *sorted(answers))) if answers else ()
+    judged = [(row.tests.stratum, row.cluster, row.right) for row in rows if row.tests and row.right is not None]
+    strata = {stratum for stratum, _, _ in judged}
+    answers = [(cluster, item.provenance) for cluster, tests in _ordered(rows) for item in tests.items]
+    ways = dict.fromkeys((*ANSWERED_BY, *sorted({how for _, how in answers}))) if answers else ()
     priced, unpriced = (sum(getattr(tests.bill, name) for tests in seen) for name in ("priced", "unpriced"))
     missing = sum(row.cut_short for row in rows)
     return Orders(
         encounters=len(seen),
         not_recorded=len(rows) - len(seen) - missing,
         missing=missing,
-        answered_by={how: proportion(answers[how], answers.total()) for how in ways},
+        messages=sum(tests.orders for tests in seen),
+        tests=len(answers),
+        done=sum(tests.done for tests in seen),
+        answered_by={how: share((cluster, given == how, 1) for cluster, given in answers) for how in ways},
         priced_usd=math.fsum(tests.bill.usd for tests in seen) if priced else None,
         priced=priced,
         unpriced=unpriced,
         resource_level=dict(sorted(Counter(row.resource_level for row in rows).items())),
         accuracy_by_unanswerable={
-            name: proportion(strata[name, True], n)
+            name: share((cluster, right, 1) for stratum, cluster, right in judged if stratum == name)
             for name in (*STRATA, NO_TESTS, UNKNOWN)
-            if (n := strata[name, True] + strata[name, False])
+            if name in strata
         },
         note=None if seen else NOT_RECORDED,
         **measured("orders", rows, seed),

@@ -200,9 +200,20 @@ class Tests(NamedTuple):
     """The tests of one encounter."""
 
     orders: int
+    """Messages to the laboratory; one may name several tests."""
     items: tuple[Ordered, ...]
+    """Tests and examinations, each time that one was ordered."""
     bill: Bill
     stratum: str
+
+    @property
+    def again(self) -> int:
+        """Items that had been ordered before in the encounter."""
+        return len(self.items) - len({item.key for item in self.items})
+
+    @property
+    def done(self) -> int:
+        return sum(item.provenance not in NOT_DONE for item in self.items)
 
 
 def ordered_in(record: Record, asked: Sequence[Request] | None = None) -> Tests | None:

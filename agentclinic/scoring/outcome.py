@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -13,8 +14,9 @@ from agentclinic.config import is_at_endpoint
 from agentclinic.results.record import MISSING, Record
 from agentclinic.results.turn import Turn
 from agentclinic.results.utterance import SLIPS
+from agentclinic.scoring.clusters import case_key, cluster_keys, joined
 from agentclinic.scoring.format import as_percent, headline_text, plural, unread_text
-from agentclinic.scoring.stats import Proportion, proportion
+from agentclinic.scoring.stats import Proportion, share
 
 Number = TypeVar("Number", int, float)
 _BY_NAME = ("outcomes", "decided_by", "faults", "utterances", "by_code", "memory", "usage", "cost_usd")
@@ -112,6 +114,16 @@ class Summary(BaseModel):
         return _sum(self.cost_usd.values())
 
 
+@dataclass(slots=True)
+class _Case:
+    """The outcomes of one case that are not missing."""
+
+    keys: tuple[str, ...]
+    plays: int = 0
+    right: int = 0
+    lenient: int = 0
+
+
 class RunningSummary:
     """A summary that grows record by record, for a run's progress, its limits and its end."""
 
@@ -122,7 +134,8 @@ class RunningSummary:
         self.decided_by: Counter[str] = Counter()
         self.presented = 0
         self.correct = 0
-        self.lenient: int | None = 0
+        self._cases: dict[str, _Case] = {}
+        self._lenient_known = True
         self.outcomes: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self._examples: dict[str, tuple[tuple[int, int], str]] = {}
@@ -156,10 +169,13 @@ class RunningSummary:
             example = (record.scenario_id, record.repeat), record.fault.message
             self._examples[kind] = min(self._examples.get(kind, example), example)
         lenient = record.judgement.correct_lenient if record.judgement else None
-        if record.status == "diagnosed" and record.correct is not None and lenient is None:
-            self.lenient = None
-        elif self.lenient is not None and lenient:
-            self.lenient += 1
+        self._lenient_known &= record.status != "diagnosed" or record.correct is None or lenient is not None
+        if outcome(record) not in MISSING:
+            key = case_key(record)
+            case = self._cases.get(key) or self._cases.setdefault(key, _Case(cluster_keys(record)))
+            case.plays += 1
+            case.right += bool(record.correct)
+            case.lenient += bool(lenient)
         for turn in record.transcript or ():
             self._count_turn(turn)
         for role, used in (record.usage or {}).items():
@@ -196,13 +212,17 @@ class RunningSummary:
         return sum(self.outcomes[name] for name in MISSING)
 
     @property
-    def accuracy(self) -> Proportion:
-        return proportion(self.correct, self.presented - self.missing)
+    def accuracy(self) -> float | None:
+        """Right so far, of those that are not missing."""
+        scored = self.presented - self.missing
+        return self.correct / scored if scored else None
 
     def summary(self) -> Summary:
         presented = self.presented
         scored = presented - self.missing
         unread = self.outcomes["not_readable"]
+        cases = list(self._cases.values())
+        clusters = joined(case.keys for case in cases)
         known = [cost for cost in self.tests or () if cost is not None]
         return Summary(
             accuracy=self.correct / presented if presented else None,
@@ -210,8 +230,10 @@ class RunningSummary:
             correct=self.correct,
             unsupported_bias=self.unsupported_bias,
             fault_examples={kind: message for kind, (_, message) in sorted(self._examples.items())},
-            accuracy_strict=self.accuracy,
-            accuracy_lenient=None if self.lenient is None else proportion(self.lenient, scored),
+            accuracy_strict=share((name, case.right, case.plays) for name, case in zip(clusters, cases, strict=True)),
+            accuracy_lenient=share((name, case.lenient, case.plays) for name, case in zip(clusters, cases, strict=True))
+            if self._lenient_known
+            else None,
             not_readable=unread,
             accuracy_at_most=(self.correct + unread) / scored if scored else None,
             if_missing_wrong=self.correct / presented if presented else None,

@@ -10,11 +10,12 @@ from typing import NamedTuple
 from agentclinic.cases.facts import patient_section, readable
 from agentclinic.cases.model import Section
 from agentclinic.results.record import MISSING, Record
-from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.turn import Differential, Source
+from agentclinic.scoring.clusters import case_key, cluster_keys, joined
 from agentclinic.scoring.differentials import (
     Course,
     Scale,
+    TruthScore,
     committed,
     course,
     differentials,
@@ -23,7 +24,9 @@ from agentclinic.scoring.differentials import (
     number_of,
     rank_of_truth,
     scale_of,
+    score_of_truth,
 )
+from agentclinic.scoring.exclusion import Danger, dangers
 from agentclinic.scoring.information import (
     NOT_RECORDED,
     KeyFinding,
@@ -35,17 +38,15 @@ from agentclinic.scoring.information import (
     recall,
     repeated,
     requests,
+    shown_chart,
 )
 from agentclinic.scoring.orders import Tests, ordered_in
 from agentclinic.scoring.outcome import outcome
+from agentclinic.scoring.twins import Twin, twin_in
 from agentclinic.scoring.verdicts import (
     KINDS,
     NOT_STATED,
-    annotation,
-    case_key,
     harm_if_missed,
-    missed,
-    must_not_miss,
     strict,
 )
 from agentclinic.vocabulary.text import fold
@@ -62,34 +63,23 @@ class Forecast(NamedTuple):
     """Its number; None if it has none."""
 
 
-class Twin(NamedTuple):
-    """A case that has a twin, and what was said about it."""
-
-    case_id: str
-    twin_of: str
-    scenario_id: int
-    repeat: int
-    truth: str | None
-    diagnosis: str | None
-    right: bool | None
-    unread: bool = False
-
-
 class Dialogue(NamedTuple):
     """What a transcript shows, in numbers."""
 
     questions: int
-    tests: int
     images: int
     repeated_questions: int
-    repeated_tests: int
     facts: tuple[tuple[str, LearnedFrom | None], ...]
-    """Section of each key finding that can be assessed, and how the doctor learned it."""
+    """Section of each key finding that can be assessed, and how the doctor learned it; not those of the door."""
     recall: float | None
     no_findings: bool
     """The case names no key findings."""
     not_assessable: int
     """Key findings for which the record does not show whether they were found."""
+    shown: bool
+    """The doctor was shown the chart: there was nothing to find."""
+    at_the_door: int
+    """Key findings told at the door: neither found nor missed."""
     door: bool
     """Whether the record says what the doctor was told at the door."""
     courses: tuple[tuple[str, array[float], Course | None], ...]
@@ -101,6 +91,10 @@ class Row(NamedTuple):
     """One record in numbers; every metric is a function of a run's rows."""
 
     case: str
+    cluster: str
+    """The case and those whose outcomes depend on it; `with_clusters` sets it."""
+    keys: tuple[str, ...]
+    """By which the clusters are found."""
     right: bool | None
     """By the strict rule; None if the verdict is missing."""
     unread: bool
@@ -114,15 +108,14 @@ class Row(NamedTuple):
     resource_level: str
     harm: float | None
     """The case's `Harm_If_Missed`."""
-    dangers: int
-    """Must-not-miss diseases of the case."""
-    missed: int | None
-    """How many of them were never considered; None if that cannot be known."""
+    dangers: tuple[Danger, ...]
+    """Must-not-miss diseases of the case; none if the encounter was cut short."""
     transcript: bytes | None
     """Fingerprint; None if there is none, or if a failure cut it short."""
     has_differential: bool
-    ranks: tuple[tuple[str, int | None], ...]
-    """The rank of the truth in the final differential of each source; None if it is absent."""
+    ranks: tuple[tuple[str, int | None, TruthScore | None], ...]
+    """The truth in the final differential of each source: its rank (None if it is absent) and its score (None if the
+    numbers are not a distribution)."""
     no_forecast: str | None
     """Why nothing was forecast."""
     forecasts: tuple[Forecast, ...]
@@ -137,12 +130,13 @@ class Row(NamedTuple):
 def row_of(record: Record) -> Row:
     cut_short = record.status == "model_failed"
     asked = None if cut_short else requests(record)
-    finals, names = final_differentials(record), must_not_miss(record)
-    overlooked = missed(record) if names else ()
+    finals = final_differentials(record)
     why = _no_forecast(record, finals)
     ranked = finals if record.ground_truth and not cut_short else {}
     return Row(
         case=case_key(record),
+        cluster=case_key(record),
+        keys=cluster_keys(record),
         right=strict(record),
         unread=record.status == "not_readable",
         diagnosed=record.status == "diagnosed",
@@ -151,18 +145,24 @@ def row_of(record: Record) -> Row:
         tokens=tuple((role, _tokens(used)) for role, used in (record.usage or {}).items()),
         resource_level=record.resource_level or NOT_RECORDED,
         harm=harm_if_missed(record),
-        dangers=len(names),
-        missed=None if overlooked is None else len(overlooked),
+        dangers=() if cut_short else dangers(record, asked),
         transcript=None if cut_short else fingerprint(record),
         has_differential=bool(finals),
-        ranks=tuple((source, rank_of_truth(given, record)) for source, given in ranked.items()),
+        ranks=tuple(
+            (source, rank_of_truth(given, record), score_of_truth(given, record)) for source, given in ranked.items()
+        ),
         no_forecast=why,
         forecasts=() if why else tuple(_forecast(record, given) for given in finals.values()),
         kinds=tuple(name_of(record) for name_of in KINDS.values()),
-        twin=_twin(record),
+        twin=twin_in(record),
         dialogue=None if asked is None else _dialogue(record, asked),
         tests=None if asked is None else ordered_in(record, asked),
     )
+
+
+def with_clusters(rows: Sequence[Row]) -> list[Row]:
+    """The rows of a run with their clusters, which depend on all of them."""
+    return [row._replace(cluster=name) for row, name in zip(rows, joined(row.keys for row in rows), strict=True)]
 
 
 def _tokens(used: Mapping[str, int | None]) -> int | None:
@@ -196,27 +196,20 @@ def _forecast(record: Record, differential: Differential) -> Forecast:
     return Forecast(differential.source, scale_of(differential), hypothesis is not None, value)
 
 
-def _twin(record: Record) -> Twin | None:
-    own, other = annotation(record, "case_id"), annotation(record, "twin_of")
-    if own is None or other is None or own == other:
-        return None
-    said, unread = diagnosis_of(record), record.status == "not_readable"
-    return Twin(own, other, record.scenario_id, record.repeat, record.ground_truth, said, strict(record), unread)
-
-
 def _dialogue(record: Record, asked: Sequence[Request]) -> Dialogue:
-    questions, tests = ([r.content for r in asked if r.kind == kind] for kind in ("question", "test"))
-    stated, found = key_findings(record), key_facts(record, asked) or ()
+    questions = [request.content for request in asked if request.kind == "question"]
+    stated, found, shown = key_findings(record), key_facts(record, asked) or (), shown_chart(record)
+    sought = [entry for entry in found if entry.way is not LearnedFrom.DOOR]
     return Dialogue(
         questions=len(questions),
-        tests=len(tests),
-        images=len(asked) - len(questions) - len(tests),
+        images=sum(request.kind not in ("question", "test") for request in asked),
         repeated_questions=repeated(questions),
-        repeated_tests=repeated(tests),
-        facts=tuple((section_of(entry.finding), entry.way) for entry in found),
+        facts=tuple((section_of(entry.finding), entry.way) for entry in sought),
         recall=recall(found),
         no_findings=not stated,
-        not_assessable=len(stated) - len(found),
+        not_assessable=0 if shown else len(stated) - len(found),
+        shown=shown,
+        at_the_door=len(found) - len(sought),
         door=record.door is not None,
         courses=tuple(
             (source, entropy_by_turn(given), course(given, record) if record.ground_truth else None)

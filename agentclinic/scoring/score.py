@@ -17,14 +17,16 @@ from agentclinic.scoring.metrics import (
     Orders,
     Ranking,
     Repeats,
+    Twins,
     harm,
     information,
     orders,
     ranking,
     repeats,
+    twins,
 )
 from agentclinic.scoring.outcome import RunningSummary, Summary
-from agentclinic.scoring.rows import Row, row_of
+from agentclinic.scoring.rows import Row, row_of, with_clusters
 from agentclinic.scoring.stats import Estimate
 
 
@@ -41,6 +43,7 @@ class Score(BaseModel):
     """Encounters that the run has when it is complete; null if it was not written by this program."""
     outcome: Summary
     ranking: Ranking
+    twins: Twins
     repeats: Repeats
     harm: Harm
     calibration: Calibration
@@ -69,13 +72,16 @@ def score(
         raise need_labels(run.path)
     outcome = RunningSummary(judge_elsewhere=run.judge_elsewhere)
     judges: set[str | None] = set()
-    rows = []
+    found: list[tuple[tuple[int, int], Row]] = []
     for record in run.records():
         outcome.add(record)
         judges.add(record.moderator_llm)
-        rows.append(row_of(record))
+        row = row_of(record)
+        found.append(((record.scenario_id, record.repeat), row))
         if seen:
-            seen(record, rows[-1])
+            seen(record, row)
+    # By row, not by time: resampling must not depend on the order in which workers finish.
+    rows = with_clusters([row for _, row in sorted(found, key=lambda one: one[0])])
     return Score(
         run=run.name,
         judge=run.judge,
@@ -84,12 +90,13 @@ def score(
         planned=run.planned,
         outcome=outcome.summary(),
         ranking=ranking(rows, seed),
+        twins=twins(rows, seed),
         repeats=repeats(rows, seed),
         harm=harm(rows, seed),
         calibration=calibration(rows, seed),
         information=information(rows, seed),
         orders=orders(rows, seed),
-        gap_to_full_information=gap_to_full_information(run.records(), full_information.records(), seed)
+        gap_to_full_information=gap_to_full_information(run.records(), full_information.records())
         if full_information
         else None,
     )

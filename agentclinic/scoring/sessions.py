@@ -13,8 +13,9 @@ from agentclinic.doctors.uncertainty.tools import top_of
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData, diagnosis_of, load_run
-from agentclinic.scoring.stats import Estimate, Proportion, mean, proportion
-from agentclinic.scoring.verdicts import case_key, decided, names_truth
+from agentclinic.scoring.clusters import case_key
+from agentclinic.scoring.stats import Estimate, Proportion, mean, share
+from agentclinic.scoring.verdicts import decided, names_truth
 from agentclinic.vocabulary.compare import Relation, compare
 
 
@@ -101,16 +102,16 @@ class SessionsSummary(BaseModel):
 def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
     """Count over sessions; intervals by bootstrap over cases, for sessions that belong to one."""
     kept = [(case_key(one.record) if one.record else place, one) for place, one in enumerate(sessions.kept)]
-    steps = [step for _, one in kept for step in one.session.steps]
-    concluded = [(one, final) for _, one in kept if (final := one.final)]
+    steps = [(case, step) for case, one in kept for step in one.session.steps]
+    concluded = [(case, one, final) for case, one in kept if (final := one.final)]
     changed = [
-        (one, top)
-        for one, final in concluded
+        (case, one, top)
+        for case, one, final in concluded
         if (top := top_of(one.session)) is not None and compare(final, top).relation is not Relation.SAME
     ]
     judged = [
         (names_truth(top, one.record), bool(decided(one.record)))
-        for one, top in changed
+        for _, one, top in changed
         if one.record is not None and one.record.ground_truth and decided(one.record) is not None
     ]
     return SessionsSummary(
@@ -126,15 +127,13 @@ def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
             seed,
             low=0,
         ),
-        with_probabilities=proportion(sum(map(_states_probabilities, steps)), len(steps)),
-        recorded_by_clinic=proportion(
-            sum(getattr(step, "recorded_by", None) == "clinic" for step in steps), len(steps)
+        with_probabilities=share((case, _states_probabilities(step), 1) for case, step in steps),
+        recorded_by_clinic=share((case, getattr(step, "recorded_by", None) == "clinic", 1) for case, step in steps),
+        concluded=share((case, bool(one.final), 1) for case, one in kept),
+        synthesis_failed=share(
+            (case, bool(getattr(one.session, "synthesis_error", None)), 1) for case, one, _ in concluded
         ),
-        concluded=proportion(len(concluded), len(kept)),
-        synthesis_failed=proportion(
-            sum(bool(getattr(one.session, "synthesis_error", None)) for one, _ in concluded), len(concluded)
-        ),
-        synthesis_differs=proportion(len(changed), len(concluded)),
+        synthesis_differs=share([*((case, 0, 1) for case, *_ in concluded), *((case, 1, 0) for case, *_ in changed)]),
         fixed=sum(after and not before for before, after in judged),
         broken=sum(before and not after for before, after in judged),
     )

@@ -1,16 +1,19 @@
-"""Numbers with their intervals, and tests for paired, clustered outcomes.
+"""Numbers with their intervals, and the test of a paired difference.
 
-The unit of resampling is the cluster: all repeats of a case, or all near copies of a case. A cluster is represented
-by the sum of its values and its size, and only a few distinct pairs of those occur. Drawing n clusters with
-replacement is the same as one multinomial draw over the distinct pairs, so the cost of a bootstrap or permutation
-does not grow with the number of records.
+Outcomes of one cluster (repeats of a case, twins, near copies) are not independent. Shares and paired differences use
+the score intervals of Wilson and Tango, with all counts divided by the design effect (`design_effect`). Means are
+resampled cluster by cluster. A cluster is represented by the sum of its values and its size, and only a few distinct
+pairs of those occur. Drawing n clusters with replacement is the same as one multinomial draw over the distinct pairs,
+so the cost of a bootstrap does not grow with the number of records.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +22,7 @@ from pydantic import BaseModel
 Floats = NDArray[np.float64]
 
 RESAMPLES = 10_000
-"""With 10,000 draws a p-value of 0.05 has a standard error of 0.002."""
 Z95 = 1.959963984540054
-Z80 = 0.8416212335729143
 SCORE_RESAMPLES = 2_000
 """Scoring makes dozens of intervals; with 2,000 draws a limit moves by about 3% of the half width between seeds."""
 _MOST_DISTINCT = 500
@@ -49,19 +50,120 @@ class Proportion(BaseModel):
     value: float | None
     low: float | None
     high: float | None
+    clustered: bool = False
+    """Whether the interval allows for outcomes that belong together; see `share`."""
 
 
 def proportion(count: int, of: int) -> Proportion:
-    """The Wilson score interval: (p + z²/2n ± z·sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n), z = 1.96."""
+    """The share of independent outcomes."""
+    return _proportion(count, of, 1.0)
+
+
+def share(rows: Iterable[tuple[Hashable, float, float]]) -> Proportion:
+    """Σ count ÷ Σ of, over (cluster, count, of) rows; the outcomes of a cluster need not be independent."""
+    counts: defaultdict[Hashable, float] = defaultdict(float)
+    sizes: defaultdict[Hashable, float] = defaultdict(float)
+    for cluster, count, of in rows:
+        counts[cluster] += count
+        sizes[cluster] += of
+    m = np.array([size for size in sizes.values() if size > 0])
+    x = np.array([counts[cluster] for cluster, size in sizes.items() if size > 0])
+    n, total = float(m.sum()), float(x.sum())
+    if not n or bool(np.all(m == 1)):
+        return _proportion(round(total), round(n), 1.0)
+    p = total / n
+    found = _proportion(round(total), round(n), design_effect(x - p * m, m, n * p * (1 - p)))
+    return found.model_copy(update={"clustered": True})
+
+
+def _proportion(count: int, of: int, effect: float) -> Proportion:
+    """The Wilson interval: (p + z²/2n ± z·sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n), with n = of ÷ the design effect."""
     if of == 0:
         return Proportion(count=count, of=of, value=None, low=None, high=None)
-    p = count / of
-    center = p + Z95**2 / (2 * of)
-    margin = Z95 * math.sqrt(p * (1 - p) / of + Z95**2 / (4 * of * of))
-    scale = 1 + Z95**2 / of
+    p, n = count / of, of / effect
+    center = p + Z95**2 / (2 * n)
+    margin = Z95 * math.sqrt(p * (1 - p) / n + Z95**2 / (4 * n * n))
+    scale = 1 + Z95**2 / n
     low = 0.0 if count == 0 else (center - margin) / scale
     high = 1.0 if count == of else (center + margin) / scale
     return Proportion(count=count, of=of, value=p, low=low, high=high)
+
+
+def design_effect(residuals: Floats, sizes: Floats, independent: float) -> float:
+    """How many times larger the variance of a sum is than if its outcomes were `independent`.
+
+    `residuals` are each cluster's sum less its expectation: Σ r² · k/(k-1) ÷ independent. Few outcomes that differ say
+    little about how clusters hang together, so half a cluster whose members are all alike is added to both sides:
+    w²/2 to the first, w/2 to the second, with w = Σ size² ÷ Σ size. Coverage with a whole, a half and a third of a
+    cluster: benchmarks/intervals.py. Never more than w, its value if all members of every cluster were alike.
+    """
+    k, w = len(sizes), math.fsum(sizes**2) / math.fsum(sizes)
+    if k == 1:
+        return w
+    observed = k / (k - 1) * math.fsum(residuals**2)
+    return min(w, (observed + w * w / 2) / (independent + w / 2))
+
+
+# --- paired differences of shares -------------------------------------------------------------------------------------
+
+
+class Difference(NamedTuple):
+    """A paired difference of shares, and the p-value of the test that its interval inverts."""
+
+    estimate: Estimate
+    p: float
+
+
+def paired_difference(rows: Iterable[tuple[Hashable, float, float]], plays: float = 1.0) -> Difference:
+    """The mean of gained - lost over (cluster, gained, lost) rows, one per case, with Tango's score interval (1998).
+
+    `gained` and `lost` are the chances that one play of each run gains or loses the case: 0 or 1 without repeats.
+    `plays` is how often each case was played. With repeats or clusters the counts are divided by their design effect.
+    The interval leaves out 0 if and only if p < 0.05; without clusters this is McNemar's test without a correction.
+    """
+    cases = [(cluster, float(gained), float(lost)) for cluster, gained, lost in rows]
+    n, gained, lost = (
+        plays * math.fsum(column) for column in ([1.0] * len(cases), *zip(*(c[1:] for c in cases), strict=True))
+    )
+    mean = (gained - lost) / n
+    sums: defaultdict[Hashable, float] = defaultdict(float)
+    sizes: defaultdict[Hashable, float] = defaultdict(float)
+    for cluster, more, less in cases:
+        sums[cluster] += plays * (more - less)
+        sizes[cluster] += plays
+    m, effect = np.array(list(sizes.values())), 1.0
+    if not np.all(m == 1):
+        residuals = np.array(list(sums.values())) - mean * m
+        effect = design_effect(residuals, m, max(0.0, gained + lost - n * mean**2))
+    b, c, n = gained / effect, lost / effect, n / effect
+    low, high = (_tango_limit(b, c, n, end) for end in (-1.0, 1.0))
+    z = abs(b - c) / math.sqrt(b + c) if b + c else 0.0
+    return Difference(Estimate(value=mean, low=low, high=high, n=len(sizes)), math.erfc(z / math.sqrt(2)))
+
+
+def _tango_limit(b: float, c: float, n: float, end: float) -> float:
+    """The difference furthest towards `end` that the score test does not reject, by bisection."""
+    inside, outside = (b - c) / n, end
+    for _ in range(50):  # to 2⁻⁴⁹
+        middle = (inside + outside) / 2
+        if _tango_score(b, c, n, middle) <= Z95:
+            inside = middle
+        else:
+            outside = middle
+    return outside if abs(outside - end) < 1e-9 else inside
+
+
+def _tango_score(b: float, c: float, n: float, difference: float) -> float:
+    """|b - c - n·d| ÷ its standard error if the true difference is d; q is the likeliest share lost, given d."""
+    linear = -b - c + (2 * n - b + c) * difference
+    constant = -c * difference * (1 - difference)
+    q = (math.sqrt(max(0.0, linear**2 - 8 * n * constant)) - linear) / (4 * n)
+    variance = n * (2 * q + difference * (1 - difference))
+    off = abs(b - c - n * difference)
+    return off / math.sqrt(variance) if variance > 0 else math.inf * off if off else 0.0
+
+
+# --- means, by resampling clusters ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -179,18 +281,6 @@ def stretch_for(k: int) -> float:
     return t / Z95 * math.sqrt(k / (k - 1))
 
 
-def permutation_p(clusters: Clusters, rng: np.random.Generator, resamples: int = RESAMPLES) -> float:
-    """Two-sided p-value under exchange of the two arms within each cluster.
-
-    Swapping the arms of a cluster changes the sign of its sum; among c equal clusters Binomial(c, ½) are swapped.
-    """
-    swapped = rng.binomial(clusters.counts, 0.5, size=(resamples, len(clusters.counts)))
-    totals = (clusters.counts - 2 * swapped) @ clusters.sums
-    observed = abs(float((clusters.sums * clusters.counts).sum()))
-    extreme = np.count_nonzero(np.abs(totals) >= observed - 1e-9)
-    return float((extreme + 1) / (resamples + 1))
-
-
 def mcnemar_p(gained: int, lost: int) -> float:
     """Exact McNemar: two-sided binomial test of the discordant pairs at ½, doubled smaller tail, at most 1."""
     n = gained + lost
@@ -210,11 +300,6 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
         running = max(running, min(1.0, (len(ordered) - rank) * p))
         adjusted[name] = running
     return {name: adjusted[name] for name in p_values}
-
-
-def detectable_difference(standard_error: float) -> float:
-    """The smallest true difference detected with 80% power at the 5% level: (1.96 + 0.84) standard errors."""
-    return (Z95 + Z80) * standard_error
 
 
 def binomial_band(n: int, p: float, level: float = 0.95) -> tuple[float, float]:

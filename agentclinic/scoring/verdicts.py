@@ -1,4 +1,4 @@
-"""What a record says: which case it is about, whether the diagnosis was right, and what it could have missed."""
+"""What a record says: whether the diagnosis was right, and how much harm missing it would do."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ from functools import lru_cache
 from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.model import AnswerKey
 from agentclinic.results.record import MISSING, Record
+from agentclinic.scoring.clusters import annotation
 from agentclinic.scoring.outcome import outcome
-from agentclinic.vocabulary.compare import STRICT, Relation, compare
-
-_CONSIDERED = frozenset({Relation.SAME, Relation.NARROWER_CONSISTENT, Relation.NARROWER_UNSUPPORTED, Relation.BROADER})
-"""A doctor who considers a kind of the disease, or the family it belongs to, has not missed it."""
+from agentclinic.vocabulary.compare import STRICT, compare
 
 NOT_STATED = "not stated"
-
-
-def case_key(record: Record) -> str:
-    """What pairs a case between runs: its hash, or data set and row if the record has none."""
-    return record.case_hash or f"{record.dataset}:{record.scenario_id}"
 
 
 def strict(record: Record) -> bool | None:
@@ -60,45 +53,14 @@ def _names_truth(diagnosis: str, truth: str, key: AnswerKey) -> bool:
 
 def harm_if_missed(record: Record) -> float | None:
     """The case's `Harm_If_Missed`, 0 to 4; None if the case does not state it."""
-    harm = (record.annotations or {}).get("Harm_If_Missed")
+    return level((record.annotations or {}).get("Harm_If_Missed"))
+
+
+def level(harm: object) -> float | None:
+    """A level of the scale of harm, 0 to 4; None if it is not one."""
     if isinstance(harm, bool) or not isinstance(harm, int | float) or not 0 <= harm <= 4:
         return None
     return float(harm)
-
-
-def must_not_miss(record: Record) -> tuple[str, ...]:
-    """The names under the case's `Must_Not_Miss`."""
-    entries = (record.annotations or {}).get("Must_Not_Miss")
-    listed = entries if isinstance(entries, list) else ()
-    names = [entry.get("name") for entry in listed if isinstance(entry, dict)]
-    return tuple(name for name in names if isinstance(name, str) and name.strip())
-
-
-def missed(record: Record) -> tuple[str, ...] | None:
-    """The must-not-miss diseases the doctor never considered; None if that cannot be known.
-
-    A disease was considered if a differential or the diagnosis names it, or something narrower or broader by the
-    written rules. A differential lists only a few hypotheses, so a disease dismissed without being listed is missed.
-    """
-    given = [turn.differential for turn in record.transcript or ()] + [record.differential]
-    if not any(given):
-        return None
-    names = {hypothesis.diagnosis for differential in given if differential for hypothesis in differential.hypotheses}
-    names |= {record.diagnosis_text} if record.diagnosis_text else set()
-    return tuple(name for name in must_not_miss(record) if not any(_is_about(said, name) for said in names))
-
-
-@lru_cache(maxsize=65536)
-def _is_about(said: str, disease: str) -> bool:
-    return compare(said, disease).relation in _CONSIDERED
-
-
-def annotation(record: Record, key: str) -> str | None:
-    """A case's annotation as text; None if it is absent or not a single value."""
-    value = (record.annotations or {}).get(key)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    return " ".join(str(value).split()) or None
 
 
 def harm_step(record: Record) -> str | None:

@@ -30,12 +30,12 @@ from agentclinic.results.record import Record, Verdict
 from agentclinic.results.run_data import diagnosis_of, load_run
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
 from agentclinic.runs.budget import money
+from agentclinic.scoring.clusters import annotation, case_key
 from agentclinic.scoring.compare import compare_arms, load_arm
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.labels import is_program, played_by
 from agentclinic.scoring.orders import ordered_in
 from agentclinic.scoring.outcome import RunningSummary, Summary, cost_of, outcome, unread_advice
-from agentclinic.scoring.verdicts import annotation, case_key
 
 Data = dict[str, Any]
 BRIEF = 0.25

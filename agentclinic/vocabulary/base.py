@@ -95,6 +95,11 @@ class Disease:
     links: tuple[Link, ...]
 
 
+OTHER_PRIOR = 0.15
+"""Share of patients whose disease is not in the knowledge base: in general practice, about this share of
+diagnoses is outside any list of a hundred."""
+
+
 @dataclass(frozen=True, eq=False)
 class Knowledge:
     """Everything the builtin clinic knows about medicine."""

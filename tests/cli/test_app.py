@@ -125,6 +125,7 @@ def commands(group: Any = None, name: str = "") -> Iterator[tuple[str, Any]]:
 
 MEANS_SOMETHING_ELSE = {
     "--base-dir": "a folder of tables, or a file of questions",
+    "--cases": "a file of them, or how many there are",
     "--config": "the settings of a run, or of generating cases",
     "--dataset": "what to play, what to test on, or which runs to list",
     "--doctor": "who plays, or which runs to list",
@@ -155,7 +156,7 @@ def test_a_flag_is_written_and_described_the_same_way_in_every_command() -> None
         # A setting's own name, and the name that other commands have for the same thing.
         assert len(spellings) == 1 or flag in ("--limit", "--config"), f"{flag} is spelled {spellings}"
         kinds = {_kind(option) for _, option in users}
-        assert len(kinds) == 1, f"{flag} is of several kinds: {kinds}"
+        assert len(kinds) == 1 or flag == "--cases", f"{flag} is of several kinds: {kinds}"
         texts = {(option.help or "").partition(" [default")[0] for _, option in users}
         assert len(texts) == 1 or flag in MEANS_SOMETHING_ELSE, f"{flag} is described in several ways: {texts}"
         assert len(texts) > 1 or flag not in MEANS_SOMETHING_ELSE, f"{flag} no longer needs an exception"
@@ -168,9 +169,10 @@ def _kind(option: Any) -> str:
 
 def test_commands_of_one_sort_have_the_same_flags() -> None:
     flags = {name: {flag for option in command.params for flag in option.opts} for name, command in commands()}
-    show = {"score", "compare", "audit", "sessions", "runs", "check-folder", "judge compare", "report"}
+    show = {"score", "compare", "plan", "audit", "sessions", "runs", "check-folder", "judge compare", "report"}
+    show |= {"study reliability"}
     show |= {"data list", "data check", "memory list", "memory show", "memory check"}
-    ask_models = {"run", "resume", "regrade", "sweep", "probe", "audit", "learn", "study learn"}
+    ask_models = {"run", "resume", "regrade", "sweep", "probe", "audit", "learn", "study learn", "study contamination"}
     ask_models |= {"generate mimic", "generate medqa", "generate solvability"}
     assert [name for name in show if not {"--json", "--output", "-o"} <= flags[name]] == []
     assert [name for name in ask_models if not {"--json", "--quiet", "-q", "--llm-config"} <= flags[name]] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from judges_support import UNREAD
-from report_support import gathered, record, unread, write_run, wrong
+from report_support import Json, gathered, record, twin, unread, write_run, wrong
 
 from agentclinic import load_run
 from agentclinic.cli import main
@@ -194,8 +194,8 @@ def test_a_run_in_which_nothing_could_be_read_ends_like_others(
 
 def test_pages_mark_an_unread_answer_as_neither_right_nor_wrong(tmp_path: Path) -> None:
     twins = [
-        one | {"annotations": {"Specialty": "Gout", "case_id": f"c{place}", "twin_of": f"c{1 - place}"}}
-        for place, one in enumerate((record(0), unread(1)))
+        one | {"annotations": {"Specialty": "Gout", **twin(one["scenario_id"])["annotations"]}}
+        for one in (record(0), unread(1))
     ]
     repeats = [record(2), unread(2, repeat=1)]
     collected = gathered(write_run(tmp_path / "run", [*twins, *repeats]))
@@ -207,3 +207,27 @@ def test_pages_mark_an_unread_answer_as_neither_right_nor_wrong(tmp_path: Path) 
     assert "2 of those not right could not be read." in page
     (group, _) = collected.report.runs[0].breakdown.groups["specialty"]
     assert (group.accuracy.count, group.accuracy.of, group.not_readable) == (1, 2, 1)
+
+
+def test_twins_are_one_row_of_the_score_and_in_every_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two pairs: one told apart, one with the same answer to both."""
+    pairs = [twin(0), twin(1, said="Septic arthritis"), twin(2), twin(3, right=False, said="gout")]
+    folder = write_run(tmp_path / "run", pairs)
+    share = "50.0% (9.5% to 90.5%; 1 of 2)"
+    told = f"{share}; same answer to both in 1 of 2 pairs"
+    for full in ((), ("--full",)):
+        assert f"both twins right {told} " in scored(folder, capsys, *full)
+    for text in (render(gathered(folder), "md"), card(folder)):
+        assert text.count(f"| both twins right | {told} |") == 1
+    page = html.unescape(render(gathered(folder), "html")).replace("\u00a0", " ")
+    assert f"Both right: {share}. Same answer to both: {share}." in page
+    assert "Both right in 1 of 2 pairs of twins." in page
+    assert "both twins" not in scored(write_run(tmp_path / "none", [record(0), record(1)]), capsys, "--full")
+
+
+def test_twins_that_gave_no_diagnosis_have_no_same_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended: Json = {"status": "max_infs_reached", "correct": None, "diagnosis_text": None, "judgement": None}
+    folder = write_run(tmp_path / "run", [twin(0, **ended), twin(1, **ended)])
+    short = scored(folder, capsys)
+    assert "both twins right 0.0% (0.0% to 79.3%; 0 of 1) " in short
+    assert "same answer" not in short

@@ -139,7 +139,7 @@ def test_the_card_uses_the_cases_in_the_run_and_never_looks_for_the_data_set(tmp
 def test_results_and_intervals_are_those_of_the_summary(tmp_path: Path) -> None:
     folder = played(tmp_path)
     strict = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["accuracy_strict"]
-    shown = f"{strict['value']:.1%} ({strict['low']:.1%} to {strict['high']:.1%}; {strict['count']} of 3)"
+    shown = f"{strict['value']:.1%} ({strict['low']:.1%} to {strict['high']:.1%}, clustered; {strict['count']} of 3)"
     assert f"| accuracy | {shown} |" in card(folder)
 
 

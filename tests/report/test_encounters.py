@@ -33,10 +33,11 @@ def test_reasons_name_the_fault_the_turn_limit_and_the_danger() -> None:
     assert why(record(status="max_infs_reached", correct=False, annotations={})) == ["no diagnosis within 20 turns"]
     assert why(record(status="judge_failed", correct=None)) == ["the diagnosis was not judged"]
     assert why(unread(0)) == ["cannot read 'zzyzx'"]
-    danger = {"Harm_If_Missed": 4, "Must_Not_Miss": [{"name": "Sepsis"}]}
-    assert why(wrong(0, annotations=danger))[-2:] == [
+    open_to = [{"name": "Sepsis", "excluded_by": ["Test_Results/Culture"]}, {"name": "Gout", "excluded_by": "In words"}]
+    danger = {"Harm_If_Missed": 4, "Must_Not_Miss": open_to}
+    assert why(wrong(0, annotations=danger, measurement_llm="builtin"))[-2:] == [
         "harm if missed 4 of 4 (death or lasting damage)",
-        "not considered: Sepsis",
+        "not excluded: Sepsis",
     ]
 
 
@@ -49,6 +50,11 @@ def test_reasons_name_the_decisive_finding_and_whether_there_was_time_for_it() -
     assert "stopped with 19 turns left; not asked: history; not ordered: joint fluid (crystals, WBC)" in early
     late = why(wrong(0, "Influenza", num_turns=20, max_infs=20, **played))
     assert late[-1].startswith("used all its turns; not asked: history; ")
+    kinds = [
+        reasons(Record.model_validate(wrong(0, "Influenza", num_turns=turns, **played)), None)[-1].kind
+        for turns in (1, 20)
+    ]
+    assert kinds == ["premature closure", "decisive finding missed"]
 
 
 def test_every_encounter_that_is_not_right_is_in_one_row_of_the_table() -> None:

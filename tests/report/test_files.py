@@ -11,6 +11,7 @@ import pytest
 from report_support import gathered, in_the_originals_format, record, write_run, wrong
 from runs_support import clinic, only_run
 
+from agentclinic.report.files import render
 from agentclinic.report.statements import left_out, statements
 from agentclinic.results.run_data import load_run
 from agentclinic.scoring.score import score
@@ -65,6 +66,24 @@ def test_markdown_has_headline_bounds_failures_and_the_statement(played: Path) -
     assert "| `Made/7` | wrong |" in text, "a case is called by its name"
     widths = {row.count(" | ") for row in text.split("### Not right")[1].split("\n\n")[1].splitlines()}
     assert len(widths) == 1, "every row has as many cells as the header"
+
+
+def test_the_page_and_markdown_say_how_the_counts_of_tests_add_up(tmp_path: Path) -> None:
+    twice = [
+        {"turn": turn, "role": role, "text": text, "disclosures": parts}
+        for turn in (1, 2)
+        for role, text, parts in (
+            ("doctor", "REQUEST TEST: CBC", []),
+            ("measurement", "RESULTS: normal", [{"topic": "CBC", "provenance": "chart"}]),
+        )
+    ]
+    found = gathered(write_run(tmp_path / "run", [record(0, transcript=twice), record(1)]))
+    line = "3 tests in 3 orders: 3 done; 1 was ordered before in the same encounter."
+    page = render(found, "html").replace("\u00a0", " ")
+    assert line in page
+    numbers = "".join(f'<td class="num">{number}</td>' for number in (1, 2, 0))
+    assert f'<th scope="row">Complete blood count</th>{numbers}' in page
+    assert line in render(found, "md")
 
 
 def test_a_report_on_a_run_in_the_originals_format_says_what_it_leaves_out(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser_support import Watched, needs_browser, running_browser, watched
 from hostile_support import ATTACKS, RAN, hostile
 from playwright.sync_api import Browser, Page, expect
-from report_support import Json, in_the_originals_format, page_of, record, write_run
+from report_support import Json, in_the_originals_format, page_of, record, twin, write_run
 from runs_support import clinic, only_run
 
 from agentclinic.jsonl import inert
@@ -462,3 +462,12 @@ def test_settings_are_those_that_had_an_effect(tmp_path: Path) -> None:
     assert {"seed", "sample", "top p"} < set(listed(program))
     assert {"doctor's model", "simulator", "dialogue"} < set(listed(model))
     assert "images" not in listed(model)
+
+
+def test_runs_are_compared_by_their_twins(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "a", [twin(0), twin(1, right=False)])
+    second = write_run(tmp_path / "b", [twin(0), twin(1, said="Septic arthritis")])
+    text = page_of(tmp_path / "both.html", first, second).read_text(encoding="utf-8").replace("\u00a0", " ")
+    (said,) = re.findall(r"<p>Against A: (both twins right [^<]+)</p>", text)
+    assert said.startswith("both twins right +100.0 points")
+    assert "1 pair; same answer to both twins -100.0 points" in said

@@ -16,7 +16,7 @@ from agentclinic.errors import InputError
 from agentclinic.results.run_data import load_run
 from agentclinic.runs.execute import Finished
 from agentclinic.runs.regrade import regrade
-from agentclinic.scoring.compare import brier
+from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.sessions import load_sessions
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ async def test_another_prompt_and_model_make_new_diagnoses_of_the_recorded_facts
     scored = load_run(finished.folder, done.path.stem)
     assert [record.correct for record in scored.records()] == [False, True, True]
     assert {record.diagnosis_text for record in scored.records()} == {"Pseudogout"}, "what was judged"
-    assert [brier(record) for record in scored.records()] == [None] * 3, "no probability was stated for that"
+    assert [confidence(record)[0] for record in scored.records()] == [None] * 3, "no probability was stated for that"
     listed = load_sessions(finished.folder, done.path.stem)
     assert [kept.final for kept in listed.kept] == ["Pseudogout"] * 3
     capsys.readouterr()

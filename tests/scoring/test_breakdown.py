@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from prices_support import price_list, priced
-from report_support import Json, in_the_originals_format, record, wrong
+from report_support import Json, in_the_originals_format, record, twin, wrong
 
 from agentclinic.results.record import Record
 from agentclinic.scoring.breakdown import breakdown
@@ -49,45 +49,23 @@ def test_a_kind_that_no_case_states_is_left_out() -> None:
     assert broken_down(in_the_originals_format(record())).groups == {}
 
 
-def test_repeats_of_a_case_are_one_case_with_a_note() -> None:
+def test_repeats_of_a_case_are_one_case() -> None:
     (group,) = broken_down(*(record(0, repeat=repeat) for repeat in range(3))).groups["specialty"]
     assert (group.cases, group.accuracy.of) == (1, 3)
-    assert "too narrow" in group.note
+    assert group.accuracy.clustered
 
 
 # --- twins ----------------------------------------------------------------------------------------------------------
 
 
-def twin(number: int, right: bool, said: str = "Gout", **changes: Any) -> Json:
-    made = (record if right else wrong)(number, diagnosis_text=said)
-    return {**made, "annotations": {"case_id": f"c{number}", "twin_of": f"c{number ^ 1}"}, **changes}
-
-
-def test_twins_are_distinguished_if_both_are_right() -> None:
+def test_the_list_of_twins_begins_with_the_pairs_that_are_not_both_right_and_leaves_out_missing_ones() -> None:
+    lost: Json = {"status": "judge_failed", "correct": None}
     found = broken_down(
-        *(twin(0, True), twin(1, True, "Septic arthritis")),
-        *(twin(2, True), twin(3, False, "gout")),
-        *(twin(4, False, "Influenza"), twin(5, False, "Migraine")),
+        *(twin(0), twin(1, said="Septic arthritis")),
+        *(twin(2), twin(3, right=False)),
+        *(twin(4), twin(5, **lost)),
     ).twins
-
-    assert (found.told_apart.count, found.told_apart.of) == (1, 3)
-    assert [(pair.right, pair.same_answer) for pair in found.pairs] == [
-        (1, True),
-        (0, False),
-        (2, False),
-    ]
-
-
-def test_twins_are_paired_within_a_repeat_and_only_if_both_have_an_outcome() -> None:
-    missing: Json = {"status": "model_failed", "correct": None}
-    found = broken_down(
-        *(twin(0, True, repeat=0), twin(1, True, repeat=1)),
-        *(twin(2, True), twin(3, True, **missing)),
-        {**record(6), "annotations": {"case_id": "x", "twin_of": "x"}},
-    ).twins
-
-    assert found.pairs == []
-    assert found.without_partner == 4
+    assert [(pair.first.case_id, pair.right, pair.same_answer) for pair in found] == [("c2", 1, True), ("c0", 2, False)]
 
 
 # --- key facts ------------------------------------------------------------------------------------------------------

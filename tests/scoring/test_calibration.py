@@ -80,7 +80,7 @@ def many(n: int, source: Source = Source.POSTERIOR, seed: int = 0, first: int = 
 
 def test_the_forecast_is_what_the_differential_gave_the_diagnosis() -> None:
     found = only(calibrated([record(0, 0.9, True), record(1, 0.6, False)]))
-    assert (found.source, found.scale, found.n, found.right, found.cases) == ("posterior", "probability", 2, 1, 2)
+    assert (found.source, found.scale, found.n, found.right, found.clusters) == ("posterior", "probability", 2, 1, 2)
     assert found.brier is not None
     assert found.brier.value == pytest.approx((0.01 + 0.36) / 2)
     assert found.auroc.value == 1
@@ -183,7 +183,7 @@ def test_perfect_forecasts_look_perfect() -> None:
     assert parts[0] - parts[1] + parts[2] + parts[3] == pytest.approx(found.brier.value)
     assert found.bins is not None
     assert sum(each.n for each in found.bins) == 1000
-    assert sum(each.right for each in found.bins) == found.right
+    assert sum(each.right.count for each in found.bins) == found.right
     assert found.aurc.value is not None
     assert found.aurc_best is not None
     assert found.accuracy.value is not None
@@ -232,8 +232,7 @@ def test_repeats_of_a_case_are_resampled_together() -> None:
     once = [record(row, 0.7, row % 3 > 0) for row in range(30)]
     thrice = [each.model_copy(update={"repeat": k}) for each in once for k in range(3)]
     narrow, wide = only(calibrated(once)), only(calibrated(thrice))
-    assert (wide.n, wide.cases) == (90, 30)
-    assert wide.notes
+    assert (wide.n, wide.clusters) == (90, 30)
     assert narrow.accuracy.low is not None
     assert narrow.accuracy.low == pytest.approx(wide.accuracy.low, abs=0.03), "copies add nothing"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from agentclinic.cli import main
 from agentclinic.errors import InputError
 from agentclinic.results.run_data import load_run
 from agentclinic.scoring.compare import Comparison, compare_arms, compare_two, load_arm, sentence
+from agentclinic.scoring.score import score
+from agentclinic.vocabulary.base import knowledge
 
 SEED_FIELDS = {"dataset": "MedQA", "max_infs": 20, "patient_llm": "p", "measurement_llm": "m", "moderator_llm": "j"}
 
@@ -75,20 +78,21 @@ def test_a_clear_difference_names_the_better_run(tmp_path: Path) -> None:
     assert report.comparisons[0].verdicts[0].conclusion.startswith("b is clearly better than a: +50.0 points (95% ")
 
 
-def test_no_difference_names_what_would_not_be_detected(tmp_path: Path) -> None:
+def test_no_difference_says_how_many_cases_differ(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [True, False] * 10)
     b = write_run(tmp_path / "b", [False, True] + [True, False] * 9)
     verdict = compare_arms([load_arm(load_run(p)) for p in (a, b)]).comparisons[0].verdicts[0]
     assert verdict.conclusion.startswith("No clear difference: b +0.0 points (95% ")
-    smallest = 100 * (verdict.detectable or 0)
-    assert verdict.conclusion.endswith(f"; with 20 cases a difference under {smallest:.1f} points may not show")
+    assert verdict.conclusion.endswith("; 2 of the 20 cases differ"), (
+        "no power is claimed from the flips that were seen"
+    )
 
 
 def test_equal_runs_still_have_an_interval(tmp_path: Path) -> None:
     a, b = (write_run(tmp_path / name, [True, False] * 10) for name in "ab")
     difference = compared(a, b).verdicts[0].difference
     assert difference.value == 0
-    assert difference.high == pytest.approx(1 - 0.025 ** (1 / 20))
+    assert difference.high == pytest.approx(0.161, abs=1e-3)  # z² / (n + z²)
     assert difference.low == pytest.approx(-(difference.high or 0))
 
 
@@ -185,7 +189,6 @@ def test_near_copies_are_resampled_together_and_mcnemar_is_not_used(tmp_path: Pa
     b = write_run(tmp_path / "b", [{"status": "diagnosed", "correct": True, **twin}] * 2 + [True, False])
     verdict = compared(a, b).verdicts[0]
     assert (verdict.cases, verdict.clusters) == (4, 3)
-    assert "near copies" in verdict.clustered_by
     assert verdict.p_mcnemar is None
 
 
@@ -234,7 +237,7 @@ def test_several_arms_are_adjusted_together(tmp_path: Path) -> None:
     c = write_run(tmp_path / "c", [False] * 40)
     report = compare_arms([load_arm(load_run(p)) for p in (a, b, c)])
     first, second = (comparison.verdicts[0] for comparison in report.comparisons)
-    assert first.p_holm == pytest.approx(2 * first.p_permutation)
+    assert first.p_holm == pytest.approx(2 * first.p)
     assert second.p_holm == 1.0
 
 
@@ -262,7 +265,7 @@ def test_the_command_prints_one_table_and_one_sentence_and_details_with_full(
     assert [line.split()[:3] for line in runs] == [["A", "small", "33%"], ["B", "large", "67%"]]
     assert [line.split()[-2:] for line in runs] == [["1,500", "$1.50"]] * 2
     assert said.startswith("No clear difference: B +33.3 points (95% ")
-    assert "with 3 cases a difference under" in said
+    assert said.endswith("; 1 of the 3 cases differs.")
     assert judge.startswith("Judged by j; how often it errs")
     assert "--full" in more
 
@@ -315,6 +318,7 @@ def measured(
         "status": "diagnosed",
         "correct": right,
         "diagnosis_text": "Gout",
+        "ground_truth": "Gout" if right else "Asthma",
         "num_turns": turns,
         "transcript": [
             {"turn": turn, "role": "doctor", "text": text}
@@ -332,7 +336,16 @@ def measured(
 def test_turns_requests_and_calibration_are_compared_as_well_as_accuracy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Worked by hand: Brier (0.6-1)²=0.16 and (0.6-0)²=0.36, mean 0.26; then 0.01 and 0.04, mean 0.025."""
+    """Worked by hand. Gout is the truth of the first case only; Flu has 0.1, and `other` the rest, spread over
+    N diseases."""
+    n = len(knowledge().diseases)
+
+    def brier_of(gout: float, true: bool) -> float:
+        each = (0.9 - gout) / n
+        if true:
+            return (1 - gout) ** 2 + 0.1**2 + n * each**2
+        return (1 - each) ** 2 + gout**2 + 0.1**2 + (n - 1) * each**2
+
     a = write_run(tmp_path / "a", [measured(4, 0.6, True, 4, 80), measured(8, 0.6, False, 8, 80)])
     b = write_run(tmp_path / "b", [measured(3, 0.9, True, 3), measured(5, 0.2, False, 5)])
     found = {metric.measure: metric for metric in compared(a, b).beside}
@@ -342,30 +355,74 @@ def test_turns_requests_and_calibration_are_compared_as_well_as_accuracy(
         "the patient's requests do not count"
     )
     assert "tokens" not in found, "unknown in one of the two is not 0"
-    brier = found["Brier score of the diagnosis"]
-    assert (brier.before, brier.after) == pytest.approx((0.26, 0.025))
-    assert brier.difference.value == pytest.approx(-0.235)
+    brier = found["Brier score of the truth"]
+    before = (brier_of(0.6, True) + brier_of(0.6, False)) / 2
+    after = (brier_of(0.9, True) + brier_of(0.2, False)) / 2
+    assert (brier.before, brier.after) == pytest.approx((before, after))
+    assert brier.difference.value == pytest.approx(after - before)
     main(["compare", str(a), str(b), "--full"])
     shown = capsys.readouterr().out
     assert "turns: 6.0 -> 4.0, difference -2.0" in shown
-    assert "Brier score of the diagnosis: 0.260 -> 0.025" in shown
+    assert f"Brier score of the truth: {before:.3f} -> {after:.3f}" in shown
 
 
 def test_measures_that_only_one_run_has_are_left_out(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [measured(4, None, True, 4), measured(8, None, False, None)])
     b = write_run(tmp_path / "b", [measured(3, 0.9, True, 3), measured(5, 0.2, False, 5)])
     found = {metric.measure: metric for metric in compared(a, b).beside}
-    assert "Brier score of the diagnosis" not in found
+    assert "Brier score of the truth" not in found
     assert found["requests to models"].cases == 1
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(1, "the one case differs, which is too few"), (4, "all 4 cases differ, which is too few")]
+    ("count", "said"),
+    [
+        (1, "No clear difference: b +100.0 points (95% -58.7 to +100.0); the one case differs"),
+        (4, "b is clearly better than a: +100.0 points (95% +2.0 to +100.0); all 4 cases differ"),
+    ],
 )
 def test_few_cases_that_all_differ_are_said_to_differ(count: int, said: str, tmp_path: Path) -> None:
     runs = [write_run(tmp_path / name, [name == "b"] * count) for name in "ab"]
     (compared,) = compare_arms([load_arm(load_run(run), run.name) for run in runs]).comparisons
-    assert said in sentence(compared.verdicts[0], "b", "a")
+    assert sentence(compared.verdicts[0], "b", "a") == said
+
+
+def test_twins_are_one_cluster(tmp_path: Path) -> None:
+    cases = [
+        {"status": "diagnosed", "correct": right, "annotations": {"case_id": own, "twin_of": other}}
+        for own, other, right in [("t1", "t2", True), ("t2", "t1", False), ("t3", None, True)]
+    ]
+    runs = [write_run(tmp_path / name, cases) for name in "ab"]
+    assert (compared(*runs).verdicts[0].cases, compared(*runs).verdicts[0].clusters) == (3, 2)
+
+
+def test_a_run_has_the_same_interval_alone_and_in_a_comparison(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """14 cases, three times each: `score` printed 49.2 to 77.0%, `compare` 40 to 86% for the same run."""
+    outcomes = [[case < 9] * 3 for case in range(14)]
+    talk = [[f"{case} {repeat}" for repeat in range(3)] for case in range(14)]
+    runs = [write_run(tmp_path / name, repeated(outcomes, talk)) for name in "ab"]
+    main(["score", str(runs[0])])
+    assert "64.3% (95% 38.8% to 83.7%, clustered)" in capsys.readouterr().out
+    main(["compare", *map(str, runs)])
+    shown = capsys.readouterr().out
+    assert "right (95%, clustered)" in shown
+    assert "64% (39% to 84%)" in shown
+
+
+def test_a_difference_that_only_the_adjustment_hides_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [
+        write_run(tmp_path / "a", [False] * 40),
+        write_run(tmp_path / "b", [True] * 4 + [False] * 36),
+        write_run(tmp_path / "c", [True] + [False] * 39),
+    ]
+    main(["compare", *map(str, runs)])
+    assert (
+        "B +10.0, C +2.5 points (B would be clear without the adjustment for 2 comparisons)" in capsys.readouterr().out
+    )
 
 
 def test_unread_answers_are_not_right_and_counted_for_each_run(
@@ -389,12 +446,90 @@ def test_unread_answers_are_not_right_and_counted_for_each_run(
     assert "read" not in capsys.readouterr().out
 
 
-def test_unread_answers_have_no_brier_score(tmp_path: Path) -> None:
+def test_what_unread_answers_could_add_is_never_less_than_the_accuracy(tmp_path: Path) -> None:
+    plays = [{"status": "diagnosed", "correct": right} for right in (True, True, True, False)]
+    cases = [
+        {**play, "scenario_id": n // 3, "case_hash": f"hash{n // 3}", "repeat": n % 3} for n, play in enumerate(plays)
+    ]
+    a, b = (write_run(tmp_path / name, cases) for name in "ab")
+    report = compare_arms([load_arm(load_run(run)) for run in (a, b)])
+    assert (report.accuracies[0].accuracy.value, report.accuracies[0].at_most) == (0.75, 0.75)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_json_of_a_comparison_of_few_cases_has_no_infinite_limits(
+    count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = [{"status": "diagnosed", "correct": True, "num_turns": turns} for turns in (3, 5)][:count]
+    runs = [write_run(tmp_path / name, cases) for name in "ab"]
+    main(["compare", *map(str, runs), "--json"])
+    assert "Infinity" not in capsys.readouterr().out
+    turns = next(one for one in compared(*runs).beside if one.measure == "turns")
+    assert (turns.difference.value, turns.difference.low, turns.difference.high) == (0, None, None)
+
+
+def test_the_order_of_records_changes_nothing(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    cases = [
+        {
+            "status": "diagnosed",
+            "correct": chance.random() < 0.6,
+            "num_turns": chance.randint(1, 20),
+            "scenario_id": row,
+            "case_hash": f"hash{row}",
+            "repeat": repeat,
+            "annotations": {"case_id": f"c{row}", "twin_of": f"c{row ^ 1}"},
+        }
+        for row in range(20)
+        for repeat in range(3)
+    ]
+    found = []
+    for place in ("first", "second"):
+        a, b = (write_run(tmp_path / place / name, cases[k::2] + cases[1 - k :: 2]) for k, name in enumerate("ab"))
+        report = compare_arms([load_arm(load_run(run), run.name) for run in (a, b)])
+        found.append([report.model_dump(), *(score(load_run(run)).model_dump() for run in (a, b))])
+        chance.shuffle(cases)
+    assert found[0] == found[1]
+
+
+def test_the_brier_score_is_about_the_differential_not_the_diagnosis(tmp_path: Path) -> None:
     unread = measured(8, 0.6, False, 8) | {"status": "not_readable", "correct": None}
     a, b = (write_run(tmp_path / name, [measured(4, 0.6, True, 4), unread]) for name in "ab")
     (brier,) = (metric for metric in compared(a, b).beside if metric.measure.startswith("Brier"))
-    assert brier.cases == 1
-    assert brier.before == pytest.approx(0.16)
+    assert brier.cases == 2
+
+
+def test_a_doctor_who_knows_nothing_is_not_the_best_by_its_brier_score(tmp_path: Path) -> None:
+    """Sure of little and always wrong, it is well calibrated: (0.05 - 0)² is better than (0.7 - 1)²."""
+    truths = ["Gout", "Asthma", "Migraine", "Psoriasis"]
+
+    def stating(truth: str, said: str, p: float, right: bool) -> dict[str, Any]:
+        hypotheses = [{"diagnosis": said, "probability": p}]
+        given = {"source": "posterior", "hypotheses": hypotheses, "other": 1 - p}
+        made = {"status": "diagnosed", "correct": right, "diagnosis_text": said, "ground_truth": truth}
+        return {**made, "differential": given}
+
+    finds = write_run(
+        tmp_path / "finds",
+        [stating(t, t, 0.7, True) for t in truths[:3]] + [stating("Psoriasis", "Eczema", 0.7, False)],
+    )
+    prior = write_run(tmp_path / "prior", [stating(t, "Common cold", 0.05, False) for t in truths])
+    sure, unsure = (score(load_run(run)).calibration.sources[0].brier for run in (finds, prior))
+    assert unsure
+    assert sure
+    assert unsure.value == pytest.approx(0.05**2)
+    assert sure.value == pytest.approx((3 * 0.3**2 + 0.7**2) / 4)
+    (brier,) = (metric for metric in compared(finds, prior).beside if metric.measure.startswith("Brier"))
+    assert brier.before < 0.5 < 0.9 < brier.after
+
+
+def test_tests_are_counted_as_in_the_score_not_by_message(tmp_path: Path) -> None:
+    said = [{"turn": 1, "role": "doctor", "text": "REQUEST TEST: CBC and lipase"}]
+    parts = [{"topic": name, "provenance": "chart"} for name in ("CBC", "Lipase")]
+    said.append({"turn": 1, "role": "measurement", "text": "RESULTS: normal", "disclosures": parts})
+    run = write_run(tmp_path / "a", [{"status": "diagnosed", "correct": True, "transcript": said}] * 3)
+    (tests,) = (metric for metric in compared(run, run).beside if metric.measure == "tests")
+    assert tests.before == score(load_run(run)).orders.items.value == 2
 
 
 def test_a_doctor_that_judges_itself_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ from agentclinic.scoring.information import (
     repeated,
     says,
 )
-from agentclinic.scoring.metrics import NO_DOOR, Information, information
+from agentclinic.scoring.metrics import NO_DOOR, SHOWN, Information, information
 from agentclinic.scoring.rows import row_of
 
 Told = dict[str, list[str]]
@@ -60,6 +60,7 @@ def talk(
         correct=right,
         ground_truth="Gout",
         num_turns=len(said) + 1,
+        max_infs=20,
         patient_llm=models,
         measurement_llm=models,
         transcript=transcript,
@@ -80,11 +81,10 @@ def score(records: list[Record]) -> Information:
 # --- requests -------------------------------------------------------------------------------------------------------
 
 
-def test_turns_questions_and_tests_are_counted_per_encounter() -> None:
+def test_turns_and_questions_are_counted_per_encounter() -> None:
     ask, order = ("Any fever?", "No.", None), ("REQUEST TEST: CBC", "RESULTS: normal", None)
     found = score([talk(ask, order, order, case=0), talk(ask, case=1), talk(case=2)])
-    assert (found.turns.value, found.questions.value, found.tests.value) == (7 / 3, 2 / 3, 2 / 3)
-    assert (found.repeated_tests.count, found.repeated_tests.of) == (1, 2)
+    assert (found.turns.value, found.questions.value, found.images.value) == (7 / 3, 2 / 3, 0)
     assert (found.repeated_questions.count, found.repeated_questions.of) == (0, 2)
 
 
@@ -166,12 +166,13 @@ def test_key_facts_are_classified_by_how_they_came() -> None:
     )
     assert ways(record) == [LearnedFrom.DOOR, LearnedFrom.VOLUNTEERED, LearnedFrom.ASKED, LearnedFrom.ORDERED, None]
     found = score([record]).key_facts
-    assert found.recall.value == pytest.approx((1 + 2 + 1 + 1) / 8)
-    assert {way: p.count for way, p in found.by_way.items() if p} == {
-        "door": 1,
-        "volunteered": 1,
-        "asked": 1,
-        "ordered": 1,
+    # What was told at the door is neither found nor missed.
+    assert found.recall.value == pytest.approx((2 + 1 + 1) / 7)
+    assert found.at_the_door == 1
+    assert {way: (p.count, p.of) for way, p in found.by_way.items()} == {
+        "volunteered": (1, 4),
+        "asked": (1, 4),
+        "ordered": (1, 4),
     }
     # Three facts by request, three requests; the one known at the door cost nothing.
     assert found.yield_per_request.value == pytest.approx(1)
@@ -233,14 +234,27 @@ def test_paths_are_not_assessed_where_a_role_does_not_disclose() -> None:
     assert ways(talk(findings=[{"any_of": [WBC]}], models="builtin")) == [None]
 
 
-def test_the_door_counts_where_the_case_keeps_it() -> None:
-    findings = [{"any_of": ["painful big toe"]}]
+def test_a_doctor_who_was_shown_the_chart_has_no_recall_and_no_premature_closure() -> None:
+    record = talk(findings=[{"any_of": [STORY]}, SYNOVIAL], right=False).model_copy(
+        update={"doctor": "full_information"}
+    )
+    assert (key_facts(record), premature_closure(record)) == (None, None)
+    found = score([record]).key_facts
+    assert (found.recall.value, found.recall.note) == (None, SHOWN)
+    assert (found.shown, found.encounters, found.not_assessable, found.by_way) == (1, 0, 0, {})
+    assert score([record, talk(findings=[SYNOVIAL])]).key_facts.recall.value == 0, "the other one had to find it"
+
+
+def test_what_is_told_at_the_door_does_not_have_to_be_found() -> None:
+    findings = [{"any_of": ["painful big toe"]}, {"any_of": [STORY]}]
     door = Door(objective="Assess a man with a painful big toe.", demographics="60-year-old man")
     told = talk(findings=findings).model_copy(update={"door": door})
-    assert ways(told) == [LearnedFrom.DOOR]
-    assert score([told]).key_facts.note is None
+    assert ways(told) == [LearnedFrom.DOOR, None]
+    found = score([told]).key_facts
+    assert (found.note, found.at_the_door, found.recall.value) == (None, 1, 0)
+    assert recall(key_facts(talk(findings=findings[:1]).model_copy(update={"door": door})) or ()) is None
     untold = score([talk(findings=findings)]).key_facts
-    assert (untold.by_way["door"], untold.note) == (None, NO_DOOR)
+    assert (untold.at_the_door, untold.note) == (0, NO_DOOR)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +275,23 @@ SYNOVIAL = {"any_of": ["Test_Results/Synovial_Fluid/Crystals"], "role": "discrim
 def test_a_wrong_commitment_without_the_discriminating_finding_is_premature() -> None:
     assert premature_closure(talk(findings=[SYNOVIAL], right=False)) is True
     assert premature_closure(talk(findings=[{**SYNOVIAL, "role": "refuting gout"}], right=False)) is True
+
+
+def test_a_wrong_diagnosis_on_the_last_turn_is_not_premature() -> None:
+    wrong = talk(findings=[SYNOVIAL], right=False)
+    last = wrong.model_copy(update={"num_turns": 20})
+    assert (premature_closure(wrong), premature_closure(last)) == (True, False)
+    found = score([last, last.model_copy(update={"scenario_id": 1})])
+    assert (found.premature_of_wrong.count, found.premature_of_wrong.of) == (0, 2)
+    for unknown in ("num_turns", "max_infs"):
+        assert premature_closure(wrong.model_copy(update={unknown: None})) is None
+
+
+def test_a_doctor_who_asked_for_one_of_the_decisive_findings_did_not_close_too_early() -> None:
+    asked = ("REQUEST TEST: CBC", "RESULTS: WBC: 12", {"Complete blood count": [WBC]})
+    findings = [SYNOVIAL, {**SYNOVIAL, "any_of": [WBC]}]
+    assert premature_closure(talk(asked, findings=findings, right=False)) is False
+    assert premature_closure(talk(findings=findings, right=False)) is True
 
 
 def test_right_or_uncommitted_or_after_the_finding_is_not_premature() -> None:
@@ -289,8 +320,12 @@ def test_an_order_that_names_the_test_was_a_request_whatever_the_laboratory_said
         talk(findings=[{**SYNOVIAL, "any_of": [STORY]}], right=False, models="gpt-5"),
         talk(findings=[SYNOVIAL], right=None, status="judge_failed"),
         talk(right=False),
+        talk(findings=[{**SYNOVIAL, "any_of": ["Patient_Actor/Demographics"]}], right=False),
     ],
-    ids=["not discriminating", "no place in the chart", "a language model's history", "not judged", "no findings"],
+    ids=[
+        *("not discriminating", "no place in the chart", "a language model's history", "not judged", "no findings"),
+        "told at the door",
+    ],
 )
 def test_premature_closure_is_null_if_it_cannot_be_known(record: Record) -> None:
     assert premature_closure(record) is None
@@ -416,7 +451,7 @@ def test_a_record_of_the_original_gives_null_and_never_an_exception() -> None:
     )
     found = score([original])
     assert (found.turns.value, found.without_transcript) == (7, 1)
-    for unknown in (found.questions, found.tests, found.images):
+    for unknown in (found.questions, found.images):
         assert (unknown.value, unknown.note) == (None, NOT_RECORDED)
     assert (found.tokens, found.differentials, found.key_facts.by_way) == ({}, {}, {})
     assert found.key_facts.recall.value is None

@@ -6,34 +6,12 @@ from typing import Any
 import pytest
 
 from agentclinic.results.record import Record
-from agentclinic.results.turn import Differential, Hypothesis, Source, Turn
 from agentclinic.scoring.metrics import Harm, harm
 from agentclinic.scoring.rows import row_of
-from agentclinic.scoring.verdicts import missed
 
 
 def ended(case: int, level: Any, right: bool | None, status: str = "diagnosed") -> Record:
     return Record(scenario_id=case, dataset="x", status=status, correct=right, annotations={"Harm_If_Missed": level})
-
-
-def stating(*names: str) -> Differential:
-    return Differential(source=Source.STATED, hypotheses=tuple(Hypothesis(diagnosis=name) for name in names))
-
-
-def thinking(case: int, *by_turn: Differential | None, said: str = "Gout") -> Record:
-    """A doctor with these differentials, on a case in which two diseases must not be missed."""
-    return Record(
-        scenario_id=case,
-        dataset="x",
-        status="diagnosed",
-        correct=True,
-        diagnosis_text=said,
-        differential=by_turn[-1],
-        transcript=[
-            Turn(turn=turn, role="doctor", text="?", differential=d) for turn, d in enumerate(by_turn, start=1)
-        ],
-        annotations={"Must_Not_Miss": [{"name": "Septic arthritis"}, {"name": "Osteomyelitis", "excluded_by": "MRI"}]},
-    )
 
 
 def score(records: list[Record]) -> Harm:
@@ -78,42 +56,11 @@ def test_harmless_cases_alone_give_no_loss() -> None:
     assert score([ended(0, 0, False)]).weighted_loss.value is None
 
 
-def test_a_disease_in_any_differential_was_considered() -> None:
-    found = score(
-        [
-            thinking(0, stating("Gout", "Septic arthritis"), stating("Gout")),
-            thinking(1, stating("Gout"), stating("Osteomyelitis", "Septic arthritis")),
-            thinking(2, stating("Gout"), stating("Pseudogout")),
-        ]
-    )
-    assert found.must_not_miss_missed.value == pytest.approx((1 + 0 + 2) / 6)
-    assert (found.encounters_with_a_miss.count, found.encounters_with_a_miss.of) == (2, 3)
-
-
-def test_the_diagnosis_itself_was_considered() -> None:
-    assert missed(thinking(0, stating("Gout"), said="Septic arthritis")) == ("Osteomyelitis",)
-
-
-def test_without_differentials_it_is_unknown_what_was_considered() -> None:
-    found = score([thinking(0, None, None)])
-    assert missed(thinking(0, None)) is None
-    assert (found.not_assessable, found.must_not_miss_missed.value) == (1, None)
-    assert found.encounters_with_a_miss.value is None
-
-
-@pytest.mark.parametrize("annotations", [None, {}, {"Must_Not_Miss": "sepsis"}, {"Must_Not_Miss": [3, {"name": 4}]}])
-def test_cases_that_name_nothing_are_not_assessed(annotations: dict[str, Any] | None) -> None:
-    record = thinking(0, stating("Gout"))
-    record.annotations = annotations
-    found = score([record])
-    assert (found.not_assessable, found.encounters_with_a_miss.of) == (0, 0)
-
-
 def test_a_record_of_the_original_gives_null() -> None:
     found = score([Record(scenario_id=0, status="diagnosed", correct=False, ground_truth="Gout")])
     assert found.weighted_loss.value is None
     assert found.serious_wrong.value is None
-    assert found.must_not_miss_missed.value is None
+    assert found.excluded.value is None
 
 
 def test_the_order_of_records_changes_nothing() -> None:

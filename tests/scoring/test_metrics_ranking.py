@@ -6,7 +6,7 @@ import pytest
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Differential, Hypothesis, Source, Turn
-from agentclinic.scoring.metrics import REPEATS_AS_INDEPENDENT, Ranking, ranking
+from agentclinic.scoring.metrics import Ranking, ranking
 from agentclinic.scoring.rows import row_of
 
 TRUTH = "Acute appendicitis"
@@ -38,7 +38,6 @@ def test_ranks_are_those_worked_by_hand() -> None:
     # Wilson for 3 of 6: 0.5 ± 1.96·sqrt(0.25/6 + 3.84/144) / (1 + 3.84/6) = 0.5 ± 0.3124.
     assert found.top[3].low == pytest.approx(0.1876, abs=5e-5)
     assert found.top[3].high == pytest.approx(0.8124, abs=5e-5)
-    assert found.note is None
 
 
 def test_sources_are_never_pooled() -> None:
@@ -82,9 +81,9 @@ def test_the_answer_key_decides_what_names_the_truth() -> None:
     assert score([record]).by_source["stated"].top[1].value == 1
 
 
-def test_a_note_says_that_repeats_make_wilson_intervals_too_narrow() -> None:
+def test_repeats_of_a_case_are_one_cluster() -> None:
     found = score([ended(0, differential(1)), ended(0, differential(2))]).by_source["stated"]
-    assert (found.records, found.cases, found.note) == (2, 1, REPEATS_AS_INDEPENDENT)
+    assert (found.records, found.top[1].clustered) == (2, True)
 
 
 def test_the_order_of_records_changes_nothing() -> None:

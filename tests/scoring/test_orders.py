@@ -6,8 +6,10 @@ from collections.abc import Mapping
 import pytest
 from prices_support import price_list, priced
 
+from agentclinic.report.numbers import tests_line as line_about_tests
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Disclosure, Provenance, Turn
+from agentclinic.scoring.breakdown import tests_used as list_of_tests
 from agentclinic.scoring.information import NOT_RECORDED
 from agentclinic.scoring.metrics import Orders, orders
 from agentclinic.scoring.orders import Item, bill, stratum, unanswerable_rate
@@ -54,7 +56,25 @@ def test_orders_and_their_answers_are_counted_by_hand() -> None:
         NORMAL: 1,
         GONE: 1,
     }
-    assert (found.repeated.count, found.repeated.of) == (1, 4)
+    assert (found.tests, found.messages, found.done) == (5, 4, 4)
+    assert (found.unanswered.count, found.unanswered.of) == (1, 5)
+    # Without prices of its own, a test is known by its name: "CBC" is not "Complete blood count" here.
+    assert (found.repeated.count, found.repeated.of) == (1, 5)
+
+
+def test_what_is_repeated_is_what_the_list_of_tests_shows() -> None:
+    records = [
+        ordering(0, ("CT head, CBC", [("CT head", GONE), ("CBC", CHART)]), ("CT of the head", [("CT head", CHART)])),
+        ordering(1, ("CBC", [("CBC", CHART)]), ("Please repeat the CBC now", [("CBC", CHART)])),
+    ]
+    rows = [row_of(record) for record in records]
+    found, listed = orders(rows), list_of_tests(rows)
+    assert (found.repeated.count, found.repeated.of) == (2, 5)
+    assert (sum(use.again for use in listed), sum(use.ordered for use in listed)) == (2, 5)
+    assert sum(use.unanswered for use in listed) == found.unanswered.count == found.tests - found.done == 1
+    assert line_about_tests(found) == (
+        "5 tests in 4 orders: 4 done, 1 not available; 2 were ordered before in the same encounter."
+    )
 
 
 def test_a_laboratory_that_does_not_disclose_is_unknown() -> None:
@@ -107,6 +127,40 @@ def test_one_unpriced_item_makes_the_mean_unknown_but_not_the_lower_bound() -> N
     assert found.price_usd.value is None
     assert (found.priced_usd, found.priced, found.unpriced) == (300, 1, 1)
     assert score(records[:1], PRICES).price_usd.value == 300
+
+
+def test_the_price_per_right_diagnosis_counts_what_the_wrong_ones_cost() -> None:
+    cheap, dear = ("troponin", [("troponin", CHART)]), ("CT head", [("CT head", CHART)])
+    records = [ordering(0, cheap), ordering(1, dear, right=False), ordering(2, cheap), ordering(3)]
+    found = score(records, PRICES).price_per_right_usd
+    value = (40 + 300 + 40) / 3
+    assert found.value == pytest.approx(value)
+    assert found.low
+    assert found.high
+    # On the log scale the limits are equally many times less and more.
+    assert value / found.low == pytest.approx(found.high / value)
+    assert score(records[3:], PRICES).price_per_right_usd.value == 0
+
+
+def test_there_is_no_price_per_right_diagnosis_without_a_right_one_or_a_price() -> None:
+    dear, unknown = ("CT head", [("CT head", CHART)]), ("biopsy", [("biopsy", CHART)])
+    none = score([ordering(0, dear, right=False)], PRICES).price_per_right_usd
+    assert (none.value, none.note) == (None, "no diagnosis is right")
+    part = score([ordering(0, dear), ordering(1, dear, unknown, right=False)], PRICES).price_per_right_usd
+    assert (part.value, part.note) == (None, "at least 600: 1 of 3 tests done have no price")
+
+
+def test_repeats_of_a_case_are_one_cluster_of_the_price_per_right_diagnosis() -> None:
+    rng = random.Random(3)
+    once = [
+        ordering(i, ("CT head", [("CT head", CHART)]), right=i % 2 == 0)
+        if rng.random() < 0.5
+        else ordering(i, right=i % 3 == 0)
+        for i in range(12)
+    ]
+    single, three = (score(records, PRICES).price_per_right_usd for records in (once, once * 3))
+    assert single.value == pytest.approx(three.value)
+    assert single.low == pytest.approx(three.low)
 
 
 @pytest.mark.parametrize(

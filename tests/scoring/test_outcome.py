@@ -25,6 +25,11 @@ UNREAD = record("not_readable", num_turns=5, judgement={"reason": "cannot read '
 ALL = [RIGHT, RIGHT, WRONG, NO_DIAGNOSIS, DOCTOR_FAILED, MODEL_FAILED, MODEL_FAILED, JUDGE_FAILED]
 
 
+def cases(*records: Record) -> list[Record]:
+    """The same outcomes, each of a case of its own."""
+    return [one.model_copy(update={"scenario_id": row}) for row, one in enumerate(records)]
+
+
 def test_each_outcome_is_counted_separately() -> None:
     result = summarise(ALL)
 
@@ -165,7 +170,7 @@ def test_a_record_with_only_the_originals_fields_is_read_and_counted() -> None:
 
 
 def test_an_unread_answer_is_not_right_and_the_headline_says_what_it_is_at_most() -> None:
-    result = summarise([RIGHT] * 31 + [WRONG] * 28 + [UNREAD] * 5)
+    result = summarise(cases(*[RIGHT] * 31, *[WRONG] * 28, *[UNREAD] * 5))
     strict = result.accuracy_strict
 
     assert outcome(UNREAD) == "not_readable"
@@ -174,7 +179,7 @@ def test_an_unread_answer_is_not_right_and_the_headline_says_what_it_is_at_most(
     assert result.accuracy_at_most == 36 / 64
     assert result.headline() == "48.4% (36.6% to 60.4%; 31 of 64), at most 56.2%: 5 of 64 not readable"
     assert "; judged" not in result.headline()
-    assert summarise([RIGHT, WRONG]).headline() == "50.0% (9.5% to 90.5%; 1 of 2)"
+    assert summarise(cases(RIGHT, WRONG)).headline() == "50.0% (9.5% to 90.5%; 1 of 2)"
 
 
 def test_the_bounds_with_missing_data_hold_for_unread_answers_too() -> None:

@@ -72,6 +72,12 @@ def unread(number: int, **changes: Any) -> Json:
     return record(number, **{**said, "judgement": judged, **changes})
 
 
+def twin(number: int, right: bool = True, said: str = "Gout", **changes: Any) -> Json:
+    """A record in our format of a case with a twin: 0 and 1 are a pair, 2 and 3, and so on."""
+    ids = {"case_id": f"c{number}", "twin_of": f"c{number ^ 1}"}
+    return (record if right else wrong)(number, **{"diagnosis_text": said, "annotations": ids, **changes})
+
+
 def in_the_originals_format(entry: Json) -> Json:
     """The record with only the original's fields."""
     return {key: entry.get(key) for key in ORIGINALS_FIELDS if key in entry}

@@ -10,7 +10,7 @@ from agentclinic.report.parts import MOST_LISTED, View, details, note, open_butt
 from agentclinic.report.tables import DASH, Html, line, plural, tag
 from agentclinic.report.tables import html_table as table
 from agentclinic.scoring.compare import Comparison, sentence, telling
-from agentclinic.scoring.format import as_points, number, percent
+from agentclinic.scoring.format import as_points, percent
 from agentclinic.scoring.labels import shortened
 
 Played = tuple[int, Encounter]
@@ -37,16 +37,15 @@ def _comparisons(view: View) -> list[Html]:
 def _comparison(view: View, index: int, comparison: Comparison) -> Html:
     first, second = view.letters[0], view.letters[index]
     told = telling(comparison.verdicts)
-    head = ["rule", first, second, "difference", "p", "p, Holm", "smallest detectable", "gained", "lost"]
+    head = ["rule", first, second, "difference", "p", "p, Holm", "gained", "lost"]
     rows = [
         [
             verdict.rule,
             percent(verdict.before),
             percent(verdict.after),
             as_points(verdict.difference),
-            f"{verdict.p_permutation:.3g}",
+            f"{verdict.p:.3g}",
             DASH if verdict.p_holm is None else f"{verdict.p_holm:.3g}",
-            DASH if verdict.detectable is None else f"{number(100 * verdict.detectable, 1)} points",
             len(verdict.gained),
             len(verdict.lost),
         ]

@@ -27,7 +27,7 @@ def answers(view: View) -> Html:
     if view.several:
         return _side_by_side(view)
     run, encounters = view.runs[0], view.collected.encounters[0]
-    return tag("div", _right(run), _sure(run), _cost(run), _wrong(encounters), class_="answers")
+    return tag("div", _right(run), _sure(run), _cost(run), _wrong(run, encounters), class_="answers")
 
 
 def notices(view: View) -> Html | None:
@@ -74,12 +74,12 @@ def _marks(run: RunReport, colour: str) -> list[charts.Mark]:
 
 
 def _right(run: RunReport) -> Html:
-    outcome, head, question = run.score.outcome, run.headline, "How often is it right?"
-    strict, lenient, outer = outcome.accuracy_strict, outcome.accuracy_lenient, bounds(run)
-    if strict is None or strict.value is None:
+    outcome, strict, question = run.score.outcome, run.headline, "How often is it right?"
+    lenient, outer = outcome.accuracy_lenient, bounds(run)
+    if strict.value is None:
         return _card(question, DASH, "nothing could be judged")
-    by = "" if run.headline_by == "Wilson" else f", {run.headline_by}"
-    said = [f"{strict.count:,} of {strict.of:,} by the strict rule. 95% interval {interval(head)}{by}."]
+    limits = interval(strict) + ", clustered" * strict.clustered
+    said = [f"{strict.count:,} of {strict.of:,} by the strict rule. 95% interval {limits}."]
     if lenient and lenient.value != strict.value:
         said.append(f"{percent(lenient.value)} by the lenient rule.")
     if outer:
@@ -89,7 +89,7 @@ def _right(run: RunReport) -> Html:
         )
     said += [*outcome.unread_advice(), run.score.judged_by]
     drawn = [charts.strip(_marks(run, "c0")), _scale()]
-    return _card(question, percent(head.value), run.headlined("of encounters"), drawn, tag("p", " ".join(said)))
+    return _card(question, percent(strict.value), run.headlined("of encounters"), drawn, tag("p", " ".join(said)))
 
 
 # --- how sure -------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def tests_price(run: RunReport) -> str:
 # --- where it went wrong --------------------------------------------------------------------------------------------
 
 
-def _wrong(encounters: Sequence[Encounter]) -> Html:
+def _wrong(run: RunReport, encounters: Sequence[Encounter]) -> Html:
     bad, judged = _not_right(encounters)
     kinds = where_wrong(encounters).rows[:MOST_REASONS]
     top = [tag("li", tag("b", f"{row[1]:,}"), tag("span", line(str(row[0]), 80))) for row in kinds]
@@ -195,6 +195,8 @@ def _wrong(encounters: Sequence[Encounter]) -> Html:
         more.append(f" {plural(missing, 'encounter')} failed without a verdict.")
     if unread := sum(one.outcome == "not_readable" for one in encounters):
         more.append(f" {unread:,} of those not right could not be read.")
+    if (twins := run.score.twins.both_right).of:
+        more.append(f" Both right in {twins.count:,} of {plural(twins.of, 'pair')} of twins.")
     reasons = tag("ul", top, class_="why") if top else None
     return _card("Where did it go wrong?", f"{bad:,}", f"of {judged:,} not right", reasons, tag("p", more))
 

@@ -21,7 +21,10 @@ def facts(view: View) -> Html | None:
     drawn = [(index, _facts_of(run)) for index, run in enumerate(view.runs) if run.breakdown.fact_sections]
     legend = [tag("li", tag("i", class_=f"key w-{way}"), name) for way, name in LEARNED.items()]
     legend.append(tag("li", tag("i", class_="key w-none"), "not found"))
-    lede = "What the cases' authors marked as important: where it is in the chart, and how the doctor first learned it."
+    lede = (
+        "What the cases' authors marked as important and the doctor had to find: where it is in the chart, and how the "
+        "doctor first learned it."
+    )
     return view.section("facts", "Key findings", lede, drawn, tag("ul", legend, class_="legend"))
 
 
@@ -29,15 +32,18 @@ def _facts_of(run: RunReport) -> Html:
     ways = [way for way in LEARNED if any(part.by_way.get(way) for part in run.breakdown.fact_sections)]
     head = ["section", "", "share", "found", *(LEARNED[way] for way in ways)]
     rows = [_fact_row(part, ways) for part in run.breakdown.fact_sections]
-    unseen, closed = run.score.information.key_facts.not_assessable, run.score.information.premature_closure
+    found, closed = run.score.information.key_facts, run.score.information.premature_closure
     said = []
     if closed.of:
         said.append(
-            "Premature closure (a wrong diagnosis while a decisive finding was available but not requested): "
+            "Premature closure (a wrong diagnosis with turns left, when no decisive finding had been requested): "
             f"{as_percent(closed)}."
         )
-    if unseen:
-        said.append(f"{plural(unseen, 'finding')} left out: the records do not show whether they were found.")
+    if found.at_the_door:
+        said.append(f"{plural(found.at_the_door, 'finding')} left out: told at the door.")
+    if found.not_assessable:
+        unseen = plural(found.not_assessable, "finding")
+        said.append(f"{unseen} left out: the records do not show whether they were found.")
     shown = table("Key findings by section", head, rows, (0, 1), stacked=True)
     return tag("div", shown, note(" ".join(said)) if said else None)
 
@@ -73,7 +79,7 @@ def _between(view: View) -> Html | None:
             head.value,
             head.low,
             head.high,
-            plural(head.n, "encounter"),
+            plural(head.of, "encounter"),
         )
         for index, (price, head) in enumerate((run.breakdown.price, run.headline) for run in view.runs)
         if price.mean_usd is not None and head.value is not None and (price.unpriced.value or 0) <= MOST_UNPRICED
@@ -87,7 +93,7 @@ def _between(view: View) -> Html | None:
 
 def _tests_of(view: View, index: int) -> Html:
     run = view.runs[index]
-    answered = tag("div", tag("h3", "How orders were answered"), tests_section(run.score).html())
+    answered = tag("div", tag("h3", "How tests were answered"), tests_section(run.score).html())
     upper = [_price(run.breakdown.price), answered]
     lower = [_most_expensive(run), _most_repeated(run)]
     return tag("div", tag("div", upper, class_="figures"), tag("div", lower, class_="figures"))
@@ -136,6 +142,6 @@ def _most_expensive(run: RunReport) -> Html | None:
 def _most_repeated(run: RunReport) -> Html:
     again = sorted((use for use in run.breakdown.tests if use.again), key=lambda use: (-use.again, use.name))
     rows = [[line(use.name, 60), use.again, use.ordered, use.unanswered] for use in again[:MOST_TESTS]]
-    head = ["test", "repeats", "orders", "no answer"]
+    head = ["test", "ordered before", "ordered", "no answer"]
     shown = table("Most repeated tests", head, rows) if rows else note("No test was ordered twice in an encounter.")
-    return tag("div", tag("h3", "Most often repeated within an encounter"), shown)
+    return tag("div", tag("h3", "Most often ordered again in the same encounter"), shown)

@@ -19,10 +19,10 @@ from agentclinic.report.parts import (
 )
 from agentclinic.report.tables import DASH, Html, line, plural, tag
 from agentclinic.report.tables import html_table as table
-from agentclinic.scoring.breakdown import Group, TwinPair
-from agentclinic.scoring.format import as_percent, percent
+from agentclinic.scoring.breakdown import Group
+from agentclinic.scoring.format import as_percent, as_points, percent
 from agentclinic.scoring.outcome import slip_lines
-from agentclinic.scoring.rows import Twin
+from agentclinic.scoring.twins import Twin, TwinPair
 
 MOST_GROUPS = 30
 FEWEST_SHOWN = 5
@@ -138,7 +138,7 @@ def _group(view: View, found: list[Group | None]) -> list[object]:
 
 def twins(view: View) -> Html | None:
     """Pairs of cases that look the same at the door."""
-    drawn = [(index, _pairs(view, index)) for index, run in enumerate(view.runs) if run.breakdown.twins.pairs]
+    drawn = [(index, _pairs(view, index)) for index, run in enumerate(view.runs) if run.breakdown.twins]
     lede = (
         "Twins are two cases that look the same at the door and have different diagnoses. A doctor who decides at the "
         "door gets at most one of them right."
@@ -147,22 +147,34 @@ def twins(view: View) -> Html | None:
 
 
 def _pairs(view: View, index: int) -> list[Html]:
-    twins = view.runs[index].breakdown.twins
+    run, twins = view.runs[index], view.runs[index].score.twins
     places = {(one.scenario_id, one.repeat): place for place, one in enumerate(view.collected.encounters[index])}
     rows = [
         [_both(pair), _side(pair.first, index, places), _side(pair.second, index, places)]
-        for pair in twins.pairs[:MOST_LISTED]
+        for pair in run.breakdown.twins[:MOST_LISTED]
     ]
-    said = f"Both right: {as_percent(twins.told_apart)}. Same answer to both: {twins.same_answer}."
+    said = f"Both right: {as_percent(twins.both_right)}. Same answer to both: {as_percent(twins.same_answer)}."
     if twins.without_partner:
         said += f" {plural(twins.without_partner, 'encounter')} left out: the twin was not played or not judged."
-    return [tag("p", said), table("Twins", ["", "first", "second"], rows, (0, 1, 2), stacked=True)]
+    return [
+        tag("p", said),
+        *_against_first(view, index),
+        table("Twins", ["", "first", "second"], rows, (0, 1, 2), stacked=True),
+    ]
+
+
+def _against_first(view: View, index: int) -> list[Html]:
+    """How a run differs from the first on the pairs that both have."""
+    compared = view.report.comparison.comparisons[index - 1].beside if view.report.comparison and index else ()
+    said = [f"{m.measure} {as_points(m.difference)}, {plural(m.cases, m.unit)}" for m in compared if m.unit == "pair"]
+    return [tag("p", f"Against {view.letters[0]}: {'; '.join(said)}.")] if said else []
 
 
 def _both(pair: TwinPair) -> Html:
-    name = ("neither right", "one right", "both right")[pair.right]
+    right = pair.right or 0
+    name = ("neither right", "one right", "both right")[right]
     same = ", same answer" if pair.same_answer else ""
-    return tag("span", name, same, class_=f"tag t-{('bad', 'mixed', 'good')[pair.right]}")
+    return tag("span", name, same, class_=f"tag t-{('bad', 'mixed', 'good')[right]}")
 
 
 def _side(side: Twin, run: int, places: dict[tuple[int, int], int]) -> Html:

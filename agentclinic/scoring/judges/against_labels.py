@@ -18,7 +18,7 @@ from agentclinic.scoring.format import percent
 from agentclinic.scoring.judges.correction import JudgedUnit, correct, labels_to_halve
 from agentclinic.scoring.judges.labels import Matched, draw, drawing_judges, match_labels, sampled_from, strata
 from agentclinic.scoring.judges.panel import RECORDED, UNREAD, Panel, Said, judgements_file, judges_of, load_panel
-from agentclinic.scoring.stats import Estimate, Proportion, proportion
+from agentclinic.scoring.stats import Estimate, Proportion, share
 
 _NEXT_SHOWN = 5
 """Diagnoses to label next that are named: enough to begin with."""
@@ -116,17 +116,16 @@ def paired_units(place: Path, judge: str | None, clusters: Mapping[str, str]) ->
 
 
 def against_labels(panel: Panel, name: str, matched: Matched, seed: int = 0) -> AgainstLabels:
-    units = judged_units(panel, name, matched)
+    units = [unit._replace(case=panel.clusters[unit.case]) for unit in judged_units(panel, name, matched)]
     found = correct(units, seed)
     halved = labels_to_halve(units, found.powered)
     said: dict[Said, list[float]] = {True: [], False: [], UNREAD: []}
     for unit in units:
         if unit.label is not None:
             said[unit.verdict].append(unit.label)
-    asked = Counter(unit.verdict for unit in units)
     return AgainstLabels(
         judge=name,
-        decided=proportion(asked[True] + asked[False], asked[True] + asked[False] + asked[UNREAD]),
+        decided=share((unit.case, unit.verdict != UNREAD, 1) for unit in units if unit.verdict is not None),
         labeled=sum(map(len, said.values())),
         unread=len(said[UNREAD]),
         unsure=len(matched.unsure),
@@ -138,7 +137,7 @@ def against_labels(panel: Panel, name: str, matched: Matched, seed: int = 0) -> 
         kappa=found.kappa,
         missed=found.missed,
         credited=found.credited,
-        accuracy=proportion(sum(unit.verdict is True for unit in units), len(units)),
+        accuracy=share((unit.case, unit.verdict is True, 1) for unit in units),
         corrected=found.powered,
         labels_to_halve=halved.more if halved else None,
         half_width_if_all_labeled=halved.half_width if halved else None,

@@ -16,12 +16,7 @@ from agentclinic.results.run_data import load_run
 from agentclinic.scoring.judges.against_labels import AgainstLabels, against_labels, panel_and_labels
 from agentclinic.scoring.judges.agreement import fleiss_estimate, kappa_estimate
 from agentclinic.scoring.judges.panel import UNREAD, Panel, judges_of
-from agentclinic.scoring.stats import Estimate, Proportion, proportion
-
-_REPEATS = (
-    "some cases were played more than once: the intervals of shares treat their units as independent and are too "
-    "narrow; those of the kappas and of the corrected accuracy are by case"
-)
+from agentclinic.scoring.stats import Estimate, Proportion, share
 
 
 class JudgeSummary(BaseModel):
@@ -99,7 +94,6 @@ class JudgeComparison(BaseModel):
     """Units that are wrong without a judge: no diagnosis, or the doctor failed."""
     failed: int
     """Units that ended before a diagnosis through no fault of the doctor: missing."""
-    note: str | None = None
     judges: list[JudgeSummary]
     pairs: list[Agreement]
     fleiss: Estimate | None = None
@@ -130,7 +124,6 @@ def compare_judges(
         diagnoses=len(panel.units),
         wrong_unjudged=len(panel.wrong),
         failed=panel.failed,
-        note=None if len({unit.case for unit in panel.units}) == len(panel.units) else _REPEATS,
         judges=[_summary(panel, name) for name in names],
         pairs=[_agreement(panel, first, second, seed) for first, second in combinations(names, 2)],
         fleiss=_fleiss(panel, single, seed) if len(single) > 2 else None,
@@ -150,6 +143,7 @@ def compare_judges(
 def _summary(panel: Panel, name: str) -> JudgeSummary:
     verdicts = [verdict.correct for verdict in panel.column(name)]
     judged = len(verdicts) - verdicts.count(None)
+    clusters = [panel.clusters[unit.case] for unit in panel.units]
     return JudgeSummary(
         name=name,
         models=sorted(panel.models[name]),
@@ -158,7 +152,7 @@ def _summary(panel: Panel, name: str) -> JudgeSummary:
         not_judged=len(verdicts) - judged,
         unread=panel.said(name).count(UNREAD),
         stale=panel.stale[name],
-        right=proportion(verdicts.count(True), judged),
+        right=share((c, right, 1) for c, right in zip(clusters, verdicts, strict=True) if right is not None),
     )
 
 
@@ -167,27 +161,28 @@ def _agreement(panel: Panel, first: str, second: str, seed: int) -> Agreement:
     rows, cases = [], []
     judged: Counter[tuple[bool, bool]] = Counter()
     relations: dict[str, Counter[str]] = defaultdict(Counter)
+    named = []
     for unit, one, other in zip(panel.units, panel.column(first), panel.column(second), strict=True):
         judged[one.correct is not None, other.correct is not None] += 1
         if one.correct is None or other.correct is None:
             continue
         rows.append([float((one.correct, other.correct) == kind) for kind in kinds])
-        cases.append(unit.case)
+        cases.append(panel.clusters[unit.case])
         if one.relation and other.relation:
+            named.append((cases[-1], one.relation == other.relation, 1))
             relations[one.relation][other.relation] += 1
     counts = [int(sum(column)) for column in zip(*rows, strict=True)] or [0, 0, 0, 0]
-    same = sum(row[relation] for relation, row in relations.items())
     return Agreement(
         first=first,
         second=second,
         only_first_judged=judged[True, False],
         only_second_judged=judged[False, True],
         neither_judged=judged[False, False],
-        agreement=proportion(counts[0] + counts[3], len(rows)),
+        agreement=share((case, row[0] + row[3], 1) for case, row in zip(cases, rows, strict=True)),
         kappa=kappa_estimate(rows, cases, seed),
         confusion=Confusion(both_yes=counts[0], only_first_yes=counts[1], only_second_yes=counts[2], both_no=counts[3]),
         relations={relation: dict(sorted(row.items())) for relation, row in sorted(relations.items())} or None,
-        same_relation=proportion(same, sum(row.total() for row in relations.values())) if relations else None,
+        same_relation=share(named) if named else None,
     )
 
 
@@ -197,7 +192,7 @@ def _fleiss(panel: Panel, names: Sequence[str], seed: int) -> Estimate:
     for unit, *verdicts in zip(panel.units, *columns, strict=True):
         if None not in verdicts:
             yes.append(verdicts.count(True))
-            cases.append(unit.case)
+            cases.append(panel.clusters[unit.case])
     return fleiss_estimate(yes, len(names), cases, seed)
 
 

@@ -19,7 +19,7 @@ from agentclinic.jsonl import sealed
 from agentclinic.results.journal import read_records
 from agentclinic.results.record import JUDGEABLE, MISSING, Record, Status, Verdict
 from agentclinic.results.run_data import diagnosis_of, load_run, read_judgements, unit_of, verdict_of
-from agentclinic.scoring.verdicts import case_key
+from agentclinic.scoring.clusters import case_key, cluster_keys, joined
 
 
 def majority(verdicts: Sequence[bool | None]) -> bool | None:
@@ -145,6 +145,8 @@ class Panel:
     units: list[Unit] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     """The case of each unit that is wrong without a judge."""
+    clusters: dict[str, str] = field(default_factory=dict)
+    """The cluster of each case."""
     failed: int = 0
     """Units that ended before a diagnosis, through no fault of the doctor."""
     models: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -183,13 +185,16 @@ def load_panel(place: Path, judges: Sequence[str] | None = None) -> Panel:
         raise InputError(f"{taken}: this name is reserved for the verdicts in {path.name}; rename the file")
     panel = Panel(names, path)
     verdicts = {name: _verdicts(path.parent, name, panel) for name in names if name != RECORDED}
+    keys: dict[str, tuple[str, ...]] = {}
     for record in read_records(path):
+        keys.setdefault(case_key(record), cluster_keys(record))
         if record.status in JUDGEABLE:
             panel.units.append(_unit(record, panel, verdicts))
         elif record.status in MISSING:
             panel.failed += 1
         else:
             panel.wrong.append(case_key(record))
+    panel.clusters = dict(zip(keys, joined(keys.values()), strict=True))
     return panel
 
 

@@ -97,7 +97,7 @@ class TestCompareJudges:
         assert comparison.pairs[0].kappa.value == 1
         assert comparison.disputed == []
 
-    def test_repeats_are_kept_separate_and_noted(self, tmp_path: Path) -> None:
+    def test_repeats_are_kept_separate_and_clustered(self, tmp_path: Path) -> None:
         records = [
             {
                 "scenario_id": n % 6, "repeat": n // 6, "case_hash": f"h{n % 6}", "status": "diagnosed",
@@ -109,7 +109,7 @@ class TestCompareJudges:
         entries = [{**record, "correct": record["scenario_id"] == 0} for record in records]
         write_lines(tmp_path / "judgements" / "x.jsonl", entries)
         comparison = compare_judges(tmp_path)
-        assert "more than once" in (comparison.note or "")
+        assert comparison.pairs[0].agreement.clustered
         assert comparison.pairs[0].confusion.both_yes == 2
 
     def test_one_judge_alone_is_refused_with_what_to_do(self, tmp_path: Path) -> None:

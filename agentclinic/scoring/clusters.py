@@ -1,0 +1,61 @@
+"""Which records are about the same case, and which cases belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agentclinic.cases.model import Case, age_in_years, sex
+from agentclinic.results.record import Record
+from agentclinic.vocabulary.text import fold
+
+
+def case_key(record: Record) -> str:
+    """What pairs a case between runs: its hash, or data set and row if the record has none."""
+    return record.case_hash or f"{record.dataset}:{record.scenario_id}"
+
+
+def annotation(record: Record, key: str) -> str | None:
+    """A case's annotation as text; None if it is absent or not a single value."""
+    value = (record.annotations or {}).get(key)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return " ".join(str(value).split()) or None
+
+
+def cluster_keys(record: Record) -> tuple[str, ...]:
+    """What a case shares with those whose outcomes are not independent of its own.
+
+    Twins share a pair of ids; near copies share the truth with the patient's age and sex.
+    """
+    own, other = annotation(record, "case_id"), annotation(record, "twin_of")
+    demographics = record.door.demographics if record.door else ""
+    return _keys(case_key(record), record.ground_truth or "", demographics, own, other)
+
+
+def case_clusters(cases: Sequence[Case]) -> dict[str, str]:
+    """The cluster of each case that has not been played, by its id."""
+    noted = [(case, [case.annotations.get(key) for key in ("case_id", "twin_of")]) for case in cases]
+    keys = [_keys(case.id, case.diagnosis, case.door.demographics, *ids) for case, ids in noted]
+    return dict(zip((case.id for case in cases), joined(keys), strict=True))
+
+
+def _keys(case: str, truth: str, demographics: str, own: object, twin: object) -> tuple[str, ...]:
+    age = age_in_years(demographics)
+    near = [f"{fold(truth)}|{age}|{sex(demographics)}"] if truth and age is not None else []
+    return (case, *near, *([f"twins {' '.join(sorted((str(own), str(twin))))}"] if own and twin else []))
+
+
+def joined(keys: Iterable[Sequence[str]]) -> list[str]:
+    """A name for the cluster of each: the same for all that share a key, directly or through others."""
+    parents: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        while (above := parents.setdefault(key, key)) != key:
+            parents[key] = key = parents[above]
+        return key
+
+    listed = list(keys)
+    for first, *others in listed:
+        for other in others:
+            parents[root(other)] = root(first)
+    return [root(first) for first, *_ in listed]
