@@ -99,7 +99,7 @@ def row(part: Part, doctor: str, records: Sequence[Record]) -> dict[str, object]
         "strict": share(summary.accuracy_strict),
         "lenient": share(summary.accuracy_lenient),
         "turns": mean(facts.turns, 1),
-        "tests": mean(facts.tests, 1),
+        "orders": mean(bill.orders, 1),
         "price_usd": price(bill, len(records)),
         "brier": mean(source.brier, 2) if source else "-",
     }
@@ -130,7 +130,7 @@ def mean(value: Estimate | None, digits: int) -> str:
 
 def table(parts: Sequence[Part]) -> None:
     """Print the table."""
-    columns = ("doctor", "cases", "strict", "lenient", "turns", "tests", "price_usd", "brier")
+    columns = ("doctor", "cases", "strict", "lenient", "turns", "orders", "price_usd", "brier")
     for part in parts:
         if part.dataset == "MedQA_Ext" and not PUBLIC.is_file():
             print(f"\n{part.name}: skipped, the public data is not in {PUBLIC.parent}")
