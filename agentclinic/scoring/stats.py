@@ -94,8 +94,8 @@ def design_effect(residuals: Floats, sizes: Floats, independent: float) -> float
 
     `residuals` are each cluster's sum less its expectation: Σ r² · k/(k-1) ÷ independent. Few outcomes that differ say
     little about how clusters hang together, so half a cluster whose members are all alike is added to both sides:
-    w²/2 to the first, w/2 to the second, with w = Σ size² ÷ Σ size. Coverage with a whole, a half and a third of a
-    cluster: benchmarks/intervals.py. Never more than w, its value if all members of every cluster were alike.
+    w²/2 to the first, w/2 to the second, with w = Σ size² ÷ Σ size; chosen by coverage (benchmarks/intervals.py). Never
+    more than w, its value if all members of every cluster were alike.
     """
     k, w = len(sizes), math.fsum(sizes**2) / math.fsum(sizes)
     if k == 1:
