@@ -13,7 +13,7 @@ from agentclinic.doctors.uncertainty.tools import top_of
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData, diagnosis_of, load_run
-from agentclinic.scoring.clusters import case_key
+from agentclinic.scoring.clusters import cluster_keys, joined
 from agentclinic.scoring.stats import Estimate, Proportion, mean, share
 from agentclinic.scoring.verdicts import decided, names_truth
 from agentclinic.vocabulary.compare import Relation, compare
@@ -101,7 +101,8 @@ class SessionsSummary(BaseModel):
 
 def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
     """Count over sessions; intervals by bootstrap over cases, for sessions that belong to one."""
-    kept = [(case_key(one.record) if one.record else place, one) for place, one in enumerate(sessions.kept)]
+    keys = [cluster_keys(one.record) if one.record else (str(place),) for place, one in enumerate(sessions.kept)]
+    kept = list(zip(joined(keys), sessions.kept, strict=True))
     steps = [(case, step) for case, one in kept for step in one.session.steps]
     concluded = [(case, one, final) for case, one in kept if (final := one.final)]
     changed = [
