@@ -223,7 +223,7 @@ def where_wrong(encounters: Sequence[Encounter]) -> Section:
         [name, len(several), *(sum(kind in kinds for kinds in several) for kind in columns)]
         for name, several in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     ]
-    said = ["Each encounter counts in one row, but maybe in several other columns."] if columns else []
+    said = ["Each encounter counts in one row, but may count in several columns."] if columns else []
     scale = ", ".join(f"{step} {name}" for step, name in enumerate(HARM))
     said += [f"Harm if missed is rated by the case's author: {scale}."] if _HARMFUL in columns else []
     return Section("Where it went wrong", rows, said, ("", "encounters", *columns), (0,))

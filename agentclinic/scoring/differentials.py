@@ -115,7 +115,7 @@ def entropy(differential: Differential) -> float | None:
 
 FLOOR = 0.001
 """The least probability of the truth in a log score: one certain miss costs 6.9 nats, not infinitely many, and `other`
-spread over a hundred diseases stays above it."""
+alone, spread over a hundred diseases, stays above it."""
 
 
 class TruthScore(NamedTuple):
@@ -143,8 +143,8 @@ def score_of_truth(differential: Differential, record: Record) -> TruthScore | N
     """The scores of one differential; None if it is not a distribution or if the record does not state the truth.
 
     Hypotheses that name the truth are one class, and so are those that name the same other disease: listing it twice
-    gains nothing. `other` is spread evenly over as many diseases as the knowledge base
-    has, so that saying "other" is not an answer.
+    gains nothing. `other` is spread evenly over as many diseases as the knowledge base has, so that saying "other" is
+    not an answer.
     """
     given = distribution(differential)
     if given is None or not record.ground_truth:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from agentclinic.results.record import Record
-from agentclinic.scoring.information import AT_THE_DOOR, Request, below, discloses, requests
+from agentclinic.scoring.information import AT_THE_DOOR, Request, below, discloses, requests, shown_chart
 from agentclinic.scoring.orders import NOT_DONE, Item, items, priced_test, waiting_factor
 from agentclinic.scoring.verdicts import level
 
@@ -59,10 +59,10 @@ def _danger(
     ways = _ways(entry.get("excluded_by"))
     if not ways:
         return _kept(name, harm, None, PROSE)
-    if record.doctor == "full_information":
+    if shown_chart(record):
         return _kept(name, harm, None, SHOWN)
     roles = {_told_by(path) for way in ways for path in way}
-    if asked is None or not all(_tells(record, role, asked) for role in roles):
+    if asked is None or not all(discloses(record, role, asked) for role in roles):
         return _kept(name, harm, None, NOT_DISCLOSED)
     minutes = min(max(_first(path, log) for path in way) for way in ways)
     return _kept(name, harm, minutes if minutes < math.inf else None, None)
@@ -80,11 +80,6 @@ def _ways(stated: object) -> list[list[str]]:
 
 def _told_by(path: str) -> str:
     return "patient" if path.startswith(("Patient_Actor", "patient_info")) else "measurement"
-
-
-def _tells(record: Record, role: str, asked: Sequence[Request]) -> bool:
-    """As `discloses`; a grounded or voiced role that was never asked would have told, too."""
-    return discloses(record, role, asked) or (record.simulator or {}).get(role) in ("grounded", "voiced")
 
 
 def _first(path: str, log: Sequence[tuple[float, set[str]]]) -> float:

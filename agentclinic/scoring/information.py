@@ -164,10 +164,11 @@ class LearnedFrom(StrEnum):
 
 
 def discloses(record: Record, role: str, asked: Iterable[Request]) -> bool:
-    """Whether a role states which chart facts it reveals; a builtin role that was never asked would have."""
+    """Whether a role states which facts it reveals; one that was never asked would have, unless it plays freely."""
     replies = [request.reply for request in asked if request.reply and request.reply.role == role]
     if not replies:
-        return getattr(record, f"{role}_llm", None) == "builtin"
+        grounded = (record.simulator or {}).get(role) in ("grounded", "voiced")
+        return grounded or getattr(record, f"{role}_llm", None) == "builtin"
     return any(reply.disclosures for reply in replies)
 
 

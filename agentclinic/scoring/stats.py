@@ -61,19 +61,25 @@ def proportion(count: int, of: int) -> Proportion:
 
 def share(rows: Iterable[tuple[Hashable, float, float]]) -> Proportion:
     """Σ count ÷ Σ of, over (cluster, count, of) rows; the outcomes of a cluster need not be independent."""
-    counts: defaultdict[Hashable, float] = defaultdict(float)
-    sizes: defaultdict[Hashable, float] = defaultdict(float)
-    for cluster, count, of in rows:
-        counts[cluster] += count
-        sizes[cluster] += of
-    m = np.array([size for size in sizes.values() if size > 0])
-    x = np.array([counts[cluster] for cluster, size in sizes.items() if size > 0])
+    x, m = _by_cluster(rows)
+    x, m = x[m > 0], m[m > 0]
     n, total = float(m.sum()), float(x.sum())
     if not n or bool(np.all(m == 1)):
         return _proportion(round(total), round(n), 1.0)
     p = total / n
     found = _proportion(round(total), round(n), design_effect(x - p * m, m, n * p * (1 - p)))
     return found.model_copy(update={"clustered": True})
+
+
+def _by_cluster(rows: Iterable[tuple[Hashable, float, float]]) -> tuple[Floats, Floats]:
+    """Σ value and Σ weight of the (cluster, value, weight) rows of each cluster."""
+    totals: defaultdict[Hashable, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for cluster, value, weight in rows:
+        total = totals[cluster]
+        total[0] += value
+        total[1] += weight
+    sums, sizes = np.array(list(totals.values()), dtype=np.float64).reshape(-1, 2).T
+    return sums, sizes
 
 
 def _proportion(count: int, of: int, effect: float) -> Proportion:
@@ -126,15 +132,10 @@ def paired_difference(rows: Iterable[tuple[Hashable, float, float]], plays: floa
         plays * math.fsum(column) for column in ([1.0] * len(cases), *zip(*(c[1:] for c in cases), strict=True))
     )
     mean = (gained - lost) / n
-    sums: defaultdict[Hashable, float] = defaultdict(float)
-    sizes: defaultdict[Hashable, float] = defaultdict(float)
-    for cluster, more, less in cases:
-        sums[cluster] += plays * (more - less)
-        sizes[cluster] += plays
-    m, effect = np.array(list(sizes.values())), 1.0
-    if not np.all(m == 1):
-        residuals = np.array(list(sums.values())) - mean * m
-        effect = design_effect(residuals, m, max(0.0, gained + lost - n * mean**2))
+    sums, sizes = _by_cluster((cluster, plays * (more - less), plays) for cluster, more, less in cases)
+    effect = 1.0
+    if not np.all(sizes == 1):
+        effect = design_effect(sums - mean * sizes, sizes, max(0.0, gained + lost - n * mean**2))
     b, c, n = gained / effect, lost / effect, n / effect
     low, high = (_tango_limit(b, c, n, end) for end in (-1.0, 1.0))
     z = abs(b - c) / math.sqrt(b + c) if b + c else 0.0

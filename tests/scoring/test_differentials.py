@@ -118,7 +118,7 @@ def test_the_prior_is_how_common_the_diseases_are() -> None:
     found = score({}, 1.0, truth=name)
     assert found.prior_brier == pytest.approx((1 - p) ** 2 + rest + OTHER_PRIOR**2 / N)
     assert found.prior_log == pytest.approx(-math.log(max(p, FLOOR)))
-    unknown = score({}, 1.0, truth="Disease that nobody knows")
+    unknown = score({}, 1.0, truth="Syndrome without a name")
     assert unknown.prior_log == pytest.approx(-math.log(OTHER_PRIOR / N))
 
 
