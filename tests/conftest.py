@@ -23,6 +23,7 @@ hypothesis.settings.load_profile("any_speed")
 SETTINGS = tempfile.TemporaryDirectory(prefix="agentclinic-test-")
 """In place of the user's own settings folder, also for the processes that tests start."""
 os.environ["XDG_CONFIG_HOME"] = SETTINGS.name
+os.environ["XDG_CACHE_HOME"] = SETTINGS.name
 
 LONGEST_FIRST = (
     "test_ray.py",
