@@ -121,9 +121,11 @@ class RunSettings(_Section):
     preset: Literal["original"] | None = None
     """A named group of settings, which other flags override; `original` plays as the original does (docs/runs.md)."""
     dataset: str = "OpenOSCE_Demo"
-    """Data set: a name from `agentclinic data list` or from `datasets`, or the path of a case file."""
+    """Data set: a name from `agentclinic data list` or from `datasets`, the path of a case file, or a solvable world as
+    Solvable:NAME or Solvable:FILE, with `,invented` for invented names and `,hidden` to hide the probabilities
+    (docs/solvable.md)."""
     num_scenarios: int | None = Field(default=None, ge=1)
-    """Evaluate at most this many scenarios (default: all)."""
+    """Evaluate at most this many scenarios (default: all; 100 in a solvable world)."""
     offset: int = Field(default=0, ge=0)
     """Skip this many scenarios first."""
     scenarios: str | None = None
@@ -194,7 +196,8 @@ class RunSettings(_Section):
     moderator_reasoning_effort: Effort | None = None
     doctor: str = "plain"
     """Doctor: plain, uncertainty, prior_only, door_only, random_questions, history_only or full_information (the last
-    five for reference, docs/scoring.md), or your own as FILE.py:Class."""
+    five for reference, docs/scoring.md), in a solvable world also optimal, greedy, checklist, ask_everything or
+    random_actions (for reference, docs/solvable.md), or your own as FILE.py:Class."""
     agent_config: str | None = None
     """Config file of the uncertainty doctor (default: `agent/agent_config.yaml` if it exists, else the shipped one)."""
     uncertainty_agent_type: str | None = None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from agentclinic.cases.model import Door, age_in_years, sex
 from agentclinic.clinic.findings import Evidence
-from agentclinic.vocabulary.base import OTHER_PRIOR, Knowledge
+from agentclinic.vocabulary.base import Knowledge
 
 Floats = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ class Beliefs:
         return gains
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def beliefs(known: Knowledge) -> Beliefs:
     """The tables of a knowledge base, made once."""
     findings = list(known.findings.values())
@@ -121,12 +121,12 @@ def _log_prior(known: Knowledge, age: float | None, gender: str | None) -> Float
     total = sum(disease.prior for disease in known.diseases.values())
     weights = []
     for disease in known.diseases.values():
-        weight = disease.prior / total * (1 - OTHER_PRIOR) * disease.sex.get(gender or "", 1.0)
+        weight = disease.prior / total * (1 - known.other) * disease.sex.get(gender or "", 1.0)
         for band in disease.age:
             if age is not None and band.min <= age < band.max:
                 weight *= band.factor
         weights.append(max(weight, 1e-12))
-    logs: Floats = np.log(np.array([*weights, OTHER_PRIOR]))
+    logs: Floats = np.log(np.array([*weights, max(known.other, 1e-12)]))
     return logs
 
 

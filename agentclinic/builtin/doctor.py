@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
+from agentclinic.builtin.menu import evidence_in, known_in
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.doctors.plain import ConfidencePayload, StatedDifferential, StatedHypothesis
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import NO_TOKENS, Differential, Exchange, Hypothesis, Source
-from agentclinic.vocabulary.base import Disease, Finding, knowledge
+from agentclinic.vocabulary.base import Disease, Finding, Knowledge, knowledge
 from agentclinic.vocabulary.text import fold
 
 _COMMIT_AT = 0.95
@@ -32,10 +33,10 @@ def act(payload: DoctorPayload) -> Reply:
     """The next utterance, with the differential it is based on."""
     mind, evidence, posterior = think(payload.door, payload.exchanges)
     step = None
-    if not payload.last and not payload.exchanges:
+    if not payload.last and not payload.exchanges and payload.door.menu is None:
         step = _OPENING
     elif not payload.last:
-        step = _advised_step(evidence, payload)
+        step = _advised_step(mind, evidence, payload)
         if step is None and posterior[:-1].max() < _COMMIT_AT:
             step = _best_step(mind, posterior, evidence, payload)
     text = step or f"DIAGNOSIS READY: {ranked(mind, posterior)[0][0].name}"
@@ -54,7 +55,10 @@ def confidence(payload: ConfidencePayload) -> Reply:
 
 def think(door: Door, exchanges: tuple[Exchange, ...]) -> tuple[Beliefs, Evidence, Floats]:
     """The tables, the evidence so far, and the probability of each hypothesis."""
-    mind, evidence = beliefs(knowledge()), gather(door, exchanges)
+    if door.menu:
+        mind, evidence = beliefs(known_in(door.menu)), evidence_in(door.menu, exchanges)
+    else:
+        mind, evidence = beliefs(knowledge()), gather(door, exchanges)
     return mind, evidence, mind.posterior(door, evidence)
 
 
@@ -63,9 +67,13 @@ def ranked(mind: Beliefs, posterior: Floats) -> list[tuple[Disease, float]]:
     return [(mind.known.diseases[mind.hypotheses[row]], float(posterior[row])) for row in order]
 
 
-def differential(mind: Beliefs, posterior: Floats, size: int = 5) -> Differential:
+_LISTED = 5
+"""Diseases in a differential, unless nothing else is possible: then all."""
+
+
+def differential(mind: Beliefs, posterior: Floats) -> Differential:
     """The leading diseases with their probabilities, and the total probability of all others."""
-    top = ranked(mind, posterior)[:size]
+    top = ranked(mind, posterior)[: _LISTED if mind.known.other else None]
     return Differential(
         source=Source.POSTERIOR,
         hypotheses=tuple(Hypothesis(diagnosis=disease.name, probability=round(p, 6)) for disease, p in top),
@@ -75,7 +83,7 @@ def differential(mind: Beliefs, posterior: Floats, size: int = 5) -> Differentia
 
 def _best_step(mind: Beliefs, posterior: Floats, evidence: Evidence, payload: DoctorPayload) -> str | None:
     """The question or test with the most expected information per cost; None if nothing is worth it."""
-    steps = _steps(payload.tests)
+    steps = _steps(mind.known, payload.tests)
     asked = {fold(exchange.content) for exchange in payload.exchanges}
     gains = mind.expected_information(posterior)
     gains[[mind.column[name] for name in evidence]] = 0.0
@@ -89,10 +97,10 @@ def _best_step(mind: Beliefs, posterior: Floats, evidence: Evidence, payload: Do
     return None
 
 
-def _advised_step(evidence: Evidence, payload: DoctorPayload) -> str | None:
+def _advised_step(mind: Beliefs, evidence: Evidence, payload: DoctorPayload) -> str | None:
     """The first step suggested by memory that can still add something: not asked yet, and its answer not known."""
     asked = {fold(exchange.content) for exchange in payload.exchanges}
-    steps = _steps(payload.tests)
+    steps = _steps(mind.known, payload.tests)
     for advised in payload.advised:
         shown = steps.shown_by.get(advised, frozenset())
         place = steps.by_id.get(advised)
@@ -117,18 +125,18 @@ class _Steps(NamedTuple):
     """The findings that a step shows, by the same ids."""
 
 
-@lru_cache(maxsize=2)
-def _steps(tests: bool) -> _Steps:
-    column = beliefs(knowledge()).column
-    findings = [finding for finding in knowledge().findings.values() if tests or not finding.order]
-    rows = sorted((*_step(finding), column[finding.id]) for finding in findings)
+@lru_cache(maxsize=16)
+def _steps(known: Knowledge, tests: bool) -> _Steps:
+    column = beliefs(known).column
+    findings = [finding for finding in known.findings.values() if tests or not finding.order]
+    rows = sorted((*_step(known, finding), column[finding.id]) for finding in findings)
     requests = {text: request for text, _, request, _ in rows}
     place = {text: number for number, text in enumerate(requests)}
     by_id: dict[str, int] = {}
     shown_by: dict[str, frozenset[str]] = {}
     for finding in findings:
         id_ = f"test:{finding.order}" if finding.order else f"finding:{finding.id}"
-        by_id[id_] = place[_step(finding)[0]]
+        by_id[id_] = place[_step(known, finding)[0]]
         shown_by[id_] = shown_by.get(id_, frozenset()) | {finding.id}
     return _Steps(
         tuple(requests),
@@ -141,10 +149,10 @@ def _steps(tests: bool) -> _Steps:
     )
 
 
-def _step(finding: Finding) -> tuple[str, float, str]:
+def _step(known: Knowledge, finding: Finding) -> tuple[str, float, str]:
     """How to find out, what that costs, and how it will appear in the dialogue."""
     if finding.order:
-        test = knowledge().tests[finding.order]
+        test = known.tests[finding.order]
         return f"REQUEST TEST: {test.name}", _COST[test.cost_level] + 0.5 * test.invasiveness, fold(test.name)
     question = finding.ask or f"Do you have {finding.name}?"
     return question, _QUESTION_COST, fold(question)

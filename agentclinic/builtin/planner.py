@@ -9,6 +9,7 @@ import numpy as np
 
 from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.builtin.doctor import act, differential, ranked, think
+from agentclinic.builtin.menu import facts_in, known_in
 from agentclinic.cases.model import Door, age_in_years
 from agentclinic.clinic.findings import Evidence, evidence_in, gather_facts
 from agentclinic.clinic.payloads import DoctorPayload
@@ -57,7 +58,7 @@ def _plan(payload: PlannerPayload) -> tuple[PlannerReply, Differential]:
     leaders = [disease for disease, _ in ranked(mind, posterior)[: payload.max_hypotheses]]
     reply = PlannerReply(
         hypotheses=[
-            PlannedHypothesis(diagnosis=disease.name, findings=_findings(disease, evidence, payload.min_findings))
+            PlannedHypothesis(diagnosis=disease.name, findings=_findings(mind, disease, evidence, payload.min_findings))
             for disease in leaders
         ],
         discriminators=_discriminators(mind, posterior, evidence, leaders[:_LEADERS], payload.exchanges),
@@ -76,6 +77,10 @@ def discriminate(payload: DiscriminatorPayload) -> Reply:
 
 def synthesize(payload: SynthesisPayload) -> Reply:
     """The most probable diagnosis given the facts alone."""
+    if payload.menu:
+        mind = beliefs(known_in(payload.menu))
+        posterior = mind.posterior(Door("", ""), facts_in(payload.menu, payload.facts))
+        return Reply(ranked(mind, posterior)[0][0].name, usage=NO_TOKENS, differential=differential(mind, posterior))
     mind = beliefs(knowledge())
     door = Door("", payload.facts[0] if payload.facts else "")  # age and sex are in the first fact, if anywhere
     posterior = mind.posterior(door, gather_facts(payload.facts, age_in_years(door.demographics)))
@@ -104,6 +109,8 @@ def _learned(payload: DoctorPayload) -> str:
     """The findings in the newest reply; at the first step, what the doctor knows at the door."""
     if not payload.exchanges:
         return f"{payload.door.demographics}. {payload.door.objective}"
+    if payload.door.menu:
+        return payload.exchanges[-1].reply
     told = evidence_in(payload.exchanges[-1], age_in_years(payload.door.demographics))
     findings = knowledge().findings
     present = [findings[finding].name for finding, state in told.items() if state]
@@ -117,9 +124,9 @@ def _as_action(text: str) -> str:
     return text if text.startswith("REQUEST TEST") else f"ASK PATIENT: {text}"
 
 
-def _findings(disease: Disease, evidence: Evidence, count: int) -> list[PlannedFinding]:
+def _findings(mind: Beliefs, disease: Disease, evidence: Evidence, count: int) -> list[PlannedFinding]:
     """At least `count` findings that bear on the disease: those already known, then the most telling open ones."""
-    findings = knowledge().findings
+    findings = mind.known.findings
 
     def weight(p: float, leak: float) -> float:
         """Bits of evidence for the disease if the finding is as expected."""

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from agentclinic import privacy
+from agentclinic.cases import solvable
 from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
 from agentclinic.config import nearest, suggestion
@@ -178,7 +179,11 @@ def _read_osce(row: Row, dataset: str) -> Case:
     tests = chart.get("Test_Results", {})
     objective = _get(row, chart, "Objective_for_Doctor", (str,))
     truth = _get(row, chart, "Correct_Diagnosis", (str,))
-    others = {k: v for k, v in row.data.items() if k != "OSCE_Examination"}
+    others = {k: v for k, v in row.data.items() if k not in ("OSCE_Examination", solvable.KEY)}
+    try:
+        drawn = solvable.drawn(row.data.get(solvable.KEY))
+    except ValueError as error:
+        raise row.fail(str(error)) from None
     annotations = {**others, **{k: v for k, v in chart.items() if k not in _OSCE_KEYS}}
     demographics = patient.get("Demographics", "") if isinstance(patient, dict) else ""
     facts = (
@@ -187,13 +192,22 @@ def _read_osce(row: Row, dataset: str) -> Case:
         *exam_facts(tests, "Test_Results", Section.TESTS),
     )
     exam = {"Physical_Examination_Findings": examination, "Test_Results": tests}
+    # Two draws may have the same chart and are still two patients; one draw is the same patient under any names.
+    identity = content_hash(patient, exam, truth, None)
+    if drawn:
+        identity = content_hash(drawn.source, others.get("case_id"), "", None)
     return Case(
-        id=content_hash(patient, exam, truth, None),
+        id=identity,
         dataset=dataset,
         scenario_id=row.number,
-        door=Door(objective.strip(), _plain(demographics) or demographics_in(_plain(patient))),
+        door=Door(
+            objective.strip(),
+            _plain(demographics) or demographics_in(_plain(patient)),
+            drawn.world.told(shown=drawn.shown) if drawn else None,
+        ),
         patient=patient,
         exam=exam,
+        drawn=drawn,
         diagnosis=truth.strip(),
         facts=_checked(row, facts),
         answer_key=_answer_key(row, annotations.get("Answer_Key")),

@@ -7,11 +7,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from agentclinic.cases.solvable import Drawn
 from agentclinic.privacy import DataClass
+from agentclinic.worlds.menu import menu_text
+from agentclinic.worlds.model import World
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,13 @@ class Door:
 
     objective: str
     demographics: str
+    menu: Annotated[World | None, Field(exclude=True)] = None
+    """In a solvable world, the world as the doctor is told of it; not in records, since it is the same in all."""
+
+    @property
+    def told(self) -> str:
+        """The objective, and the menu if there is one."""
+        return f"{self.objective}\n\n{menu_text(self.menu)}" if self.menu else self.objective
 
 
 @dataclass(frozen=True)
@@ -120,6 +130,8 @@ class Case:
     answer_key: AnswerKey = field(default=AnswerKey(), repr=False)
     annotations: Mapping[str, JSON] = field(default_factory=dict, repr=False)
     """Everything else in the row, for scoring and reports; never shown to an agent."""
+    drawn: Drawn | None = field(default=None, repr=False)
+    """What a case of a solvable world was drawn from. Only the clinic and the judge see it."""
     data_class: DataClass = DataClass.PUBLIC
     """Decides where the case may be sent (`agentclinic.models.gate`)."""
     row: Mapping[str, JSON] = field(default_factory=dict, repr=False)

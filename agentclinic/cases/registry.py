@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from agentclinic.cases.formats import NEJM, OSCE, Format, read_case, read_rows
+from agentclinic.cases import solvable
+from agentclinic.cases.formats import NEJM, OSCE, Format, Row, read_case, read_rows
 from agentclinic.cases.model import Case
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError, ConfigError
@@ -145,6 +146,8 @@ DATASETS: Mapping[str, Dataset] = {
 def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | None]:
     """The name, file and format of a data set given by its name, a key of `datasets` or the path of a file."""
     known = DATASETS.get(name)
+    if solvable.spec(name):
+        raise CaseError(f"{name[:200]!r} has no case file: its cases are drawn; `agentclinic world check` checks it")
     if name in paths:
         return name, Path(paths[name]), known.format if known else None
     if known:
@@ -153,7 +156,9 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
     if path.suffix in (".jsonl", ".json") or exists(path):
         return encodable(path.stem), path, None
     beside = [f"{name}{suffix}" for suffix in (".jsonl", ".json") if exists(expanded(f"{name}{suffix}"))]
-    meant = f"; did you mean the file {beside[0]}?" if beside else suggestion(name, [*DATASETS, *paths])
+    meant = (
+        f"; did you mean the file {beside[0]}?" if beside else suggestion(name, [*DATASETS, *paths, *solvable.names()])
+    )
     raise CaseError(f"unknown data set {name[:200]!r}{meant}")
 
 
@@ -201,8 +206,16 @@ def _same_file(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
-def load_cases(name: str, paths: Mapping[str, str] | None = None) -> list[Case]:
+def load_cases(
+    name: str, paths: Mapping[str, str] | None = None, *, seed: int = 0, count: int = solvable.USUAL
+) -> list[Case]:
+    """The cases of a data set; `seed` and `count` are for solvable worlds, whose cases are drawn."""
+    if world := solvable.spec(name):
+        rows = enumerate(solvable.draw_rows(world, seed, count))
+        return [read_case(Row(world.path, number + 1, number, row), world.name, OSCE) for number, row in rows]
     dataset, path, expected = resolve(name, paths or {})
+    if solvable.looks_like_world(path):
+        raise CaseError(f"{path}: this is a world, not a file of cases; write Solvable:{name} to draw cases from it")
     default = default_class(dataset, path, paths)
     cases = [read_case(row, dataset, expected, default) for row in read_rows(path)]
     if not cases:

@@ -22,6 +22,8 @@ from agentclinic.results.turn import (
 )
 from agentclinic.results.utterance import REPEATED, TOO_LONG, Action, name_in, read_utterance, shortened
 from agentclinic.vocabulary.compare import commits
+from agentclinic.worlds.menu import named_ending
+from agentclinic.worlds.model import World
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,12 @@ def spoken(said: str | Utterance, *, turn: int, earlier: Iterable[str] = (), dia
     return heard.model_copy(update={"differential": given.stated(heard.action)})
 
 
-async def one_name(model: Model, request: Request) -> tuple[str, Reply]:
+def is_readable(diagnosis: str, menu: World | None) -> bool:
+    """Whether a diagnosis can be read as one disease; in a solvable world, as one of the menu."""
+    return named_ending(menu, diagnosis) is not None if menu else commits(diagnosis)
+
+
+async def one_name(model: Model, request: Request, menu: World | None) -> tuple[str, Reply]:
     """The disease in a model's answer when asked for the name alone, and the answer.
 
     The name is empty if none can be read or the model fails: its first answer then stands.
@@ -233,7 +240,7 @@ async def one_name(model: Model, request: Request) -> tuple[str, Reply]:
         note = f"the request for one disease failed: {error.kind}"
         return "", Reply("", usage=error.usage or NOTHING_ASKED, notes=(note,))
     name = name_in(reply.text)
-    return name if commits(name) else "", reply
+    return name if is_readable(name, menu) else "", reply
 
 
 REPEATS_BEFORE_COMMITTING = 3
@@ -262,4 +269,4 @@ class Repetition:
 
 
 def door_text(door: Door) -> str:
-    return f"Patient: {door.demographics}\nObjective: {door.objective}" if door.demographics else door.objective
+    return f"Patient: {door.demographics}\nObjective: {door.told}" if door.demographics else door.told

@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 
 from agentclinic.cases.model import Case
+from agentclinic.clinic.desk import Desk
 from agentclinic.clinic.doctor import Dialogue, Doctor, History, Incoming, Observation, Utterance, spoken
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
@@ -27,8 +28,8 @@ class Clinic:
     """Everyone the doctor meets in one encounter."""
 
     case: Case
-    patient: Patient
-    laboratory: Laboratory
+    patient: Patient | Desk
+    laboratory: Laboratory | Desk
     doctor_prompt: Prompt
     """For what the clinic itself says: that images are shown, or that there are none."""
     images: bool = False

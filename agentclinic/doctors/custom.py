@@ -79,7 +79,7 @@ class DoctorView:
 
     def examiner_information(self) -> str:
         """The doctor's objective."""
-        return self.door.objective
+        return self.door.told
 
     def patient_information(self) -> Any:
         raise PermissionError("patient_information is hidden from doctors: ask the patient")

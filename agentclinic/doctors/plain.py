@@ -17,6 +17,7 @@ from agentclinic.clinic.doctor import (
     Observation,
     Repetition,
     door_text,
+    is_readable,
     one_name,
     turn_of,
     utterance,
@@ -27,7 +28,6 @@ from agentclinic.models.base import Image, Message, ModelError, Purpose, Reply, 
 from agentclinic.models.structured import at_most
 from agentclinic.results.turn import NOTHING_ASKED, Exchange, Hypothesis, Source, Turn, as_differential
 from agentclinic.results.utterance import DIAGNOSIS_READY, UNCLEAR, Action
-from agentclinic.vocabulary.compare import commits
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class PlainDoctor:
             max_infs=self._limit,
             infs=len(self._history.said_by("Doctor")),
             door=door_text(self._door),
-            objective=self._door.objective,
+            objective=self._door.told,
         )
 
     @property
@@ -155,11 +155,11 @@ class PlainDoctor:
         """
         assert said.action is not None
         asked = Incoming("Clinic", self._prompt.text("one_name"))
-        if not asked.text or commits(said.action.content):
+        if not asked.text or is_readable(said.action.content, self._door.menu):
             return said
         *before, newest = self._chatted.messages("Doctor", newest=asked.text)
         messages = (Message("system", self.system_prompt), *before, replace(newest, images=self._images))
-        name, reply = await one_name(self.model, Request(Purpose.DOCTOR, messages))
+        name, reply = await one_name(self.model, Request(Purpose.DOCTOR, messages), self._door.menu)
         text, both = f"{DIAGNOSIS_READY}: {name}" if name else said.text, joined(said.raw or said.text, reply.text)
         if name:
             self.say(asked, text)

@@ -7,6 +7,8 @@
 | `random_questions` | the answers to questions and tests drawn at random |
 | `history_only` | what the patient says, but no tests and no examination |
 | `full_information` | the whole chart (never the truth): it commits at once |
+
+Those of solvable worlds ask no model: `agentclinic.doctors.solvable`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import NamedTuple
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact, as_text
 from agentclinic.clinic.doctor import Assignment, Incoming, Observation, Speaker, utterance
 from agentclinic.doctors.plain import PlainDoctor
+from agentclinic.doctors.solvable import CHOICES, Choice, WorldDoctor
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import NOTHING_ASKED, Exchange, Turn
 from agentclinic.vocabulary.base import knowledge
@@ -37,6 +40,8 @@ class Reference(NamedTuple):
     """Whether the model chooses what is asked: only then can a planner or a memory help."""
     tests: bool = True
     """Whether the laboratory reports anything to it."""
+    world: bool = False
+    """Whether it plays in solvable worlds, and only there."""
 
 
 def _at_once(assignment: Assignment, door: Door, chart: Case | None = None) -> Speaker:
@@ -49,6 +54,10 @@ def _drawn(_case: Case, assignment: Assignment, seed: int) -> Speaker:
     return CommittingDoctor(PlainDoctor(assignment), drawn)
 
 
+def _in_world(choose: Choice) -> Callable[[Case, Assignment, int], Speaker]:
+    return lambda case, _given, seed: WorldDoctor(case, choose, seed)
+
+
 REFERENCES: dict[str, Reference] = {
     "prior_only": Reference(lambda _case, given, _seed: _at_once(given, _UNKNOWN_PATIENT)),
     "door_only": Reference(lambda _case, given, _seed: _at_once(given, given.door)),
@@ -57,6 +66,7 @@ REFERENCES: dict[str, Reference] = {
         lambda _case, given, _seed: PlainDoctor(given, tests=False), turns=True, own_words=True, tests=False
     ),
     "full_information": Reference(lambda case, given, _seed: _at_once(given, given.door, case)),
+    **{name: Reference(_in_world(choose), turns=True, world=True) for name, choose in CHOICES.items()},
 }
 
 

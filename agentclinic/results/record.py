@@ -13,6 +13,7 @@ from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.model import Door, case_name
 from agentclinic.config import MOST_TURNS
 from agentclinic.privacy import DataClass
+from agentclinic.results.regret import Regret
 from agentclinic.results.turn import Differential, Turn
 
 
@@ -118,6 +119,8 @@ class Record(BaseModel):
     judgement: Verdict | None = None
     differential: Differential | None = None
     """The doctor's last differential."""
+    regret: Regret | None = None
+    """Against the best play; null outside solvable worlds."""
     transcript: list[Turn] | None = None
     usage: dict[str, dict[str, int | None]] | None = None
     """Tokens by role; null if the endpoint does not report them."""

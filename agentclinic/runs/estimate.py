@@ -151,7 +151,7 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     asked = replies - tests
     exchange = QUESTION + ((asked * ANSWER + tests * RESULT) / replies if replies else 0.0)
     heard = max(0, turns - 2) / 2 * exchange  # what an average reply has before it
-    door = tokens_in(case.door.objective, case.door.demographics)
+    door = tokens_in(case.door.told, case.door.demographics)
     planner, memory = plan.settings.planner, plan.settings.memory
     inline = planner is not None and planner.inline
 

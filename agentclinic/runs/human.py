@@ -158,7 +158,8 @@ class Screen:
     def say(self, speaker: str, text: str) -> None:
         """Show what someone said: the speaker first, and the words in a column of their own."""
         for place, line in enumerate(_parts(text)):
-            self._write(f"{f'{speaker}:' if place == 0 else '':{_LABEL}}{line}", " " * _LABEL)
+            indent = " " * (_LABEL + 2 * line.startswith("- "))
+            self._write(f"{f'{speaker}:' if place == 0 else '':{_LABEL}}{line}".rstrip(), indent)
         self.out.flush()
 
     def _write(self, line: str, indent: str) -> None:
@@ -278,7 +279,7 @@ class Human:
             self._screen.show(self._help("doctor"), "")
             if payload.door.demographics:
                 self._screen.say("Patient", payload.door.demographics)
-            self._screen.say("Objective", payload.door.objective)
+            self._screen.say("Objective", payload.door.told)
             self._screen.show("")
         if payload.last:
             self._screen.show("This is your last turn: only a diagnosis counts now.")

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases, select
+from agentclinic.cases.solvable import is_world, needed, spec
 from agentclinic.clinic.doctor import Dialogue
 from agentclinic.clinic.judge import mode_of
 from agentclinic.clinic.patient import Simulator
@@ -25,6 +26,7 @@ from agentclinic.config import (
     JudgeMode,
     RunSettings,
     Settings,
+    defaults,
     is_at_endpoint,
     is_builtin_or_person,
     is_person,
@@ -174,6 +176,8 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
             require_program(path, read_program(path), given, "agent_config", named=named)
         agent = load_agent(path, settings.run.uncertainty_agent_type or UNCERTAINTY)
         settings = _with_agent(settings, agent)
+    if is_world(settings.run.dataset):  # before other checks, whose advice would not help there
+        _refuse_in_world(settings.run)
     _refuse_impossible(settings)
     if custom_doctor is None and settings.run.doctor not in doctor_names():
         named = given.names(asked, "doctor")
@@ -190,8 +194,11 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     policy = _policy(settings)
     settings, unsupported = _without_unsupported(settings, prompts)
     run = settings.run
-    every = list(cases) or load_cases(run.dataset, settings.datasets)
+    count = needed(run.scenarios, run.offset, run.sample, run.num_scenarios) if spec(run.dataset) else 0
+    every = list(cases) or load_cases(run.dataset, settings.datasets, seed=run.seed, count=count)
     chosen = list(cases) or select(every, **run.selection)
+    settings = _in_world(settings, chosen)
+    run = settings.run
     split = read_split(Path(run.split)) if run.split else None
     if split and run.part:
         chosen = split.choose(chosen, run.part)
@@ -363,7 +370,9 @@ def _with_places(settings: Settings) -> Settings:
         "agent_config": _agent_file(run),
         **{key: str(expanded(name).absolute()) for key in ("memory", "split") if (name := getattr(run, key))},
     }
-    if run.dataset not in settings.datasets and run.dataset not in DATASETS and exists(expanded(run.dataset)):
+    if world := spec(run.dataset):
+        places["dataset"] = world.absolute()
+    elif run.dataset not in settings.datasets and run.dataset not in DATASETS and exists(expanded(run.dataset)):
         places["dataset"] = str(expanded(run.dataset).absolute())
     openai = settings.openai.model_copy(update={"base_url": settings.openai.base_url or variable("OPENAI_BASE_URL")})
     return settings.changed(**places).model_copy(update={"openai": openai})
@@ -388,6 +397,49 @@ def _copies(cases: list[Case]) -> list[int]:
 
 def _unit_seed(seed: int, case: Case, repeat: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{case.id}:{repeat}".encode()).digest()[:4], "big")
+
+
+_EXACT = ("patient_llm", "measurement_llm", "moderator_llm")
+_WITHOUT_MEANING = (
+    *("preset", "simulator", "judge", "missing_test", "silent_symptom", "patient_bias", "doctor_image_request"),
+    *("planner_baseline", "memory", "resource_level", "lockbox"),
+)
+"""Settings of a patient, a laboratory and a judge that a solvable world does not have."""
+
+
+def _in_world(settings: Settings, cases: Sequence[Case]) -> Settings:
+    """The settings of a run in a solvable world, which sets the turn limit; refuses what has no meaning there."""
+    run = settings.run
+    worlds = {case.drawn.world if case.drawn else None for case in cases}
+    reference = REFERENCES.get(run.doctor)
+    if len(worlds) > 1:
+        raise ConfigError("cases of several worlds, or of a world and other cases, need a run each")
+    world = next(iter(worlds), None)
+    if world is None:
+        if reference and reference.world:
+            raise ConfigError(f"doctor {run.doctor} plays in solvable worlds only; use --dataset Solvable:chest-pain")
+        return settings
+    _refuse_in_world(run)
+    if run.total_inferences not in (world.turns, *defaults("total_inferences").values()):
+        raise ConfigError(f"total_inferences: this world sets the turn limit, {world.turns}; leave it out")
+    return settings.changed(total_inferences=world.turns)
+
+
+def _refuse_in_world(run: RunSettings) -> None:
+    reference = REFERENCES.get(run.doctor)
+    if reference and not reference.world:
+        theirs = ", ".join(name for name, one in REFERENCES.items() if one.world)
+        raise ConfigError(f"doctor {run.doctor} has no meaning in a solvable world; use {theirs}")
+    if reference and run.doctor_llm != "builtin":
+        raise ConfigError(f"doctor_llm has no effect: the doctor {run.doctor} asks no model; leave it out")
+    for key in _EXACT:
+        if getattr(run, key) != "builtin":
+            raise ConfigError(
+                f"{key}: in a solvable world only the doctor is a model; use --doctor-llm in place of --model or {key}"
+            )
+    for key, default in defaults(*_WITHOUT_MEANING).items():
+        if getattr(run, key) != default and not (key == "judge" and run.judge == "builtin"):
+            raise ConfigError(f"{key} has no meaning in a solvable world; leave it out")
 
 
 _PLAIN = ("plain", "history_only")

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case, as_text
+from agentclinic.clinic.desk import EXACT, Desk, by_name
 from agentclinic.clinic.doctor import Assignment, Doctor, Speaker
 from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.judge import Judge
@@ -21,17 +22,19 @@ from agentclinic.doctors.plain import PlainDoctor, elicit
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
 from agentclinic.doctors.planner.prompting import Baseline
 from agentclinic.doctors.reference import REFERENCES, CommittingDoctor, chart_exchanges, without_tests
+from agentclinic.doctors.solvable import WorldDoctor
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
 from agentclinic.memory.retrieval import CaseMemory, Picker, RememberingDoctor
 from agentclinic.models.base import Model, ModelError, Reply, Request
 from agentclinic.models.recording import enter_unit
 from agentclinic.results.record import Fault, Record, Status, Verdict
-from agentclinic.results.turn import Usage
+from agentclinic.results.turn import NOTHING_ASKED, Usage
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.human import Tape
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.scoring.orders import economics
+from agentclinic.scoring.regret import regret_of
 
 METERED = (*ROLES, "planner", "synthesis", "memory", "embedding")
 """Parts whose use is counted, each separately."""
@@ -124,6 +127,33 @@ def open_unit(unit: Unit, run_models: Models, tape: Tape | None = None) -> UnitM
     return models
 
 
+def _roles(
+    plan: Plan, unit: Unit, models: UnitModels, simulators: Mapping[str, Simulator], silent: SilentSymptom
+) -> tuple[Patient | Desk, Laboratory | Desk]:
+    """The patient and the laboratory of a unit."""
+    run, prompts, roles, case = plan.settings.run, plan.prompts, plan.roles, unit.case
+    if case.drawn:
+        return Desk(case.drawn), Desk(case.drawn)
+    patient = Patient(
+        case,
+        models.for_role("patient"),
+        prompts["patient"],
+        bias=run.patient_bias,
+        silent_symptom=silent,
+        simulator=simulators["patient"],
+        dialogue=roles.dialogue["patient"],
+    )
+    laboratory = Laboratory(
+        case if run.doctor not in REFERENCES or REFERENCES[run.doctor].tests else without_tests(case),
+        models.for_role("measurement"),
+        prompts["measurement"],
+        missing_test=roles.missing_test,
+        simulator=simulators["measurement"],
+        dialogue=roles.dialogue["measurement"],
+    )
+    return patient, laboratory
+
+
 class UnitSeat(Seat):
     """The doctor's seat in one unit of a run.
 
@@ -137,23 +167,7 @@ class UnitSeat(Seat):
         self._silent: SilentSymptom = roles.silent_symptom if case.symptoms_on_record else "unknown"
         chosen: dict[str, Simulator] = {"patient": roles.patient, "measurement": roles.laboratory}
         self._simulators = {role: models.simulator(role, how) for role, how in chosen.items()}
-        self._patient = Patient(
-            case,
-            models.for_role("patient"),
-            prompts["patient"],
-            bias=run.patient_bias,
-            silent_symptom=self._silent,
-            simulator=self._simulators["patient"],
-            dialogue=roles.dialogue["patient"],
-        )
-        self._laboratory = Laboratory(
-            case if run.doctor not in REFERENCES or REFERENCES[run.doctor].tests else without_tests(case),
-            models.for_role("measurement"),
-            prompts["measurement"],
-            missing_test=roles.missing_test,
-            simulator=self._simulators["measurement"],
-            dialogue=roles.dialogue["measurement"],
-        )
+        self._patient, self._laboratory = _roles(plan, unit, models, self._simulators, self._silent)
         clinic = Clinic(case, self._patient, self._laboratory, prompts["doctor"], images=run.doctor_image_request)
         # A reference doctor that commits at once has one turn: a model that asks instead is told nothing.
         at_once = run.doctor in REFERENCES and not REFERENCES[run.doctor].turns
@@ -169,6 +183,8 @@ class UnitSeat(Seat):
         undecided = False if transcript.status in (Status.MAX_INFS_REACHED, Status.DOCTOR_FAILED) else None
         if doctor is None or plan.custom_doctor:
             models.usage.setdefault("doctor", Usage(requests=0))  # what it did on its own is not known
+        elif isinstance(doctor, WorldDoctor):
+            models.usage["doctor"] = NOTHING_ASKED
         usage = {role: asdict(models.usage[role]) for role in METERED if role in models.usage}
         record = Record.model_validate(
             {
@@ -181,6 +197,7 @@ class UnitSeat(Seat):
                 "diagnosis_text": transcript.diagnosis,
                 "final_doctor_dialogue": _last_words(transcript) or None,
                 **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
+                **({f"{role}_llm": EXACT for role in ROLES if role != "doctor"} if case.drawn else {}),
                 "max_infs": run.total_inferences,
                 "image_request_enabled": run.doctor_image_request,
                 "doctor_hist": doctor.history if doctor else self.history.text,
@@ -203,7 +220,7 @@ class UnitSeat(Seat):
                 "doctor_bias": run.doctor_bias,
                 "patient_bias": run.patient_bias,
                 "unsupported_bias": dict(plan.unsupported_bias) or None,
-                "simulator": self._simulators,
+                "simulator": None if case.drawn else self._simulators,
                 "dialogue": plan.roles.dialogue["doctor"],
                 "missing_test": plan.roles.missing_test,
                 "silent_symptom": self._silent,
@@ -217,7 +234,10 @@ class UnitSeat(Seat):
                 "timing": models.timing(transcript.seconds),
             }
         )
-        record.test_economics_log, record.test_economics_totals = economics(record)  # what a record says about itself
+        world = case.drawn.world if case.drawn else None
+        # What a record says about itself.
+        record.test_economics_log, record.test_economics_totals = economics(record, world)
+        record.regret = regret_of(case.drawn, record) if case.drawn else None
         return record
 
 
@@ -295,6 +315,8 @@ async def judged(transcript: Transcript, case: Case, judge: Judge) -> Verdict | 
     """Judge the diagnosis; a judge that fails makes the unit `judge_failed`, never wrong."""
     if transcript.status is not Status.DIAGNOSED:
         return None
+    if case.drawn:
+        return by_name(case.drawn, case.diagnosis, transcript.diagnosis or "")
     try:
         verdict = await judge.judge(
             JudgePayload(

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.formats import answer_key_of
+from agentclinic.cases.solvable import is_world
 from agentclinic.clinic.judge import Judge, by_code, mode_of
 from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
@@ -142,6 +143,8 @@ def open_task(
     resynthesize: bool,
 ) -> Task:
     """Read what to judge and choose the models; writes nothing."""
+    if every and is_world(every[0].dataset):
+        raise InputError(f"{folder}: a solvable world is judged by name; there is nothing to judge again")
     prompts = user_prompts(settings.run.prompts_dir)
     records = [record for record in every if record.ground_truth is not None and diagnosis_of(record) is not None]
     prompt, model = load_prompt("moderator", prompts), models.for_role("moderator")

@@ -107,6 +107,8 @@ class Knowledge:
     diseases: Mapping[str, Disease]
     findings: Mapping[str, Finding]
     tests: Mapping[str, Test]
+    other: float = OTHER_PRIOR
+    """Share of patients whose disease is not in it; 0 in a solvable world."""
 
     def disease_named(self, name: str) -> Disease | None:
         """The disease with that name or synonym, in any word order."""

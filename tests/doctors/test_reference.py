@@ -108,8 +108,10 @@ async def test_random_questions_are_drawn_by_the_seed_and_end_in_a_diagnosis(mon
 
 
 def test_every_reference_doctor_can_be_chosen_and_others_are_refused() -> None:
-    for name in REFERENCES:
-        make_plan(Settings(run=RunSettings(doctor=name, num_scenarios=1)))
+    for name, reference in REFERENCES.items():
+        dataset = "Solvable:chest-pain" if reference.world else "OpenOSCE_Demo"
+        plan = make_plan(Settings(run=RunSettings(doctor=name, dataset=dataset, num_scenarios=1)))
+        assert plan.settings.run.doctor == name
     with pytest.raises(ConfigError, match="is not a doctor"):
         make_plan(Settings(run=RunSettings(doctor="door_onli")))
 

@@ -14,6 +14,7 @@ from fakes import NEJM, Meeting, Scripted, assigned, case_of, plan_of
 from scripted_server import LONG
 
 from agentclinic.cases.model import AnswerKey
+from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.payloads import JudgePayload
@@ -325,3 +326,22 @@ async def test_nothing_that_is_shown_to_a_person_acts_on_the_terminal_or_ends_th
     assert transcript.diagnosis == "Flu"
     assert not set(shown.getvalue()) & set(b"\x1b\x07\r\x9b")
     assert rb"\u27e8U+001B\u27e9[2J39 \xb0C" in shown.getvalue()
+
+
+async def test_the_menu_of_a_solvable_world_keeps_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "60")
+    (case,) = load_cases("Solvable:chest-pain", seed=0, count=1)
+    screen = Terminal()
+    await Meeting(Human(lambda _: ":diagnose DEFER", screen), case=case).hold()
+    shown = screen.getvalue().splitlines()
+    assert "            - Sweating (1 min)" in shown
+    long = next(
+        place for place, line in enumerate(shown) if line.startswith("            - CT angiography of the aorta: ")
+    )
+    assert shown[long + 1].startswith("              "), "the rest of an item is indented"
+    assert all(len(line) < 60 for line in shown[shown.index("            - Sweating (1 min)") :])
+    assert "" in shown

@@ -193,7 +193,12 @@ class UncertaintyDoctor:
         if call.ready or attempt.seen.last:
             fallback = top_of(session) or call.said
             found = await synthesise(
-                self._synthesis_model, self._synthesis_prompt, session.facts, fallback, clarify=self._clarify
+                self._synthesis_model,
+                self._synthesis_prompt,
+                session.facts,
+                fallback,
+                clarify=self._clarify,
+                menu=self.door.menu,
             )
             if found.error:
                 remarks.append(f"synthesis failed, the top of the differential was taken ({found.error})")
@@ -232,7 +237,7 @@ def _differential(session: Session) -> Differential | None:
 def as_fact(door: Door, incoming: Incoming, asked: Action | None) -> str:
     """A reply as a fact that can be understood on its own; before the first reply, what is known at the door."""
     if not incoming.speaker:
-        return door_text(door).replace("\n", "; ")
+        return door_text(replace(door, menu=None)).replace("\n", "; ")
     # Cut: a weak model's question may be a page long, and a fact is about the answer.
     about = f"{asked.content[:150]} " if asked and asked.kind in ("question", "test") else ""
     return f"{about}{incoming.line}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentclinic.clinic.doctor import one_name
+from agentclinic.clinic.doctor import is_readable, one_name
 from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Reply, Request
 from agentclinic.results.turn import Usage
 from agentclinic.results.utterance import name_in, one_line
-from agentclinic.vocabulary.compare import commits
+from agentclinic.worlds.menu import answers_text
+from agentclinic.worlds.model import World
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class SynthesisPayload:
     """The collected facts, and nothing else: no dialogue, no reasons."""
 
     facts: tuple[str, ...]
+    menu: World | None = None
+    """In a solvable world, what is possible."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +41,23 @@ class Synthesis:
 
 
 async def synthesise(
-    model: Model, prompt: Prompt, facts: Sequence[str], fallback: str | None = None, *, clarify: bool = False
+    model: Model,
+    prompt: Prompt,
+    facts: Sequence[str],
+    fallback: str | None = None,
+    *,
+    clarify: bool = False,
+    menu: World | None = None,
 ) -> Synthesis:
     """Ask for the diagnosis; if the model fails, use `fallback` and keep the failure.
 
     With `clarify`, a diagnosis that cannot be read as one disease is asked for once more.
     """
-    system = fill(prompt.text("system_base"))
+    system = joined(fill(prompt.text("system_base")), answers_text(menu) if menu else "")
     user = fill(prompt.text("user_prompt_template"), facts="\n".join(f"- {one_line(fact)}" for fact in facts))
     asked = f"{system}\n\n{user}"
     messages = [Message("system", system), Message("user", user)]
-    request = Request(Purpose.SYNTHESIS, tuple(messages), payload=SynthesisPayload(tuple(facts)))
+    request = Request(Purpose.SYNTHESIS, tuple(messages), payload=SynthesisPayload(tuple(facts), menu))
     try:
         reply = await model.reply(request)
         named = name_in(reply.text)
@@ -61,9 +70,9 @@ async def synthesise(
         used = error.usage or Usage(requests=0)
         return Synthesis(fallback, asked, answer, model.name, used, f"{error.kind}: {error}")
     again = prompt.text("one_name") if clarify else ""
-    if not again or commits(named):
+    if not again or is_readable(named, menu):
         return Synthesis(named, asked, reply.text, model.name, reply.usage)
     messages += [Message("assistant", reply.text), Message("user", again)]
-    name, second = await one_name(model, replace(request, messages=tuple(messages)))
+    name, second = await one_name(model, replace(request, messages=tuple(messages)), menu)
     answer, usage = joined(reply.text, second.text), reply.usage + second.usage
     return Synthesis(name or named, asked, answer, model.name, usage, second=second)
