@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agentclinic.cases.model import Case, age_in_years, sex
+from agentclinic.cases.solvable import is_world
 from agentclinic.results.record import Record
 from agentclinic.vocabulary.text import fold
 
@@ -27,6 +28,8 @@ def cluster_keys(record: Record) -> tuple[str, ...]:
 
     Twins share a pair of ids; near copies share the truth with the patient's age and sex.
     """
+    if is_world(record.dataset):  # each was drawn by itself, and all have the same door
+        return (case_key(record),)
     own, other = annotation(record, "case_id"), annotation(record, "twin_of")
     demographics = record.door.demographics if record.door else ""
     return _keys(case_key(record), record.ground_truth or "", demographics, own, other)
@@ -34,6 +37,8 @@ def cluster_keys(record: Record) -> tuple[str, ...]:
 
 def case_clusters(cases: Sequence[Case]) -> dict[str, str]:
     """The cluster of each case that has not been played, by its id."""
+    if any(case.drawn for case in cases):
+        return {case.id: case.id for case in cases}
     noted = [(case, [case.annotations.get(key) for key in ("case_id", "twin_of")]) for case in cases]
     keys = [_keys(case.id, case.diagnosis, case.door.demographics, *ids) for case, ids in noted]
     return dict(zip((case.id for case in cases), joined(keys), strict=True))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
 
+from agentclinic.clinic.desk import EXACT
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
+from agentclinic.results.regret import KINDS, Kind
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.clusters import case_key, cluster_keys, joined
 from agentclinic.scoring.differentials import truth_score
@@ -62,6 +66,17 @@ def brier(record: Record) -> float | None:
     return scores.brier if scores else None
 
 
+def _regret_of(kind: Kind, record: Record) -> float | None:
+    """The regret of one kind of turn, in points."""
+    return math.fsum(turn.regret for turn in record.regret.turns if turn.kind == kind) if record.regret else None
+
+
+def _divergence(record: Record) -> float | None:
+    """Mean over the turns with a stated belief, in nats; None if there is none."""
+    found = [turn.kl for turn in record.regret.turns if turn.kl is not None] if record.regret else []
+    return fmean(found) if found else None
+
+
 Measure = Callable[[Record], float | None]
 RULES: Mapping[str, Measure] = {"strict": strict, "lenient": lenient}
 """An answer that could not be read is not right, as in the headline of a run."""
@@ -72,6 +87,10 @@ SECONDARY: Mapping[str, Measure] = {
     "requests to models": lambda record: _used(record, "requests"),
     "tokens": lambda record: _used(record, "input_tokens", "output_tokens"),
     "Brier score of the truth": brier,
+    "regret, points": lambda record: record.regret.regret if record.regret else None,
+    **{f"regret, {words}": partial(_regret_of, kind) for kind, words in KINDS.items()},
+    "utility, points": lambda record: record.regret.utility if record.regret else None,
+    "KL from the exact to the stated belief": _divergence,
 }
 OF_TWINS: Mapping[str, Callable[[TwinPair], bool | None]] = {
     "both twins right": lambda pair: pair.both_right,
@@ -80,6 +99,8 @@ OF_TWINS: Mapping[str, Callable[[TwinPair], bool | None]] = {
 """What is compared pair by pair; None if the pair does not say."""
 _MEASURES: Mapping[str, Measure] = {**RULES, **SECONDARY}
 LEVEL = 0.05
+_DETERMINISTIC = {"plain", "uncertainty", "None", "optimal", "greedy", "checklist", "ask_everything"}
+"""Doctors that do the same in every repeat, with builtin models."""
 
 # What must be equal for a difference between runs to be due to the doctor: record field and label.
 _CONDITIONS = {
@@ -161,8 +182,8 @@ class Arm:
         if self.repeats > 1:
             return all(case.same for case in self.cases.values())
         roles = ("doctor_llm", "patient_llm", "measurement_llm", "moderator_llm")
-        builtin = all(set(self.conditions[role]) == {"builtin"} for role in roles)
-        return builtin and set(self.conditions["doctor"]) <= {"plain", "uncertainty", "None"}
+        builtin = all(set(self.conditions[role]) <= {"builtin", EXACT} for role in roles)
+        return builtin and set(self.conditions["doctor"]) <= _DETERMINISTIC
 
     def add(self, record: Record) -> None:
         self.records += 1

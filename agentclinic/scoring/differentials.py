@@ -127,6 +127,8 @@ class TruthScore(NamedTuple):
     """In nats."""
     prior_brier: float
     prior_log: float
+    diseases: int
+    """How many are possible: those of the knowledge base, or of a solvable world."""
 
 
 def truth_score(record: Record) -> TruthScore | None:
@@ -157,8 +159,14 @@ def score_of_truth(differential: Differential, record: Record) -> TruthScore | N
         if not is_true:
             wrong[_class(hypothesis.diagnosis)].append(probability)
     prior = _prior_score(knowledge(), (record.ground_truth, *answer_key(record).accept))
+    known = record.regret.turns[0].posterior if record.regret and record.regret.turns else {}
+    if record.ground_truth in known:  # the prior of the world: what was known before the first turn
+        others = math.fsum(p**2 for name, p in known.items() if name != record.ground_truth)
+        prior = _scores(known[record.ground_truth], others, 0.0)
     return TruthScore(
-        *_scores(p if any(true) else None, math.fsum(math.fsum(same) ** 2 for same in wrong.values()), other), *prior
+        *_scores(p if any(true) else None, math.fsum(math.fsum(same) ** 2 for same in wrong.values()), other),
+        *prior,
+        len(known) or len(knowledge().diseases),
     )
 
 

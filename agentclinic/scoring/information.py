@@ -21,6 +21,7 @@ from agentclinic.scoring.verdicts import decided, strict
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold
+from agentclinic.worlds.model import DEFER
 
 NOT_RECORDED = "not recorded"
 # --- what the doctor asked for and was told -------------------------------------------------------------------------
@@ -272,6 +273,8 @@ def premature_closure(record: Record, asked: Sequence[Request] | None = None) ->
     - With turns left: a doctor that used every turn did not stop early.
     - No discriminating finding requested: none of those of `decisive`.
     """
+    if record.regret and record.regret.ending in (None, DEFER):
+        return False  # in a solvable world, committed to no disease
     findings = decisive(record, asked)
     right, turns, limit = decided(record), record.num_turns, record.max_infs
     if findings is None or right is None or turns is None or limit is None:

@@ -24,15 +24,17 @@ from typing import Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from agentclinic.results.regret import KINDS, Kind
 from agentclinic.scoring.differentials import Course, TruthScore
 from agentclinic.scoring.exclusion import Danger
 from agentclinic.scoring.format import plural
 from agentclinic.scoring.information import NOT_RECORDED, LearnedFrom
 from agentclinic.scoring.orders import ANSWERED_BY, NO_TESTS, STRATA, UNKNOWN, Tests
+from agentclinic.scoring.regret import Regrets
 from agentclinic.scoring.rows import Dialogue, Row
 from agentclinic.scoring.stats import Z95, Clusters, Estimate, Proportion, mean, ratio, share, stretch_for
 from agentclinic.scoring.twins import twin_pairs
-from agentclinic.vocabulary.base import knowledge
+from agentclinic.worlds.model import DEFER
 
 NO_KEY_FACTS = "the records do not show whether any key finding was found"
 NO_DOOR = "the records do not say what the doctor was told at the door: facts told there count as not found"
@@ -49,7 +51,7 @@ Rows = Sequence[Row]
 Value = Estimate | Proportion
 Function = TypeVar("Function", bound=Callable[..., Estimate | Proportion])
 Unit = Literal["share", "number"]
-SECTIONS = ("twins", "repeats", "harm", "information", "key_facts", "orders")
+SECTIONS = ("twins", "repeats", "harm", "information", "key_facts", "orders", "regret")
 """The parts of a score that hold metrics; `key_facts` is in `information`."""
 
 
@@ -152,7 +154,7 @@ class TruthScores(BaseModel):
     """1 - score ÷ that of the prior: 1 is best, 0 no better than the prior."""
     log_skill: float
     even_log_score: float
-    """What giving every disease of the knowledge base the same probability would get."""
+    """What giving every possible disease the same probability would get."""
 
 
 class SourceRanking(BaseModel):
@@ -224,7 +226,7 @@ def _truth_scores(scores: Sequence[tuple[str, TruthScore]], seed: int) -> TruthS
         prior_log_score=prior_log,
         brier_skill=1 - (brier.value or 0) / prior_brier,
         log_skill=1 - (log.value or 0) / prior_log,
-        even_log_score=math.log(len(knowledge().diseases)),
+        even_log_score=math.fsum(math.log(score.diseases) for _, score in scores) / len(scores),
     )
 
 
@@ -810,3 +812,114 @@ def orders(rows: Rows, seed: int = 0) -> Orders:
         note=None if seen else NOT_RECORDED,
         **measured("orders", rows, seed),
     )
+
+
+# --- against the best play, in solvable worlds ------------------------------------------------------------------------
+
+
+class Regret(Measured):
+    """How far encounters in a solvable world fall short of the best play, in points; null elsewhere."""
+
+    regret: Estimate
+    utility: Estimate
+    encounters: int = 0
+    best_value: float | None = None
+    """What the best play earns on average."""
+    by_turn: dict[int, dict[str, float]] = {}
+    """By turn and kind: regret per encounter."""
+
+
+def _points(rows: Rows, seed: int, value: Callable[[Regrets], float], low: float = -math.inf) -> Estimate:
+    return mean(((row.cluster, value(row.regret)) for row in rows if row.regret), seed, low=low)
+
+
+@metric("regret.utility", title="utility, points", direction="higher")
+def utility(rows: Rows, seed: int) -> Estimate:
+    """Mean worth of an encounter: its ending minus what it cost."""
+    return _points(rows, seed, lambda one: one.utility)
+
+
+@metric("regret.regret", title="regret, points", direction="lower", note="best play 0; lower is better")
+def regret(rows: Rows, seed: int) -> Estimate:
+    """Mean over encounters of Σ over turns of the value of the best action minus that of the action taken."""
+    return _points(rows, seed, lambda one: one.regret, 0)
+
+
+def _of_kind(kind: Kind) -> Callable[[Rows, int], Estimate]:
+    def found(rows: Rows, seed: int) -> Estimate:
+        """Mean over encounters of the regret of one kind of turn."""
+        return _points(rows, seed, lambda one: math.fsum(lost for _, named, lost in one.by_turn if named == kind), 0)
+
+    return found
+
+
+for _kind, _title in KINDS.items():
+    metric(f"regret.regret_{_kind}", title=f"- {_title}", direction="lower", note="part of the regret")(_of_kind(_kind))
+
+
+@metric("regret.luck", title="luck, points", note="0 on average, whoever plays")
+def luck(rows: Rows, seed: int) -> Estimate:
+    """Mean of the best value - utility - regret: what chance took, or gave if negative."""
+    return _points(rows, seed, lambda one: one.luck)
+
+
+@metric("regret.best_actions", title="turns with the best action", unit="share", direction="higher")
+def best_actions(rows: Rows) -> Proportion:
+    """Turns without regret ÷ all turns."""
+    found = [(row.cluster, [kind for _, kind, _ in row.regret.by_turn]) for row in rows if row.regret]
+    return share((cluster, kinds.count("best"), len(kinds)) for cluster, kinds in found)
+
+
+@metric("regret.deferred", title="deferred", unit="share", note="encounters that ended with DEFER; they are not right")
+def deferred(rows: Rows) -> Proportion:
+    """Encounters that ended with DEFER ÷ all."""
+    return share((row.cluster, row.regret.ending == DEFER, 1) for row in rows if row.regret)
+
+
+@metric("regret.without_answer", title="without an answer", unit="share", direction="lower")
+def without_answer(rows: Rows) -> Proportion:
+    """Encounters without a diagnosis, or with one that names none or several of the diseases ÷ all."""
+    return share((row.cluster, row.regret.ending is None, 1) for row in rows if row.regret)
+
+
+@metric("regret.world_price", title="price in the world, USD", direction="lower")
+def world_price(rows: Rows, seed: int) -> Estimate:
+    """Mean price of all that was asked, examined and ordered."""
+    return _points(rows, seed, lambda one: one.price, 0)
+
+
+@metric("regret.belief_divergence", title="KL from the exact to the stated belief, nats", direction="lower")
+def belief_divergence(rows: Rows, seed: int) -> Estimate:
+    """Σ over turns of Σ p·ln(p / q) ÷ turns with a stated belief; p is exact, q stated, with a floor."""
+    given = [
+        (row.cluster, math.fsum(row.regret.kl), len(row.regret.kl)) for row in rows if row.regret and row.regret.kl
+    ]
+    return ratio(given, seed, low=0)
+
+
+@metric(
+    "regret.belief_updating",
+    title="stated per exact change of log-odds",
+    note="1 is exact, less is too cautious, more overreacts",
+)
+def updating(rows: Rows, seed: int) -> Estimate:
+    """Slope through 0 of the stated on the exact change of each disease's log-odds: Σ exact·stated ÷ Σ exact²."""
+    given = [(row.cluster, *row.regret.moved) for row in rows if row.regret and row.regret.moved[1]]
+    return ratio(given, seed)
+
+
+def regret_section(rows: Rows, seed: int = 0) -> Regret:
+    """Regret by kind and turn, utility and beliefs."""
+    given = [row.regret for row in rows if row.regret]
+    found = Regret(encounters=len(given), **measured("regret", rows, seed))
+    if not given:
+        return found
+    found.best_value = math.fsum(one.best_value for one in given) / len(given)
+    sums: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for one in given:
+        for turn, kind, lost in one.by_turn:
+            sums[turn][kind] += lost  # type: ignore[assignment]
+    found.by_turn = {
+        turn: {kind: sums[turn][kind] / len(given) for kind in KINDS if sums[turn][kind]} for turn in sorted(sums)
+    }
+    return found

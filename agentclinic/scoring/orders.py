@@ -17,15 +17,17 @@ from agentclinic.scoring.information import Request, requests
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.tests import Test, table
 from agentclinic.vocabulary.text import fold
+from agentclinic.worlds.model import World
 
 
-def economics(record: Record) -> tuple[list[dict[str, Any]] | None, dict[str, Any] | None]:
+def economics(record: Record, world: World | None = None) -> tuple[list[dict[str, Any]] | None, dict[str, Any] | None]:
     """One entry for each test that was ordered, and their sums; null without a transcript.
 
     As in `score`, a test is charged once per encounter, and a test that was not done costs nothing. A test that is not
-    in the table has no price and no times (null), and is counted in `tests_without_price`.
+    in the table has no price and no times (null), and is counted in `tests_without_price`. A solvable world has its
+    own prices, and charges every time.
     """
-    orders = by_order(record)
+    orders = by_order(record, world)
     if orders is None:
         return None, None
     log = [entry for order in orders for entry in order]
@@ -37,13 +39,18 @@ def economics(record: Record) -> tuple[list[dict[str, Any]] | None, dict[str, An
     }
 
 
-def by_order(record: Record) -> list[list[dict[str, Any]]] | None:
-    """The same entries, order by order; None without a transcript."""
+def by_order(record: Record, world: World | None = None) -> list[list[dict[str, Any]]] | None:
+    """The same entries, order by order; None without a transcript.
+
+    In a solvable world a test is a test, whoever was asked: the entries are given for every request.
+    """
     asked = requests(record)
     if asked is None:
         return None
     charged: set[str] = set()
     orders = [items(order) for order in asked if order.kind == "test"]
+    if world:
+        return [_entries_in(world, request) for request in asked]
     return [[_entry(item, record.resource_level, charged) for item in order] for order in orders]
 
 
@@ -75,6 +82,25 @@ def _entry(item: Item, level: str | None, charged: set[str]) -> dict[str, Any]:
         "expected_duration_minutes": duration,
         "assumptions": why,
         "resource_level": level,
+    }
+
+
+def _entries_in(world: World, request: Request) -> list[dict[str, Any]]:
+    """The test or examination that a request got; none if it got something else."""
+    told = request.reply.disclosures[:1] if request.reply else ()
+    return [_entry_in(world, part.topic) for part in told if world.findings[part.topic].by != "question"]
+
+
+def _entry_in(world: World, name: str) -> dict[str, Any]:
+    found = world.findings[name]
+    return {
+        "test_name": name,
+        "estimate_currency": "USD",
+        "estimate_cost": found.price,
+        "expected_wait_time_minutes": found.minutes,
+        "expected_duration_minutes": 0.0,
+        "assumptions": f"the world {world.name}",
+        "resource_level": None,
     }
 
 
@@ -224,6 +250,8 @@ def ordered_in(record: Record, asked: Sequence[Request] | None = None) -> Tests 
     orders = [request for request in asked if request.kind == "test"]
     ordered = [items(order) for order in orders]
     every = [item for order in ordered for item in order]
+    if record.regret:
+        return _in_world(record)
     return Tests(
         len(orders),
         tuple(_ordered(item, priced_test(item.name)) for item in every),
@@ -237,3 +265,12 @@ def _ordered(item: Item, test: Test | None) -> Ordered:
     if test is None:
         return Ordered(fold(item.name), item.name, None, item.provenance)
     return Ordered(test.id, test.name, test.price.usd, item.provenance)
+
+
+def _in_world(record: Record) -> Tests:
+    """The tests of an encounter in a solvable world, at its own prices."""
+    log = record.test_economics_log or []
+    ordered = [Ordered(fold(e["test_name"]), e["test_name"], e["estimate_cost"], "chart") for e in log]
+    hours = math.fsum(entry["expected_wait_time_minutes"] for entry in log) / 60
+    spent = Bill(math.fsum(entry["estimate_cost"] for entry in log), hours, len(log), 0)
+    return Tests(len(log), tuple(ordered), spent, STRATA[0] if log else NO_TESTS)

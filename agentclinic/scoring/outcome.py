@@ -17,6 +17,7 @@ from agentclinic.results.utterance import SLIPS
 from agentclinic.scoring.clusters import case_key, cluster_keys, joined
 from agentclinic.scoring.format import as_percent, headline_text, plural, unread_text
 from agentclinic.scoring.stats import Proportion, share
+from agentclinic.worlds.model import DEFER
 
 Number = TypeVar("Number", int, float)
 _BY_NAME = ("outcomes", "decided_by", "faults", "utterances", "by_code", "memory", "usage", "cost_usd")
@@ -72,6 +73,13 @@ class Summary(BaseModel):
     total_estimated_cost_usd: float | None = None
     """As in the original: what they cost, as far as it is known."""
     tests_without_price: int = 0
+    mean_regret: float | None = None
+    """Against the best play, in points; null outside solvable worlds."""
+    mean_utility: float | None = None
+    deferred: int = 0
+    """Encounters in a solvable world that ended with DEFER; they are among those judged wrong."""
+    wasted_turns: float | None = None
+    """Share of turns in a solvable world that named nothing new from its lists."""
 
     @property
     def missing(self) -> int:
@@ -151,6 +159,9 @@ class RunningSummary:
         self.cost_usd: dict[str, float | None] = {}
         self.tests: list[float | None] | None = None
         """What each test ordered cost, if a record says."""
+        self._regrets: list[tuple[float, float]] = []
+        self._kinds: Counter[str] = Counter()
+        self._deferred = 0
 
     def add(self, record: Record) -> None:
         self.presented += 1
@@ -185,6 +196,10 @@ class RunningSummary:
             costs = [entry.get("estimate_cost") for entry in record.test_economics_log if isinstance(entry, dict)]
             self.tests = self.tests or []
             self.tests += costs
+        if record.regret:
+            self._regrets.append((record.regret.regret, record.regret.utility))
+            self._deferred += record.regret.ending == DEFER
+            self._kinds.update(turn.kind for turn in record.regret.turns)
         for role, money in (record.cost_usd or {}).items():
             before = self.cost_usd.get(role, 0.0)
             self.cost_usd[role] = None if before is None or money is None else before + money
@@ -245,6 +260,10 @@ class RunningSummary:
             total_tests=None if self.tests is None else len(self.tests),
             total_estimated_cost_usd=math.fsum(known) if known or self.tests == [] else None,
             tests_without_price=len(self.tests or ()) - len(known),
+            mean_regret=_mean(regret for regret, _ in self._regrets),
+            mean_utility=_mean(utility for _, utility in self._regrets),
+            deferred=self._deferred,
+            wasted_turns=self._kinds["wasted"] / self._kinds.total() if self._kinds else None,
         )
 
 
@@ -302,6 +321,11 @@ def _sum(values: Iterable[Number | None]) -> Number | None:
     listed = list(values)
     known = [value for value in listed if value is not None]
     return sum(known[1:], start=known[0]) if known and len(known) == len(listed) else None
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    listed = list(values)
+    return math.fsum(listed) / len(listed) if listed else None
 
 
 def _added(left: dict[str, Any] | None, right: dict[str, Any]) -> dict[str, int | None]:

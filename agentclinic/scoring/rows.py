@@ -42,6 +42,7 @@ from agentclinic.scoring.information import (
 )
 from agentclinic.scoring.orders import Tests, ordered_in
 from agentclinic.scoring.outcome import outcome
+from agentclinic.scoring.regret import Regrets, regrets
 from agentclinic.scoring.twins import Twin, twin_in
 from agentclinic.scoring.verdicts import (
     KINDS,
@@ -125,6 +126,8 @@ class Row(NamedTuple):
     dialogue: Dialogue | None
     """None without a transcript, or if the encounter was cut short; so is `tests`."""
     tests: Tests | None
+    regret: Regrets | None
+    """In a solvable world; None elsewhere, or if the encounter was cut short."""
 
 
 def row_of(record: Record) -> Row:
@@ -157,6 +160,7 @@ def row_of(record: Record) -> Row:
         twin=twin_in(record),
         dialogue=None if asked is None else _dialogue(record, asked),
         tests=None if asked is None else ordered_in(record, asked),
+        regret=regrets(record),
     )
 
 

@@ -16,12 +16,14 @@ from agentclinic.scoring.metrics import (
     Information,
     Orders,
     Ranking,
+    Regret,
     Repeats,
     Twins,
     harm,
     information,
     orders,
     ranking,
+    regret_section,
     repeats,
     twins,
 )
@@ -49,6 +51,7 @@ class Score(BaseModel):
     calibration: Calibration
     information: Information
     orders: Orders
+    regret: Regret
     gap_to_full_information: Estimate | None = None
 
 
@@ -96,6 +99,7 @@ def score(
         calibration=calibration(rows, seed),
         information=information(rows, seed),
         orders=orders(rows, seed),
+        regret=regret_section(rows, seed),
         gap_to_full_information=gap_to_full_information(run.records(), full_information.records())
         if full_information
         else None,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from agentclinic.clinic.desk import EXACT
 from agentclinic.config import is_builtin_or_person
 from agentclinic.errors import InputError
 from agentclinic.results.labels import FOLDER, labels_in, read_labels
@@ -189,6 +190,8 @@ _LONGEST = 200
 def judged_by(run: RunData, models: Iterable[str | None], seed: int = 0) -> str:
     """Which judge the accuracy comes from, and how often it errs: by labels if there are any, else as measured."""
     names = sorted({model for model in models if model})
+    if names == [EXACT]:
+        return "Judged by name: a diagnosis that names none or several of the world's diseases counts as no answer."
     if run.verdicts is not None:
         entries = run.verdicts.values()
         members = next((entry["majority_of"] for entry in entries if entry.get("majority_of")), None)
