@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from agentclinic.cases.solvable import is_world
+from agentclinic.clinic.desk import EXACT
 from agentclinic.config import (
     ALL_GENERATION,
     ROLES,
@@ -46,6 +48,7 @@ _LICENCES = {
     "NEJM_Ext": _NEJM,
     "MIMICIV": "made from MIMIC-IV: credentialed data under PhysioNet's license, not to be shared",
 }
+_DRAWN = "cases drawn by code from a world; the license of its file applies"
 _PUBLIC = ("MedQA", "MedQA_Ext", "NEJM", "NEJM_Ext")
 
 
@@ -91,9 +94,10 @@ class _Run:
 
     def setting(self, name: str) -> str:
         """A setting, or what the records say, or that it is not recorded."""
-        value = self.settings.get(name)
+        recorded = self.recorded(name)
+        value = recorded if recorded == EXACT else self.settings.get(name)  # in a solvable world, no model answers
         if value is None:
-            value = self.recorded(name)
+            value = recorded
         return UNKNOWN if value is None else str(value)
 
 
@@ -207,8 +211,8 @@ def _models(run: _Run) -> list[str]:
     for role in ROLES:
         bias = run.setting(f"{role}_bias") if role in ("doctor", "patient") else "-"
         bias = "none" if bias == UNKNOWN and run.settings else bias
-        prompt = run.digest.get(f"prompts.{role}", UNKNOWN)
         model, served = run.setting(f"{role}_llm"), ", ".join(sorted(run.served.get(role, ())))
+        prompt = "-" if model == EXACT else run.digest.get(f"prompts.{role}", UNKNOWN)
         endpoint = _endpoint(run, role)
         rows.append((role, model, served or ("-" if endpoint == "none" else UNKNOWN), endpoint, bias, prompt))
     head = ("role", "model", "model as the endpoint named it", "endpoint", "bias", "prompt hash")
@@ -234,7 +238,7 @@ def _models(run: _Run) -> list[str]:
 
 def _endpoint(run: _Run, role: str) -> str:
     model = run.setting(f"{role}_llm")
-    if not is_at_endpoint(model):
+    if model == EXACT or not is_at_endpoint(model):
         return "none"
     if not run.settings:
         return UNKNOWN
@@ -251,7 +255,7 @@ def _data(run: _Run) -> list[str]:
     different = str(cases) if known.hashes == known.records else f"{cases} rows; case hashes {UNKNOWN}"
     rows: list[tuple[str, object]] = [
         ("data set", run.dataset),
-        ("license", _LICENCES.get(run.dataset, AUTHORS)),
+        ("license", _DRAWN if is_world(run.dataset) else _LICENCES.get(run.dataset, AUTHORS)),
         ("encounters recorded", known.records),
         ("encounters planned", run.ours.get("units", UNKNOWN)),
         ("different cases", different),
@@ -277,6 +281,8 @@ def _selection(run: _Run) -> str:
 def _judging(run: _Run) -> list[str]:
     model = run.setting("moderator_llm")
     lines = ["## Judge", ""]
+    if model == EXACT and not run.data.judge:
+        return [*lines, run.report.score.judged_by]
     if run.data.judge:
         lines.append(
             f"Judged again (`agentclinic regrade`): the verdicts are those of `{markdown_cell(run.data.judge)}`, not "

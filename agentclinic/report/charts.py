@@ -6,7 +6,7 @@ Colours come from classes in the page's style sheet, so that light, dark and pri
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentclinic.report.collect import ReliabilityPoint
@@ -210,6 +210,29 @@ def lines(name: str, title: str, series: Sequence[Series], *, y: str) -> Html:
         for one in series
     ]
     return svg(name, title, "; ".join(shown) + ".", *parts)
+
+
+def bars(name: str, title: str, turns: Mapping[int, Sequence[tuple[str, float, str]]], *, y: str) -> Html:
+    """Values by turn, stacked by kind: what each is, how much, and its class."""
+    last, totals = max(turns), {turn: math.fsum(value for _, value, _ in parts) for turn, parts in turns.items()}
+    marks = nice(max(totals.values()))
+    frame = Frame(0.5, last + 0.5, 0, marks[-1])
+    xs = [(turn, str(turn)) for turn in range(1, last + 1, math.ceil(last / 10))]
+    drawn = axes(frame, xs, [(v, f"{v:g}") for v in marks], "turn", y)
+    for turn, parts in turns.items():
+        below = 0.0
+        for kind, value, colour in parts:
+            place = {"x": frame.x(turn - 0.4), "width": round(frame.x(turn + 0.4) - frame.x(turn - 0.4), 1)}
+            top, foot = frame.y(below + value), frame.y(below)
+            about = tag("title", f"turn {turn}, {kind}: {value:.2f}")
+            if value:
+                drawn.append(tag("rect", about, **place, y=top, height=round(foot - top, 1), class_=colour))
+            below += value
+    shown = [
+        f"turn {turn} {totals[turn]:.2f}" + "".join(f", {kind} {value:.2f}" for kind, value, _ in parts if value)
+        for turn, parts in turns.items()
+    ]
+    return svg(name, title, "; ".join(shown) + ".", *drawn)
 
 
 def _spread(places: Sequence[float], least: float = 15) -> list[float]:

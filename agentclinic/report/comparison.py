@@ -21,6 +21,7 @@ from agentclinic.scoring.compare import (
 )
 from agentclinic.scoring.format import (
     OWN_JUDGE,
+    as_number,
     as_percent,
     as_points,
     interval,
@@ -32,6 +33,7 @@ from agentclinic.scoring.format import (
 from agentclinic.scoring.labels import letters
 from agentclinic.scoring.outcome import unread_advice
 
+REGRET = "regret, points"
 _LABEL = 48
 """Characters of a label in a table: with the other columns, a line then fits a terminal of 120."""
 
@@ -79,7 +81,7 @@ def compared(report: ComparisonReport, against_first: Sequence[Comparison]) -> C
             warnings.setdefault(warning, []).append(short[comparison.arm])
     return Compared(
         *_table(report, against_first, rules, short),
-        [_conclusion(rule, told[rule]) for rule in rules],
+        [*_regrets(against_first, short), *(_conclusion(rule, told[rule], against_first) for rule in rules)],
         [
             *unread_advice(sum(run.not_readable for run in report.runs)),
             *_judges(report, short),
@@ -145,6 +147,10 @@ def _table(
         if rule == "strict" and any(run.not_readable for run in report.runs):
             columns["with unread"] = [_unread(run, rights.get((run.arm, rule))) for run in report.runs]
         columns[f"{by}difference in points (95%)"] = ["baseline", *shown[1:]]
+    changed = regret_differences(against_first)
+    if any(changed):
+        (before, *_) = (one.before for c in against_first for one in c.beside if one.measure == REGRET)
+        columns["regret (95% of the difference)"] = [number(before, 1), *changed]
     words = len(columns)
     columns["turns"] = [number(run.turns, 1) for run in report.runs]
     if any(run.tokens for run in report.runs):
@@ -152,6 +158,12 @@ def _table(
     if any(run.cost_usd for run in report.runs):
         columns["cost"] = ["unknown" if run.cost_usd is None else money(run.cost_usd) for run in report.runs]
     return columns, words
+
+
+def regret_differences(comparisons: Sequence[Comparison]) -> list[str]:
+    """The regret of each run against the first, on the cases of both: `6.4, +3.2 (+1.5 to +4.8)`; empty without any."""
+    found = [next((one for one in c.beside if one.measure == REGRET), None) for c in comparisons]
+    return [f"{number(one.after, 1)}, {as_number(one.difference, 1, signed=True)}" if one else "" for one in found]
 
 
 def _right(found: Accuracy | None) -> str:
@@ -162,9 +174,24 @@ def _unread(run: ComparedRun, found: Accuracy | None) -> str:
     return unread_text(found.at_most if found else None, run.not_readable, run.scored, 0)
 
 
-def _conclusion(rule: str, told: Sequence[tuple[str, RuleComparison]]) -> str:
+def _regrets(against_first: Sequence[Comparison], short: Mapping[str, str]) -> list[str]:
+    """How regret differs from that of A, in solvable worlds: a sentence for each run."""
+    said = []
+    for comparison in against_first:
+        for found in (one for one in comparison.beside if one.measure == REGRET):
+            by, letter = found.difference, short[comparison.arm]
+            clearly = by.low is not None and by.high is not None and (by.low > 0 or by.high < 0)
+            better = "less" if (by.value or 0) < 0 else "more"
+            words = f"{letter} clearly loses {better} than A:" if clearly else f"no clear difference: {letter}"
+            said.append(f"Regret: {words} {as_number(by, 1, signed=True)} points per encounter.")
+    return said
+
+
+def _conclusion(rule: str, told: Sequence[tuple[str, RuleComparison]], against_first: Sequence[Comparison]) -> str:
     """What the comparisons with A show under one rule, in one sentence."""
     by = "" if rule == "strict" else f"By the {rule} rule: "
+    if any(one.measure == REGRET for comparison in against_first for one in comparison.beside):
+        by = f"{by}Accuracy: "
     if len(told) == 1:
         letter, verdict = told[0]
         return f"{by}{sentence(verdict, letter, 'A')}."

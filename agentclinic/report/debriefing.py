@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
-from agentclinic.report.encounters import reasons
+from agentclinic.report.encounters import best_action, best_play, deferred, reasons
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring.differentials import confidence
@@ -32,7 +32,7 @@ class Debriefing:
     """
 
     verdict: str
-    """right, wrong, not readable or no verdict."""
+    """right, wrong, deferred, not readable or no verdict."""
     said: str | None
     truth: str
     why: str | None
@@ -49,6 +49,10 @@ class Debriefing:
     """What the patient was not asked, by heading."""
     unordered: tuple[str, ...]
     """Examinations and tests in the chart that were never ordered."""
+    points: tuple[str, ...] = ()
+    """In a solvable world: utility, regret by kind and luck."""
+    best: tuple[str, ...] = ()
+    """In a solvable world: what was best, turn by turn."""
 
 
 def debriefing(record: Record, case: Case) -> Debriefing:
@@ -59,7 +63,7 @@ def debriefing(record: Record, case: Case) -> Debriefing:
     asked = requests(record) or ()
     untold, unordered = _left_out(record, case)
     return Debriefing(
-        verdict="right" if right else undecided if right is None else "wrong",
+        verdict="right" if right else undecided if right is None else "deferred" if deferred(record) else "wrong",
         said=diagnosis_of(record),
         truth=case.diagnosis,
         why=None if right else "; ".join(reason.text for reason in reasons(record, confidence(record)[0])),
@@ -69,12 +73,14 @@ def debriefing(record: Record, case: Case) -> Debriefing:
         missed=tuple(_worded(entry.finding, case) for entry in found if not entry.way),
         untold=untold,
         unordered=unordered,
+        points=tuple(best_play(record.regret)) if record.regret else (),
+        best=tuple(f"Turn {turn.turn}: {best_action(turn)}" for turn in record.regret.turns) if record.regret else (),
     )
 
 
 def _against(record: Record, case: Case) -> str | None:
     said = diagnosis_of(record)
-    if not said or decided(record) is not False:
+    if not said or decided(record) is not False or case.drawn:
         return None
     listed = case.annotations.get("Differential")
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
@@ -88,16 +94,16 @@ def _against(record: Record, case: Case) -> str | None:
 def _worded(finding: KeyFinding, case: Case) -> str:
     """A key finding in the words of the chart."""
     facts = [fact for fact in case.facts if any(below(fact.path, path) for path in finding.paths)]
-    text = "; ".join(_by_heading(facts)) or " or ".join((*finding.phrases, *finding.paths))
+    text = "; ".join(_by_heading(facts, case)) or " or ".join((*finding.phrases, *finding.paths))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3].rstrip() + "..."
 
 
-def _by_heading(facts: Iterable[Fact]) -> Iterator[str]:
+def _by_heading(facts: Iterable[Fact], case: Case) -> Iterator[str]:
     """`Social History: Baker; does not smoke`: the statements under each heading of the chart."""
     groups: dict[str, list[str]] = {}
     for fact in facts:
         *above, last = [head for head in fact.heads if head != "Findings"] or [""]
-        measured = above and fact.section not in PATIENT_SECTIONS
+        measured = above and (fact.section not in PATIENT_SECTIONS or case.drawn)
         groups.setdefault(above[0] if above else last, []).append(f"{last} {fact.text}" if measured else fact.text)
     for heading, texts in groups.items():
         told = "; ".join(text.rstrip(".") for text in texts)
@@ -116,7 +122,7 @@ def _left_out(record: Record, case: Case) -> tuple[tuple[str, ...], tuple[str, .
     names: dict[str, None] = {}
     if discloses(record, "patient", asked):
         silent = [fact for fact in left(case.patient_facts) if fact.section is not Section.DEMOGRAPHICS]
-        untold = tuple(_by_heading(silent))
+        untold = tuple(_by_heading(silent, case))
     if discloses(record, "measurement", asked):
         rest = left(case.exam_facts)
         told = {fact.heads[:1] for fact in case.exam_facts if fact not in rest}

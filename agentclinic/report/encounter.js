@@ -58,6 +58,7 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
     (data.verdicts || []).forEach((given) => row("Judge (" + (given.judge || "unnamed") + ")", verdict(given)));
     if (data.fault) row("Fault", data.fault.role + ", " + plain(data.fault.error) + ": " + data.fault.message);
     if (!data.fault) row("Why", dom.bound((data.why || []).join("; ")));
+    row("Best play", (data.points || []).map((said) => make("p", {}, said)));
     row("Played by", players(data));
     row("Cost", used(data.totals || {}));
     if (data.session) row("Session", concluded(data.session));
@@ -118,6 +119,8 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
       if (said.step) more.push(folded("Session step " + said.step.number + (said.tool ? " (" + said.tool + ")" : ""), step(said.step)));
       else if (said.tool) more.push(make("p", {}, "Tool: " + said.tool));
       if (said.recalled) more.push(recalled(said.recalled));
+      if (said.best) more.push(make("p", { class: "enc-best" }, said.best));
+      if (said.belief) more.push(belief(said.belief));
       if (said.differential) more.push(differential(said.differential));
       if (said.raw) more.push(folded("Raw reply", text("p", "text", said.raw)));
     }
@@ -167,6 +170,19 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
       bar.style.width = Math.max(0, Math.min(100, (100 * (value || 0)) / most)) + "%";
       return [make("span", {}, name, reason && make("small", {}, " " + reason)), make("span", {}, bar), make("span", { class: "n" }, share(value, scores))];
     }));
+  };
+
+  // How likely each disease of a solvable world was before a turn: exactly, and as the doctor stated it, if it did.
+  const belief = (rows) => {
+    const heads = ["exact", "stated"].slice(0, rows[0].length - 1);
+    const cell = (value) => {
+      const bar = make("i");
+      bar.style.width = 100 * (value || 0) + "%";
+      return make("td", { class: "num" }, share(value), bar);
+    };
+    return folded("Belief, " + heads.join(" and ") + ": " + rows[0][0] + " " + rows[0].slice(1).map((value) => share(value)).join(" and "),
+      make("table", { class: "enc-belief" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "disease"), heads.map((name) => make("th", { scope: "col", class: "num" }, name)))),
+        make("tbody", {}, rows.map(([name, ...values]) => make("tr", {}, make("th", { scope: "row" }, name), values.map(cell))))));
   };
 
   // The differential by turn: one drawing for each source, because numbers of different sources do not compare

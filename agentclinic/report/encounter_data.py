@@ -24,9 +24,10 @@ from agentclinic.memory.retrieval import DETAILS
 from agentclinic.memory.store import Store, load_store
 from agentclinic.models.base import cost_usd
 from agentclinic.models.endpoint import OPENAI_URL
-from agentclinic.report.encounters import reasons, related
+from agentclinic.report.encounters import best_action, best_play, reasons, related
 from agentclinic.results.original import case_of_result
 from agentclinic.results.record import JUDGEABLE, Record, Verdict
+from agentclinic.results.regret import RegretTurn
 from agentclinic.results.run_cases import case_finder, refuse_changes
 from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
 from agentclinic.results.run_folder import MEMORY
@@ -54,6 +55,8 @@ class Chart:
     def __init__(self, case: Case) -> None:
         self.facts: list[Data] = []
         self._below: dict[str, list[int]] = {}
+        self.world = case.drawn.world if case.drawn else None
+        """Whose prices its tests have, if it is solvable."""
         keys = {path: finding.role for finding in key_findings_in(case.annotations) for path in finding.paths}
         for number, fact in enumerate(case.facts):
             above = [fact.path, *(fact.path[: found.start()] for found in _STEP.finditer(fact.path))]
@@ -65,7 +68,8 @@ class Chart:
                         "id": _text(fact.path),
                         "section": readable(fact.section.value),
                         "heads": [_text(head) for head in fact.heads],
-                        "text": _text(fact.text),
+                        # In a solvable world the answer to a question is `yes`: it needs the question's name.
+                        "text": _text(": ".join((*fact.heads[1:], fact.text)) if case.drawn else fact.text),
                         "door": AT_THE_DOOR in above,
                         "key": next((_text(keys[path]) for path in above if path in keys), None),
                     }
@@ -213,6 +217,7 @@ def encounter_data(
             if fault
             else None,
             "why": [_text(text) for text in why],
+            "points": best_play(record.regret) if record.regret else None,
             "models": {
                 "doctor": _text(played_by(record.doctor, record.doctor_llm)),
                 **{role: _text(getattr(record, f"{role}_llm")) for role in _WHO if getattr(record, f"{role}_llm")},
@@ -324,8 +329,10 @@ class _Shown:
         """Steps of the doctor's session that belong to none of the turns so far."""
         self._context = context
         self._seen: set[int] = set()
-        self._orders = iter(by_order(record) or ())
+        self._orders = iter(by_order(record, context.chart.world if context.chart else None) or ())
+        self._ordering = ("question", "test", "images") if record.regret else ("test",)
         self._names: dict[str, bool] = {}
+        self._against = {turn.turn: turn for turn in record.regret.turns} if record.regret else {}
         timing = (record.timing or {}).get("turns")
         self._seconds = timing if isinstance(timing, list) else []
         self._uncover(0, self._facts([AT_THE_DOOR]))
@@ -337,9 +344,10 @@ class _Shown:
             for part in turn.disclosures
         ]
         self._uncover(turn.turn, list(chain.from_iterable(part.get("facts", ()) for part in told)))
-        ordered = next(self._orders, []) if turn.action and turn.action.kind == "test" else []
+        ordered = next(self._orders, []) if turn.action and turn.action.kind in self._ordering else []
         recalled, number = details.get(DETAILS), details.get("step")
         step = self._steps.pop(number, None) if isinstance(number, int) else None
+        against = self._against.get(turn.turn) if turn.role == "doctor" else None
         return _full(
             {
                 "turn": turn.turn,
@@ -350,6 +358,8 @@ class _Shown:
                 "slips": [_text(slip_name(slip) or slip.replace("_", " ")) for slip in turn.slips],
                 "told": told,
                 "differential": self._differential(turn.differential),
+                "best": _text(best_action(against)) if against else None,
+                "belief": _belief(against) if against else None,
                 "notes": [_text(note) for note in turn.notes],
                 "tool": _text(tool) if isinstance(tool := details.get("tool"), str) else None,
                 "step": _step(step) if step else None,
@@ -438,6 +448,15 @@ class _Shown:
 def _rounded(value: float | None) -> float | None:
     """To a tenth of a percent, as it is shown."""
     return None if value is None else round(value, 3)
+
+
+def _belief(turn: RegretTurn) -> list[list[Any]]:
+    """The diseases, likeliest first: how likely each was, and how likely the doctor said it was, if it did."""
+    ranked = sorted(turn.posterior.items(), key=lambda one: -one[1])
+    return [
+        [_text(name), _rounded(p), *([] if turn.stated is None else [_rounded(turn.stated.get(name))])]
+        for name, p in ranked
+    ]
 
 
 def _tokens(turn: Turn) -> list[int | None] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +10,19 @@ from typing import NamedTuple
 
 from agentclinic.report.tables import Cells, Section, plural
 from agentclinic.results.record import MISSING, Record
+from agentclinic.results.regret import KINDS, Regret, RegretTurn
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.turn import Source
 from agentclinic.scoring.clusters import annotation, case_key
 from agentclinic.scoring.differentials import PREFERRED, confidence, course, differentials
 from agentclinic.scoring.exclusion import dangers
-from agentclinic.scoring.format import percent
+from agentclinic.scoring.format import number, percent
 from agentclinic.scoring.information import KeyFinding, decisive, premature_closure
 from agentclinic.scoring.metrics import SERIOUS
 from agentclinic.scoring.orders import Bill
 from agentclinic.scoring.outcome import cost_of, outcome, tokens_of
 from agentclinic.scoring.verdicts import harm_if_missed, harm_step, strict
+from agentclinic.worlds.model import DEFER
 
 OVERCONFIDENT = 0.8
 """A wrong diagnosis this sure is called confident: at most one in five such diagnoses should be wrong."""
@@ -71,6 +74,8 @@ class Encounter:
     """Where its transcript is packed."""
     chart: tuple[int, int] | None = None
     """Where the chart of its case is packed; None if the run does not hold the case."""
+    regret: float | None = None
+    """In points; None outside solvable worlds."""
 
 
 def encounter_of(record: Record, bill: Bill | None) -> Encounter:
@@ -100,6 +105,7 @@ def encounter_of(record: Record, bill: Bill | None) -> Encounter:
         harm=harm_step(record),
         reasons=() if ended == "diagnosed_right" else tuple(reasons(record, sure)),
         decided_by=record.judgement.decided_by if record.judgement else None,
+        regret=record.regret.regret if record.regret else None,
     )
 
 
@@ -121,6 +127,18 @@ def related(relation: str) -> str:
     return (right | RELATIONS).get(relation, relation.replace("_", " "))
 
 
+def deferred(record: Record) -> bool:
+    """Whether the doctor of a solvable world handed the patient on."""
+    return record.regret is not None and record.regret.ending == DEFER
+
+
+def wrong_as(record: Record) -> str | None:
+    """How a wrong diagnosis relates to the truth, in words; None if that is not known."""
+    if deferred(record):
+        return "deferred"
+    return RELATIONS.get((record.judgement and record.judgement.relation) or "")
+
+
 def reasons(record: Record, sure: float | None) -> list[Reason]:
     """Why an encounter is not right, if its record tells; the first reason is how it ended."""
     missing = outcome(record) in MISSING
@@ -134,7 +152,7 @@ def reasons(record: Record, sure: float | None) -> list[Reason]:
     elif missing:
         found = [Reason("not judged", "the diagnosis was not judged")]
     else:
-        wrong = RELATIONS.get((record.judgement and record.judgement.relation) or "", "judged wrong")
+        wrong = wrong_as(record) or "judged wrong"
         found = [Reason(wrong, wrong)]
         if sure is not None and sure >= OVERCONFIDENT:
             found.append(Reason(_CONFIDENT, f"{percent(sure, 0)} sure"))
@@ -227,3 +245,25 @@ def where_wrong(encounters: Sequence[Encounter]) -> Section:
     scale = ", ".join(f"{step} {name}" for step, name in enumerate(HARM))
     said += [f"Harm if missed is rated by the case's author: {scale}."] if _HARMFUL in columns else []
     return Section("Where it went wrong", rows, said, ("", "encounters", *columns), (0,))
+
+
+# --- against the best play, in solvable worlds ------------------------------------------------------------------------
+
+
+def best_action(turn: RegretTurn) -> str:
+    """A turn against the best action: `Best: Troponin. Regret 0.43 points: stopped early.`, or `Best action.`."""
+    if turn.kind == "best":
+        return "Best action."
+    best = f"the diagnosis {turn.best}" if turn.best in turn.posterior else turn.best
+    return f"Best: {best}. Regret {number(turn.regret)} points: {KINDS[turn.kind]}."
+
+
+def best_play(found: Regret) -> list[str]:
+    """An encounter against the best play: its utility, its regret by kind, and its luck."""
+    lost = {kind: math.fsum(turn.regret for turn in found.turns if turn.kind == kind) for kind in KINDS}
+    by_kind = ", ".join(f"{KINDS[kind]} {number(points)}" for kind, points in lost.items() if points)
+    return [
+        f"Utility {number(found.utility)} points; the best play is worth {number(found.best_value)} on average.",
+        f"Regret {number(found.regret)} points{f': {by_kind}' if by_kind else ''}.",
+        f"Luck: chance {'took' if found.luck > 0 else 'gave'} {number(abs(found.luck))} points.",
+    ]

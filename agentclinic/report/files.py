@@ -25,7 +25,7 @@ from agentclinic.scoring.metrics import columns
 Format = Literal["html", "md", "json", "csv"]
 _FORMATS: dict[str, Format] = {name: name for name in get_args(Format)}
 """By name, which is also the file's extension."""
-_COLUMNS = [f.name for f in fields(Encounter) if f.name not in ("decided_by", "block", "position", "chart")]
+_COLUMNS = [f.name for f in fields(Encounter) if f.name not in ("decided_by", "block", "position", "chart", "regret")]
 HEAD = "agentclinic_run,"
 """How a CSV file begins."""
 _STARTS = (f"<!-- {MARK} -->", f'{{\n  "made_by": "{MARK}"', HEAD)

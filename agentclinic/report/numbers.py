@@ -7,6 +7,7 @@ import math
 from agentclinic.report.parts import outcome_name
 from agentclinic.report.tables import Cells, Recorded, Section, line, plural
 from agentclinic.results.record import bias_label
+from agentclinic.results.regret import KINDS
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.differentials import FLOOR
@@ -43,6 +44,7 @@ def sections(result: Score) -> list[Section]:
     """Every number of a score that is worth reading; sections without any are left out."""
     made = [
         _outcome(result),
+        regret_section(result),
         *failure_sections(result.outcome),
         *(_ranking(source, ranked) for source, ranked in result.ranking.by_source.items()),
         repeats_section(result),
@@ -73,6 +75,10 @@ def headline(result: Score) -> Section:
     outcome, info, price = result.outcome, result.information, result.orders.price_usd
     rows = outcome_rows(outcome)
     rows += _twins(result)
+    if result.regret.encounters:
+        lost, best = result.regret.regret, number(result.regret.best_value, 1)
+        rows.append(["regret, points", f"{as_number(lost, 1)}; the best play has 0"])
+        rows.append(["utility, points", f"{as_number(result.regret.utility, 1)}; the best play {best} on average"])
     for source in result.calibration.sources:
         if source.n:
             sure = f"{as_percent(source.mean_forecast)} sure on average; " if source.mean_forecast else ""
@@ -190,6 +196,18 @@ def truth_rows(found: TruthScores | None) -> list[Cells]:
         ["Brier score of the truth", as_number(found.brier), brier],
         ["log score of the truth, nats", as_number(found.log_score), log],
     ]
+
+
+def regret_section(result: Score) -> Section:
+    """How far the encounters fall short of the best play of their world."""
+    found = result.regret
+    title = f"Against the best play ({plural(found.encounters, 'encounter')} of a solvable world)"
+    if not found.encounters:
+        return Section(title, ())
+    best: Cells = ["utility of the best play, points", number(found.best_value, 2), "on average"]
+    often_zero = [*(f"regret_{kind}" for kind in KINDS), "deferred", "without_answer"]
+    nothing = {METRICS[f"regret.{key}"].title for key in often_zero if not found.value(key).value}  # type: ignore[union-attr]
+    return _section(title, [best, *(row for row in _measured("regret", found) if row[0] not in nothing)])
 
 
 def repeats_section(result: Score) -> Section:

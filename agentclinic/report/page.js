@@ -38,13 +38,15 @@
 
   // The list
 
-  const NAME = 0, OUTCOME = 1, SHOWN = 2, TRUTH = 3, SAID = 4, SURE = 5, TURNS = 6, WHY = 7, KIND = 8, BLOCK = 9, PLACE = 10, ADDRESS = 11, CHART = 12;
+  const NAME = 0, OUTCOME = 1, SHOWN = 2, TRUTH = 3, SAID = 4, SURE = 5, TURNS = 6, WHY = 7, KIND = 8, BLOCK = 9, PLACE = 10, ADDRESS = 11, CHART = 12, REGRET = 13;
   let runs = [];
+  let solvable = false; // the list has a column for the regret
   let found = [];
   let page = 0;
   const loaded = (async () => {
     await whole;
     for (let run = 0; byId("index-" + run); run += 1) runs.push(await read("index-" + run));
+    solvable = runs.some((run) => run.rows.some((row) => row[REGRET] !== null));
   })();
 
   const filter = () => {
@@ -69,7 +71,7 @@
 
   const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
   let order = null;
-  const KEYS = { run: ([r]) => r, case: ([r, place]) => place, outcome: SHOWN, truth: TRUTH, diagnosis: SAID, confidence: SURE, turns: TURNS, why: WHY };
+  const KEYS = { run: ([r]) => r, case: ([r, place]) => place, outcome: SHOWN, truth: TRUTH, diagnosis: SAID, confidence: SURE, turns: TURNS, regret: REGRET, why: WHY };
   const sortable = (table, sort) => table.querySelectorAll("thead th").forEach((head, column) => {
     const name = head.textContent.trim();
     const cells = [...table.tBodies[0].rows].map((row) => row.cells[column]);
@@ -125,6 +127,7 @@
       cell("diagnosis", null, row[SAID] || "–"),
       cell("confidence", "num", row[SURE] === null ? "–" : Math.round(100 * row[SURE]) + "%"),
       cell("turns", "num", row[TURNS] === null ? "–" : String(row[TURNS])),
+      solvable && cell("regret", "num", row[REGRET] === null ? "–" : row[REGRET].toFixed(1)),
       cell("why", "why", dom.bound(row[WHY])));
   };
 

@@ -8,11 +8,12 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from agentclinic.clinic.desk import EXACT
 from agentclinic.config import is_builtin_or_person
 from agentclinic.report.collect import Collected, packed
 from agentclinic.report.numbers import sections
 from agentclinic.report.parts import View, details, section
-from agentclinic.report.sections import confidence, differences, first_screen, information, listing, outcome
+from agentclinic.report.sections import confidence, differences, first_screen, information, listing, outcome, regret
 from agentclinic.report.statements import TITLES, statements
 from agentclinic.report.tables import DASH, Html, line, plural, tag
 from agentclinic.report.tables import html_table as table
@@ -102,7 +103,7 @@ def _header(view: View, title: str) -> Html:
         judge = run.score.judge or run.settings.get("judge's model", "not recorded")
         about = [
             tag("span", f"{plural(run.known.records, 'encounter')}, {plural(cases, 'case')}"),
-            tag("span", f"judged by {line(judge, 60)}"),
+            tag("span", f"judged by {'name' if judge == EXACT else line(judge, 60)}"),
             tag("span", line(run.name, 80)),
         ]
     toggle = tag("button", "Dark", type="button", id="theme", hidden=True)
@@ -171,6 +172,7 @@ def _used(settings: Mapping[str, str]) -> dict[str, str]:
 
 _SECTIONS: dict[str, tuple[str, Callable[[View], Html | None]]] = {
     "outcomes": ("Outcomes", outcome.outcomes),
+    "regret": ("Best play", regret.regret),
     "confidence": ("Confidence", confidence.confidence),
     "turns": ("Turns", confidence.turn_by_turn),
     "facts": ("Key findings", information.facts),

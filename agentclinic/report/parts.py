@@ -20,7 +20,7 @@ OUTCOMES = {
 """How encounters end, and the page's labels."""
 COLOURS = 6
 """Runs beyond the sixth reuse the colours; their letters still differ."""
-_UNFOLDED = frozenset({"outcomes", "confidence", "flips", "encounters"})
+_UNFOLDED = frozenset({"outcomes", "regret", "confidence", "flips", "encounters"})
 MOST_LISTED = 100
 """Rows of a list inside a section: more than anyone reads, few enough to open fast."""
 

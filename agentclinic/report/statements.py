@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentclinic.cases.solvable import is_world
+from agentclinic.clinic.desk import EXACT
 from agentclinic.config import is_builtin_or_person
 from agentclinic.report.collect import RunReport
 from agentclinic.report.tables import plural
 from agentclinic.scoring.breakdown import MOST_UNPRICED
 from agentclinic.scoring.calibration import FEWEST_PER_CLASS
-from agentclinic.scoring.format import percent
+from agentclinic.scoring.format import as_number, percent
 
 SMALL = 10
 """Cases below which a group's accuracy says little: its interval is at least 45 points wide around one half."""
@@ -30,6 +32,11 @@ def _shows(run: RunReport) -> Iterator[str]:
         yield (
             f"How often this doctor is right on cases like these, under these settings: {percent(head.value)}, give or "
             f"take {100 * margin:.0f} points, from {plural(outcome.presented, 'encounter')}."
+        )
+    if run.score.regret.encounters:
+        yield (
+            "How far it falls short of the best play of this world, and by what kinds of error: "
+            f"{as_number(run.score.regret.regret, 1)} points per encounter."
         )
     for source in run.score.calibration.sources:
         if source.n and source.bins is not None:
@@ -66,7 +73,9 @@ def _cannot(run: RunReport) -> Iterator[str]:
 
 
 def _about_cases(run: RunReport) -> Iterator[str]:
-    if run.settings.get("data set", "").startswith("OpenOSCE"):
+    if is_world(run.settings.get("data set")):
+        yield from _about_world(run.settings["data set"])
+    elif run.settings.get("data set", "").startswith("OpenOSCE"):
         yield "How it would do on cases validated by clinicians. These cases were invented and have not been."
     else:
         yield (
@@ -83,6 +92,20 @@ def _about_cases(run: RunReport) -> Iterator[str]:
         )
 
 
+def _about_world(name: str) -> Iterator[str]:
+    yield (
+        "How common these diseases and findings are. The world's numbers have not been validated, and its cases are "
+        "drawn from them."
+    )
+    if ",invented" in name:
+        yield "Anything about medical knowledge: every disease, finding and test has an invented name."
+    elif ",hidden" in name:
+        yield "Medical knowledge as such: only how far it agrees with the world's table, which the doctor did not see."
+    else:
+        yield "Medical knowledge: the doctor was told how common each disease and each finding is."
+    yield "How it would do with a patient who has to be understood: each finding is asked for by name and told exactly."
+
+
 def _about_roles(run: RunReport) -> Iterator[str]:
     settings = run.settings
     if settings.get("doctor's model") == "builtin" and settings.get("doctor", "plain") == "plain":
@@ -90,12 +113,12 @@ def _about_roles(run: RunReport) -> Iterator[str]:
     simulated = [settings.get("patient's model"), settings.get("laboratory's model")]
     if simulated == ["builtin", "builtin"]:
         yield "How it would do with a language model as the patient, which may say more, say less, or invent things."
-    elif any(model is not None and not is_builtin_or_person(model) for model in simulated):
+    elif any(model not in (None, EXACT) and not is_builtin_or_person(model) for model in simulated):
         yield "Whether patient and laboratory kept to the chart. `agentclinic audit` checks that."
     judge = run.score.judge or settings.get("judge's model")
     if judge == "builtin":
         yield "Whether a clinician would agree with each verdict: the builtin judge compares names by written rules."
-    elif judge is not None:
+    elif judge not in (None, EXACT):
         yield (
             "Whether a clinician would agree with each verdict: the judge is a model. `agentclinic judge label` "
             "measures how well it judges."
@@ -123,7 +146,8 @@ def _about_numbers(run: RunReport) -> Iterator[str]:
     price = run.breakdown.price
     if price.mean_usd is not None:
         without = f", and {percent(price.unpriced.value)} of the tests done have none" if price.unpriced.count else ""
-        yield f"What the tests would really cost: prices are estimates for one country and year{without}."
+        which = "the world's own" if run.score.regret.encounters else "estimates for one country and year"
+        yield f"What the tests would really cost: prices are {which}{without}."
         if (price.unpriced.value or 0) > MOST_UNPRICED:
             yield "How price relates to accuracy: too many tests have no price."
 

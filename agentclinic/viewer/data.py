@@ -19,7 +19,7 @@ from agentclinic.files import is_locked
 from agentclinic.jsonl import inert
 from agentclinic.report.comparison import compared
 from agentclinic.report.encounter_data import RunFolder, encounter_data
-from agentclinic.report.encounters import RELATIONS
+from agentclinic.report.encounters import wrong_as
 from agentclinic.report.parts import OUTCOMES
 from agentclinic.report.runs import ListedRun, describe_run, run_places
 from agentclinic.report.tables import line
@@ -45,9 +45,13 @@ LONGER = 1.0
 """Seconds for the rest: fewer answers for the page to draw, and still news every second."""
 LARGE = 16 * 2**20
 """Bytes: a longer journal takes more than `BRIEF` to count, so it is read in steps."""
-COLUMNS = ("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "specialty", "key")
+COLUMNS = (
+    *("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "regret", "specialty"),
+    "key",
+)
 """The columns of an encounter's row. `name` is that of its case, with the repeat after a dot; `price` is that of the
-tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""
+tests and `cost` that of the models, in dollars; `regret` is in points; `key` is the same for the same case in another
+run."""
 UNSAID = frozenset({"planner", "confidence"})
 """Roles in a transcript that are not part of the dialogue."""
 SNIPPET = 60
@@ -60,7 +64,7 @@ def row_of(record: Record, name: str) -> list[Any]:
     sure, _ = confidence(record)
     ended = outcome(record)
     verdict = record.judgement or Verdict()
-    why = verdict.reason if ended == "not_readable" else RELATIONS.get(verdict.relation or "")
+    why = verdict.reason if ended == "not_readable" else wrong_as(record)
     return [
         name,
         ended,
@@ -72,6 +76,7 @@ def row_of(record: Record, name: str) -> list[Any]:
         tests.orders if tests else None,
         round(tests.bill.usd, 2) if tests else None,
         cost_of(record),
+        round(record.regret.regret, 2) if record.regret else None,
         line(annotation(record, "Specialty"), 60),
         case_key(record),
     ]

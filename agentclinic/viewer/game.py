@@ -43,6 +43,8 @@ from agentclinic.runs.play import play
 from agentclinic.scoring.outcome import RunningSummary
 from agentclinic.viewer.moves import SEATS, Clock, Move, Seat, Times
 from agentclinic.viewer.players import Player
+from agentclinic.worlds.menu import menu_text, named_ending
+from agentclinic.worlds.model import DEFER
 
 GAMES = "games"
 """Folder in a run with the games in progress; a game's files are removed once it is in the journal."""
@@ -104,7 +106,7 @@ class Game:
             raise InputError("This turn has already been taken, or it is not yours; the page shows where the game is.")
         if (move.kind == "answer") != (self.run.seat == "patient"):
             raise InputError(f"The {self.run.seat} cannot do that.")
-        if move.kind == "diagnosis" and move.confidence is None:
+        if move.kind == "diagnosis" and move.confidence is None and not self._defers(move.text):
             raise InputError("Please say how likely you think the diagnosis is.")
         if self.view.get("last") and move.kind != "diagnosis":
             raise InputError("This is your last turn: only a diagnosis counts now.")
@@ -113,6 +115,10 @@ class Game:
         await self.changed(self.version, None)
         if self.problem and self.said is None:
             raise AgentClinicError("What you sent could not be saved; the rest of the game is. Please send it again.")
+
+    def _defers(self, diagnosis: str) -> bool:
+        menu = self.unit.case.door.menu
+        return menu is not None and named_ending(menu, diagnosis) == DEFER
 
     async def changed(self, version: int, seconds: float | None) -> None:
         """Wait until the state is no longer that of `version`, for at most `seconds`."""
@@ -211,6 +217,7 @@ def _view(request: Request) -> dict[str, Any]:
                 "last": payload.last,
                 "demographics": payload.door.demographics,
                 "objective": payload.door.objective,
+                "menu": menu_text(payload.door.menu) if payload.door.menu else None,
                 "dialogue": [_heard(exchange) for exchange in payload.exchanges],
             }
         case PatientPayload() as payload:
@@ -451,6 +458,8 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
     plans: dict[Seat, Plan] = {}
     unhurried = settings.with_runtime(encounter_timeout=None)  # people may take their time
     for seat in seats:
+        if seat == "patient" and "doctor" in plans and plans["doctor"].cases[0].drawn:
+            continue  # the patient of a solvable world gives exact answers
         alone = defaults(*_OF_A_MODEL) if seat == "doctor" else {}
         seated = {f"{seat}_llm": "human", f"{seat}_endpoint": None, f"{seat}_bias": None}
         plans[seat] = make_plan(unhurried.changed(**alone, **seated, inf_type="llm", repeats=1, workers=1))

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.applications import Starlette
@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from agentclinic import sync_bridge
+from agentclinic.clinic.desk import EXACT
 from agentclinic.errors import InputError
 from agentclinic.models.wire import image_url
 from agentclinic.runs.plan import Plan
@@ -32,6 +33,7 @@ from agentclinic.viewer.moves import SEATS, Clock, Move, Seat
 from agentclinic.viewer.players import Joining, Player, Players
 from agentclinic.viewer.server import LOOPBACK, file_route, make_app, too_soon
 from agentclinic.vocabulary.tests import priced_tests, table
+from agentclinic.worlds.model import World
 
 _PAGE = Path(__file__).parent / "static" / "play.html"
 _LARGEST = 64 * 1024
@@ -68,6 +70,7 @@ def room_app(
     joins: Pace | None = None,
 ) -> Starlette:
     some = next(iter(plans.values()))
+    world = some.cases[0].door.menu
     folder = Path(some.settings.run.output_dir)
     players, room, paced = Players(folder), Room(plans, panel, clock, say), joins or Pace(*_JOINS)
     # Named after the folder: browsers share cookies between the ports of a machine, and two servers may be running.
@@ -118,12 +121,15 @@ def room_app(
                 "panel": panel,
                 "dataset": some.dataset,
                 "turns": some.settings.run.total_inferences,
-                "patient": plans["doctor"].settings.run.patient_llm,
+                "patient": EXACT if world else plans["doctor"].settings.run.patient_llm,
                 "doctor": plans["patient"].settings.run.doctor_llm if "patient" in plans else None,
                 "seats": seats,
                 "doors": [room.doors[unit.case.id] for unit in some.units] if player and not panel else [],
             }
         )
+
+    async def tests(_: Request) -> Response:
+        return JSONResponse(_tests_in(world) if world else _tests())
 
     async def join(request: Request) -> Response:
         joining, network = await _body(request, Joining), network_of(request.scope["client"])
@@ -177,7 +183,7 @@ def room_app(
             file_route("/", _PAGE),
             file_route("/game", _PAGE),
             Route("/api/room", lobby),
-            Route("/api/tests", _tests),
+            Route("/api/tests", tests),
             Route("/api/join", join, methods=["POST"]),
             Route("/api/leave", leave, methods=["POST"]),
             Route("/api/games", begin, methods=["POST"]),
@@ -239,14 +245,19 @@ async def _state(game: Game) -> Response:
     return JSONResponse(shown)
 
 
-async def _tests(_: Request) -> Response:
+def _tests() -> dict[str, Any]:
     """Tests that can be ordered, with their prices: the same list for every case."""
-    return JSONResponse(
-        {
-            "prices": table()["pricing"]["perspective"],
-            "tests": [
-                {"name": test.name, "usd": test.price.usd, "names": list(test.synonyms)}
-                for test in sorted(priced_tests().values(), key=lambda test: test.name.lower())
-            ],
-        }
-    )
+    return {
+        "prices": table()["pricing"]["perspective"],
+        "tests": [
+            {"name": test.name, "usd": test.price.usd, "names": list(test.synonyms)}
+            for test in sorted(priced_tests().values(), key=lambda test: test.name.lower())
+        ],
+    }
+
+
+def _tests_in(world: World) -> dict[str, Any]:
+    """Those of a solvable world, where one can be ordered at a time."""
+    items = ((name, item) for name, item in world.findings.items() if item.by != "question")
+    tests = [{"name": name, "usd": item.price, "names": list(item.synonyms)} for name, item in items]
+    return {"prices": "in this world", "tests": tests, "single": True}

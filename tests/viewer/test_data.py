@@ -26,7 +26,8 @@ def test_a_run_is_read_part_by_part(tmp_path: Path) -> None:
     row = dict(zip(COLUMNS, index.rows[0], strict=True))
     assert row | {"key": ""} == {
         "name": "Made/0", "outcome": "diagnosed_right", "why": "", "truth": "Gout", "answer": "Gout", "sure": 0.7,
-        "turns": 3, "tests": 1, "price": row["price"], "cost": 0.01, "specialty": "Rheumatology", "key": "",
+        "turns": 3, "tests": 1, "price": row["price"], "cost": 0.01, "regret": None, "specialty": "Rheumatology",
+        "key": "",
     }  # fmt: skip
     assert "second" not in json.dumps(index.encounter("Made/0"))
     (run / "judgements").mkdir()

@@ -7,12 +7,12 @@ from urllib.parse import quote
 from agentclinic.report.encounters import Encounter
 from agentclinic.report.parts import OUTCOMES, View, note, open_button, outcome_class, outcome_name, section
 from agentclinic.report.tables import DASH, Html, line, plural, scrolling, tag
-from agentclinic.scoring.format import percent
+from agentclinic.scoring.format import number, percent
 
 FIRST_PAGE = 10
 """Rows written as plain HTML, for print and for browsers without scripts; the script shows as many at a time."""
 _HEAD = ("case", "outcome", "truth", "diagnosis", "confidence", "turns", "why")
-_NUMBERS = frozenset({"confidence", "turns"})
+_NUMBERS = frozenset({"confidence", "turns", "regret"})
 
 
 def encounters(view: View) -> Html:
@@ -23,7 +23,7 @@ def encounters(view: View) -> Html:
         for place, one in enumerate(listed)
         if one.right is not True
     ]
-    head = ["run", *_HEAD] if view.several else list(_HEAD)
+    head = ["run", *_head(view)] if view.several else _head(view)
     rows = [_row(view, run, place, one) for run, place, one in bad[:FIRST_PAGE]]
     listed = tag(
         "table",
@@ -49,6 +49,12 @@ def encounters(view: View) -> Html:
         scrolling("Encounters", listed),
         tag("div", pager, class_="pager", id="pager", hidden=True),
     )
+
+
+def _head(view: View) -> list[str]:
+    """The columns; that of the regret only if a run was played in a solvable world."""
+    solvable = any(run.score.regret.encounters for run in view.runs)
+    return [*_HEAD[:-1], "regret", _HEAD[-1]] if solvable else list(_HEAD)
 
 
 def _filters(view: View) -> Html:
@@ -80,23 +86,21 @@ def _why(one: Encounter) -> str:
 
 
 def _row(view: View, run: int, place: int, one: Encounter) -> Html:
-    cells = [
-        tag("span", outcome_name(one.outcome), class_=f"tag {outcome_class(one.outcome)}"),
-        line(one.truth, 120),
-        line(one.diagnosis, 120) or DASH,
-        percent(one.confidence, 0, DASH),
-        one.turns if one.turns is not None else DASH,
-        _why(one),
-    ]
+    cells = {
+        "outcome": tag("span", outcome_name(one.outcome), class_=f"tag {outcome_class(one.outcome)}"),
+        "truth": line(one.truth, 120),
+        "diagnosis": line(one.diagnosis, 120) or DASH,
+        "confidence": percent(one.confidence, 0, DASH),
+        "turns": one.turns if one.turns is not None else DASH,
+        "regret": number(one.regret, 1, DASH),
+        "why": _why(one),
+    }
     classes = dict.fromkeys(_NUMBERS, "num") | {"why": "why"}
     return tag(
         "tr",
         tag("td", view.letters[run], data_head="run") if view.several else None,
         tag("th", open_button(run, place, _name(view, run, one)), scope="row", data_head=_HEAD[0]),
-        [
-            tag("td", cell, class_=classes.get(name), data_head=name)
-            for name, cell in zip(_HEAD[1:], cells, strict=True)
-        ],
+        [tag("td", cells[name], class_=classes.get(name), data_head=name) for name in _head(view)[1:]],
     )
 
 
@@ -123,6 +127,7 @@ def index_rows(view: View, run: int) -> list[list[object]]:
             one.position,
             _address(one),
             one.chart,
+            None if one.regret is None else round(one.regret, 4),
         ]
         for one in view.collected.encounters[run]
     ]

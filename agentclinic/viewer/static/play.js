@@ -90,7 +90,7 @@
 
   // --- which case ---------------------------------------------------------------------------------------------------
 
-  const player = (model) => model === "builtin" ? "a small program (builtin)" : model;
+  const player = (model) => ({ builtin: "a small program (builtin)", exact: "code, which gives exact answers" })[model] || model;
   const AT_FIRST = 24; // tiles of a group; more are shown on request
   const begin = async (seat, number, problem) => {
     try {
@@ -209,6 +209,12 @@
   const line = (who, text, mine) => make("li", { class: mine ? `mine ${who}` : who }, make("b", {}, mine ? "You" : names[who]), text);
   const spoken = (text) => text.startsWith("REQUEST TEST: ") ? `Order: ${text.slice(14)}` : text.startsWith("DIAGNOSIS READY: ") ? `Diagnosis: ${text.slice(17)}` : text === "REQUEST IMAGES" ? "Order: images" : text;
 
+  // The menu of a solvable world: paragraphs, some with a list below their first line.
+  const told = (text) => text.split("\n\n").flatMap((part) => {
+    const [head, ...items] = part.split("\n- ");
+    return [make("p", {}, head), items.length > 0 && make("ul", {}, items.map((item) => make("li", {}, item)))].filter(Boolean);
+  });
+
   const gamePage = async (seat, number) => {
     const path = `/api/games/${seat}/${number}`;
     let state;
@@ -261,6 +267,7 @@
     for (const [name, share] of earlier) belief(name, share);
     keep();
     for (const input of [question, test, diagnosis, sure]) input.addEventListener("input", keep);
+    diagnosis.addEventListener("input", () => { sure.required = menuBox.hidden || diagnosis.value.trim().toUpperCase() !== "DEFER"; });
     diagnosis.addEventListener("change", () => {
       const found = stated().find((one) => one.diagnosis.toLowerCase() === diagnosis.value.trim().toLowerCase());
       if (found && sure.value === "") { sure.value = String(Math.round(1000 * found.probability) / 10); keep(); }
@@ -269,7 +276,7 @@
     const enable = (mine) => { for (const control of moves.querySelectorAll("input, textarea, button")) control.disabled = !mine; };
     const send = async (kind, input) => {
       const body = { turn: state.view.turn, kind, text: input ? input.value : "", differential: doctor ? stated() : [] };
-      if (kind === "diagnosis") body.confidence = Number(sure.value) / 100;
+      if (kind === "diagnosis") body.confidence = sure.value === "" ? null : Number(sure.value) / 100; // none if deferred
       enable(false);
       tell(problem, null);
       turn.textContent = kind === "diagnosis" ? "Waiting for the verdict…" : "Waiting for an answer…";
@@ -318,6 +325,7 @@
       tell(problem, state.problem ? new Error(state.problem) : null);
       again.hidden = state.phase !== "problem";
       if (view && doctor) door.replaceChildren(view.objective.toLowerCase().includes(view.demographics.toLowerCase()) ? "" : make("b", {}, `${view.demographics}. `), view.objective);
+      if (view && view.menu && menuBox.hidden) { menu.append(...told(view.menu)); menuBox.hidden = false; }
       if (view && !doctor) chart.replaceChildren(...script(view.facts));
     };
     const picture = (image, place) => {
@@ -352,6 +360,8 @@
     };
 
     const door = make("p", { class: "door" });
+    const menu = make("div", { class: "scrolling", role: "region", "aria-label": "What you can do in this world", tabindex: "0" });
+    const menuBox = make("details", { class: "menu panel", open: true, hidden: true }, make("summary", {}, "What you can do, and what it is worth"), menu);
     const chart = make("ul", { class: "facts" });
     if (doctor) {
       moves.append(
@@ -367,7 +377,7 @@
     }
     show(`Case ${state.case}`, [make("span", {}, doctor ? "You are the doctor" : "You are the patient"), state.panel && make("span", {}, `Case ${number} of ${state.cases}`), make("button", { type: "button", click: () => location.assign(`/?seat=${seat}`) }, "Save and leave")],
       make("div", { class: "game" },
-        make("div", {}, doctor && door, make("div", { role: "log", "aria-label": "What was said" }, talk), turn, problem, again, moves),
+        make("div", {}, doctor && [door, menuBox], make("div", { role: "log", "aria-label": "What was said" }, talk), turn, problem, again, moves),
         make("aside", { class: "side", "aria-label": doctor ? "Your notes" : "Your chart" }, make("div", { class: "panel" }, doctor
           ? [make("h2", {}, "Differential diagnosis (%)"), beliefs, sum, make("p", { class: "hint" }, "Recorded with every move.")]
           : [make("h2", {}, "What you know about yourself"), make("p", { class: "hint" }, "Answer from this chart, in your own words."), make("div", { class: "scrolling", role: "region", "aria-label": "Your part of the chart", tabindex: "0" }, chart)]))));
@@ -383,7 +393,7 @@
 
   // A combobox of known tests with their prices, the same for every case. It completes the last of several tests.
   const offerTests = async (input, combo, price) => {
-    const { tests, prices } = await ask("/api/tests");
+    const { tests, prices, single } = await ask("/api/tests");
     const plain = (text) => text.toLowerCase().trim().replace(/\s+/g, " ");
     const byName = new Map();
     for (const test of tests) for (const name of [...test.names, test.name]) byName.set(plain(name), test);
@@ -452,8 +462,8 @@
       const known = ordered(input.value);
       const unknown = known.filter((test) => !test).length;
       const total = known.reduce((all, test) => all + (test ? test.usd : 0), 0);
-      if (!known.length) return "Type to find a test. Separate several with commas.";
-      return unknown === known.length ? "Not in the price list; you can order it anyway." : `${total ? dollars(total) : "No charge"}${unknown ? `, and ${plural(unknown, "test")} without a price` : ""} (${prices})`;
+      if (!known.length) return single ? "Type to find what can be ordered, one thing at a time." : "Type to find a test. Separate several with commas.";
+      return unknown === known.length ? (single ? "Not on the lists: there would be no answer." : "Not in the price list; you can order it anyway.") : `${total ? dollars(total) : "No charge"}${unknown ? `, and ${plural(unknown, "test")} without a price` : ""} (${prices})`;
     };
     input.addEventListener("input", () => {
       const [, typed] = typing();
@@ -501,7 +511,7 @@
     show(`Case ${state.case}`, [make("span", {}, doctor ? "You were the doctor" : "You were the patient"), make("a", { href: room }, "Back to the cases")],
       make("div", { class: "ending", id: "ending" },
         make("section", { class: "panel" }, heading, make("dl", {},
-          fact(doctor ? "Your diagnosis" : "The doctor's diagnosis", end.said || "no diagnosis"), fact("The truth", end.truth), fact("Why", end.why), fact("The judge's reason", [end.relation === "same" && end.reason ? null : end.relation, end.reason].filter(Boolean).join(": ")), fact("Against it", against), fact("What failed", end.fault),
+          fact(doctor ? "Your diagnosis" : "The doctor's diagnosis", end.said || "no diagnosis"), fact("The truth", end.truth), fact("Why", end.why), fact("The judge's reason", [end.relation === "same" && end.reason ? null : end.relation, end.reason].filter(Boolean).join(": ")), fact("Against it", against), fact("What failed", end.fault), fact("Best play", end.points.join(" ")),
           fact("You were", doctor && end.stated !== null ? `${percent(end.stated)} sure` : null), fact("Turns", String(end.turns)), fact("Tests", !end.ordered.length ? "none" : end.tests_usd === null ? null : `${dollars(end.tests_usd)}${end.tests_unpriced ? ` and ${end.tests_unpriced} without a price` : ""}, in ${plural(end.ordered.length, "order")}`), fact("Your time, pauses included", minutes)),
           problem, make("p", { class: "row" }, state.next !== null && next, make("a", { href: room }, "Back to the cases"))),
         findings.length > 0 && make("section", {}, make("h2", {}, `Key findings: ${end.found.length} of ${findings.length} found`), table("What pointed to the diagnosis", ["finding", "how it was found"], findings)),

@@ -231,6 +231,7 @@
     { name: "tests", label: "tests", number: true, value: (row) => row.tests, cell: (row) => known(row.tests) },
     { name: "price", label: "price of tests", number: true, value: (row) => row.price, cell: (row) => dollars(row.price) },
     { name: "cost", label: "cost of models", number: true, value: (row) => row.cost, cell: (row) => dollars(row.cost) },
+    { name: "regret", label: "regret", number: true, value: (row) => row.regret, cell: (row) => (row.regret === null ? DASH : row.regret.toFixed(1)) },
   ];
 
   // What was said: searched part by part, and continued when the run grows.
@@ -339,6 +340,7 @@
       pager.hidden = pages === 1;
       // Columns that say nothing about any case of this run are left out.
       ["specialty", "sure", "tests", "price", "cost"].forEach((column) => list.element.classList.toggle("no-" + column, !of.rows.some((row) => row[column])));
+      list.element.classList.toggle("no-regret", of.rows.every((row) => row.regret === null)); // 0 says something
       if (now !== shown) list.show(rows, by);
       shown = now;
     };
