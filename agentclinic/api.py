@@ -13,7 +13,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from agentclinic import sync_bridge
-from agentclinic.cases import registry
+from agentclinic.cases import registry, solvable
 from agentclinic.cases.model import Case
 from agentclinic.config import Effort, Given, load_settings
 from agentclinic.errors import AgentClinicError, InputError, how_to_install
@@ -255,7 +255,8 @@ def evaluate(
     """Evaluate a doctor on a data set, as `agentclinic run` does.
 
     doctor           a name, FILE.py:Class, a class, or an instance
-    dataset          a name, the path of a case file, or cases
+    dataset          a name, the path of a case file, Solvable:WORLD,
+                     or cases
     config           a file like agentclinic.config.json
     llm_config       a file like llm.config.json
     allow_hosts      hosts that credentialed cases may be sent to
@@ -321,9 +322,19 @@ def _execute(plan: Plan, *, progress: bool) -> Finished:
     return sync_bridge.call(execute, plan, shown)  # in a notebook: the loop here is taken, so use our own
 
 
-def load_cases(dataset: str | Path) -> list[Case]:
-    """The cases of a data set, by its name or by the path of a case file, in file order."""
-    return registry.load_cases(str(dataset))
+def load_cases(dataset: str | Path, *, num_scenarios: int | None = None, seed: int | None = None) -> list[Case]:
+    """The cases of a data set, by its name or by the path of a case file, in file order.
+
+    The cases of a solvable world (`Solvable:NAME`) are drawn: `num_scenarios` of them (100 by default), by `seed`.
+    """
+    name = str(dataset)
+    if solvable.is_world(name):
+        if num_scenarios is not None and num_scenarios < 1:
+            raise InputError(f"num_scenarios: {num_scenarios} is less than 1")
+        return registry.load_cases(name, seed=seed or 0, count=solvable.needed(None, 0, None, num_scenarios))
+    if (num_scenarios, seed) != (None, None):
+        raise InputError("num_scenarios and seed are for solvable worlds, whose cases are drawn; here, slice the list")
+    return registry.load_cases(name)
 
 
 def load_run(run: str | Path, judge: str | None = None) -> Run:
@@ -399,7 +410,9 @@ def _encounter_rows(record: Record) -> Iterator[dict[str, Any]]:
 
 
 def _turn_rows(record: Record) -> Iterator[dict[str, Any]]:
+    lost = {turn.turn: turn for turn in record.regret.turns} if record.regret else {}
     for turn in record.transcript or ():
+        against = lost.get(turn.turn) if turn.role == "doctor" else None
         yield {
             "scenario_id": record.scenario_id,
             "repeat": record.repeat,
@@ -415,4 +428,7 @@ def _turn_rows(record: Record) -> Iterator[dict[str, Any]]:
             "input_tokens": turn.usage.input_tokens if turn.usage else None,
             "output_tokens": turn.usage.output_tokens if turn.usage else None,
             "notes": "; ".join(turn.notes) or None,
+            "best_action": against.best if against else None,
+            "regret": against.regret if against else None,
+            "regret_kind": against.kind if against else None,
         }

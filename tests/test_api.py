@@ -146,6 +146,53 @@ def test_a_doctor_may_be_an_instance(tmp_path: Path) -> None:
     assert mine.asked == []
 
 
+class OneTest:
+    """A doctor that reads the menu of a world."""
+
+    def __init__(self, scenario: Any) -> None:
+        assert "- Troponin: raised or normal" in scenario.examiner_information()
+        self.asked = False
+
+    def inference_doctor(self, question: str) -> str:
+        if self.asked:
+            return f"DIAGNOSIS READY: {'heart attack' if 'raised' in question else 'DEFER'}"
+        self.asked = True
+        return "REQUEST TEST: Troponin"
+
+
+def test_a_world_is_played_from_python(tmp_path: Path) -> None:
+    cases = load_cases("Solvable:chest-pain", num_scenarios=4, seed=1)
+    assert [case.name for case in cases] == [f"chest-pain-1-{number}" for number in range(4)]
+    same = evaluate("optimal", "Solvable:chest-pain", num_scenarios=4, seed=1, output_dir=str(tmp_path), progress=False)
+    assert [case.id for case in same.cases] == [case.id for case in cases]
+    assert all(record.regret and abs(record.regret.regret) < 1e-9 for record in same.records)
+
+    mine = evaluate(OneTest, cases, output_dir=str(tmp_path), progress=False)
+
+    for record in mine.records:
+        found = record.regret
+        assert found is not None
+        assert found.turns[0].action == "Troponin"
+        assert found.ending in ("Acute myocardial infarction", "DEFER")
+        assert found.best_value - found.utility == pytest.approx(found.regret + found.luck, abs=1e-9)
+    encounters, turns = mine.to_pandas(), mine.to_pandas(per="turn")
+    regrets = [record.regret.regret for record in mine.records if record.regret]
+    assert list(encounters["regret"]) == pytest.approx(regrets)
+    said = turns[turns["role"] == "doctor"]
+    assert said.groupby("scenario_id")["regret"].sum().tolist() == pytest.approx(regrets)
+    assert set(said["regret_kind"]) <= {"best", "wrong_question", "stopped_early", "wrong_commitment", "too_long"}
+    assert turns[turns["role"] == "measurement"]["regret"].isna().all()
+
+
+def test_only_the_cases_of_worlds_are_drawn() -> None:
+    assert len(load_cases("Solvable:headache")) == 100
+    with pytest.raises(InputError, match="num_scenarios: 0 is less than 1"):
+        load_cases("Solvable:headache", num_scenarios=0)
+    for drawn in ({"num_scenarios": 3}, {"seed": 0}):
+        with pytest.raises(InputError, match="are for solvable worlds"):
+            load_cases("OpenOSCE_Demo", **drawn)
+
+
 def test_cases_can_be_chosen_in_python(tmp_path: Path) -> None:
     cases = load_cases("OpenOSCE_Demo")
     assert all(isinstance(case, Case) for case in cases)

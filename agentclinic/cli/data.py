@@ -28,7 +28,7 @@ class DatasetRow(NamedTuple):
     name: str
     path: str
     rows: int | None
-    """None if the file does not exist."""
+    """None if the file does not exist, and for worlds, whose cases are drawn."""
     images: bool
     about: str
 
@@ -37,6 +37,7 @@ class DatasetRow(NamedTuple):
 def list_command(config: opt.Config = None, json: opt.Json = False) -> None:
     """List the known data sets and whether their files exist."""
     from agentclinic.cases.fetch import PUBLIC
+    from agentclinic.cases.solvable import is_world
 
     rows = list_datasets(opt.dataset_paths(config))
     if json:
@@ -44,10 +45,10 @@ def list_command(config: opt.Config = None, json: opt.Json = False) -> None:
         return
     table = [("data set", "rows", "images", "file", "about")]
     for row in rows:
-        count = "no file" if row.rows is None else str(row.rows)
+        count = "any" if is_world(row.name) else "no file" if row.rows is None else str(row.rows)
         table.append((row.name, count, "yes" if row.images else "", row.path, row.about))
     print_lines(*text_table(table[0], table[1:], numbers=(1,)))
-    if any(row.rows is None for row in rows):
+    if any(row.rows is None and not is_world(row.name) for row in rows):
         print_lines(
             f"\n`agentclinic data fetch NAME` gets {', '.join(PUBLIC)}. Put any other missing file at its path, or set "
             "its path under `datasets` in agentclinic.config.json."
@@ -55,8 +56,10 @@ def list_command(config: opt.Config = None, json: opt.Json = False) -> None:
 
 
 def list_datasets(paths: Mapping[str, str]) -> list[DatasetRow]:
-    """The data sets that come with the program or are named in the config, with the number of rows in their files."""
+    """The data sets and worlds that come with the program or are named in the config, with the rows in their files."""
     from agentclinic.cases.registry import DATASETS, resolve
+    from agentclinic.cases.solvable import PREFIX
+    from agentclinic.worlds.model import BUNDLED, bundled, read_world
 
     rows = []
     for name in [*DATASETS, *(name for name in paths if name not in DATASETS)]:
@@ -65,6 +68,9 @@ def list_datasets(paths: Mapping[str, str]) -> list[DatasetRow]:
         shown = "(in the package)" if known and known.bundled and name not in paths else str(path)
         about = known.about if known else "named in the config"
         rows.append(DatasetRow(name, shown, _count(path), known.images if known else False, about))
+    for name in bundled():
+        about = f"{read_world(BUNDLED / f'{name}.json').title}: drawn by seed; not validated by clinicians"
+        rows.append(DatasetRow(f"{PREFIX}{name}", "(in the package)", None, False, about))
     return rows
 
 

@@ -59,3 +59,5 @@ def _debriefing_lines(record: Record, case: Case, doctor: str) -> Iterator[str]:
         yield from ("", "Not asked:", *(f"  - {fact}" for fact in end.untold))
     if end.unordered:
         yield from ("", f"Not ordered: {', '.join(end.unordered)}")
+    if end.points:
+        yield from ("", "Against the best play:", *(f"  - {line}" for line in (*end.points, *end.best)))

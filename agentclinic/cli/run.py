@@ -18,7 +18,7 @@ from agentclinic.config import ROLE_NAMES, ROLES, RunSettings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
 from agentclinic.report.tables import plural, text_table
-from agentclinic.scoring.format import as_percent, percent
+from agentclinic.scoring.format import as_percent, number, percent
 
 if TYPE_CHECKING:
     from agentclinic.runs.execute import Finished
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from agentclinic.runs.progress import Progress
     from agentclinic.scoring.outcome import Summary
 
+MANY_WASTED = 1 / 3
+"""Share of wasted turns from which a run in a solvable world says so: the doctor may not have understood the menu."""
 _OUTCOMES = {
     "diagnosed_right": "diagnosed, judged right",
     "diagnosed_wrong": "diagnosed, judged wrong",
@@ -193,6 +195,7 @@ def _memory(plan: Plan, summary: Summary) -> str:
 
 def _show_result(plan: Plan, finished: Finished) -> None:
     """The final table: what was evaluated, what came out, what to do next."""
+    from agentclinic.cases.solvable import is_world
     from agentclinic.cli.format import print_lines
     from agentclinic.results.record import bias_label
     from agentclinic.scoring.judges.against_labels import builtin_judge_warning
@@ -201,6 +204,9 @@ def _show_result(plan: Plan, finished: Finished) -> None:
     run, summary = plan.settings.run, finished.summary
     played = f"{len(plan.cases)} of {plan.dataset}" + (f", {run.repeats} times each" if run.repeats > 1 else "")
     roles = ", ".join(f"{name} {getattr(run, f'{role}_llm')}" for role, name in ROLE_NAMES.items())
+    if is_world(run.dataset):
+        who = f"{run.doctor_llm}; patient" if run.doctor in ("plain", "uncertainty") else f"{run.doctor}; patient"
+        roles = f"doctor {who}, laboratory and judge are exact"
     table = [("scenarios", played), ("roles", roles)]
     if run.doctor != "plain":
         table.append(("doctor", run.doctor))
@@ -220,9 +226,17 @@ def _show_result(plan: Plan, finished: Finished) -> None:
         table.append((f"bounds with {summary.unknown}", f"{percent(low)} (all wrong) to {percent(high)} (all right)"))
     for name, count in summary.outcomes.items():
         table.append((_OUTCOMES.get(name, name), str(count)))
+    if summary.deferred:
+        table.append(("  deferred, among these", str(summary.deferred)))
     for fault, count in summary.faults.items():
         example = summary.fault_examples.get(fault)
         table.append((f"  {fault}", f"{count}, e.g. {' '.join(inert(example).split())}" if example else str(count)))
+    if summary.mean_regret is not None:
+        table.append(("regret per encounter", f"{summary.mean_regret:.1f} points; the best play has 0"))
+        table.append(("utility per encounter", f"{number(summary.mean_utility, 1)} points"))
+    if (summary.wasted_turns or 0) >= MANY_WASTED:
+        why = "they name nothing on the lists, or what is known already; read a transcript"
+        table.append(("wasted turns", f"{percent(summary.wasted_turns, 0)}: {why}"))
     if summary.mean_turns is not None:
         table.append(("turns per encounter", f"{summary.mean_turns:.1f}"))
     table.extend((name, counts) for name, _, counts in (slips.partition(": ") for slips in slip_lines(summary)))
@@ -237,13 +251,19 @@ def _show_result(plan: Plan, finished: Finished) -> None:
     print_lines("", *text_table(table[0], table[1:]), "", f"Written to {finished.folder}")
     print_lines(*summary.unread_advice(quote(str(finished.folder))))
     warning = builtin_judge_warning(run.doctor_llm, run.moderator_llm)
-    if warning:
+    if warning and not is_world(run.dataset):
         print(warning)
     if run.doctor_llm == "builtin" and run.doctor == "plain":
+        # A solvable world has its own patient, laboratory and judge.
+        models = (
+            f"--dataset {quote(run.dataset)} --doctor-llm MODEL"
+            if is_world(run.dataset)
+            else "--model MODEL --moderator-llm MODEL"
+        )
         print(
             "The builtin doctor is a small Bayesian program, not a language model. To test your own model:\n"
             "  export OPENAI_API_KEY=...   (or OPENAI_BASE_URL=... for another server; docs/endpoints.md)\n"
-            "  agentclinic run --model MODEL --moderator-llm MODEL"
+            f"  agentclinic run {models}"
         )
     print("A research benchmark, not medical advice.")
 

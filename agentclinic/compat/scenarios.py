@@ -30,7 +30,7 @@ class Scenario:
         return self.case.patient
 
     def examiner_information(self) -> str:
-        return self.case.door.objective
+        return self.case.door.told
 
     def exam_information(self) -> JSON:
         return self.case.exam

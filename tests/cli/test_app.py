@@ -171,7 +171,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
     flags = {name: {flag for option in command.params for flag in option.opts} for name, command in commands()}
     show = {"score", "compare", "plan", "audit", "sessions", "runs", "check-folder", "judge compare", "report"}
     show |= {"study reliability"}
-    show |= {"data list", "data check", "memory list", "memory show", "memory check"}
+    show |= {"data list", "data check", "memory list", "memory show", "memory check", "world check", "world solve"}
     ask_models = {"run", "resume", "regrade", "sweep", "probe", "audit", "learn", "study learn", "study contamination"}
     ask_models |= {"generate mimic", "generate medqa", "generate solvability"}
     assert [name for name in show if not {"--json", "--output", "-o"} <= flags[name]] == []
@@ -190,6 +190,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
         "memory merge",
         "play",
         "view",
+        "world new",
     }
 
 
