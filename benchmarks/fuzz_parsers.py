@@ -585,6 +585,8 @@ async def _uncertainty(said: Said) -> None:
 
 async def _simulated(said: Said) -> None:
     clinic = copy.deepcopy(_simulators(os.getpid(), said.one_of("grounded", "voiced")))
+    assert isinstance(clinic.patient, Patient)
+    assert isinstance(clinic.laboratory, Laboratory)
     clinic.patient.model = clinic.laboratory.model = said
     await clinic.patient.answer("Any fever?")
     await clinic.laboratory.report("Uric acid", "REQUEST TEST: Uric acid")
@@ -594,6 +596,8 @@ async def _simulated(said: Said) -> None:
 def _simulators(_process: int, simulator: str) -> Clinic:
     """Roles with the shape of their choices, which takes longer to make than a reply to read."""
     clinic = _clinic(Said(""), simulator=simulator)
+    assert isinstance(clinic.patient, Patient)
+    assert isinstance(clinic.laboratory, Laboratory)
     _ = clinic.patient._shape, clinic.laboratory._shape
     return clinic
 
