@@ -619,8 +619,8 @@ cases do not have. Of the others, the best is {best}. What this shows, as far as
 *Without one family*: the lowest and the highest median when one family of doctors is left out. *Who ask badly*, *who
 end badly*: the median over worlds among `optimal` and the doctors that lose more by asking, or more by ending. *Wrong
 pairs*: two doctors in a world whose regret differs clearly (the 95% interval of the paired difference leaves out 0) and
-that the measure puts in the wrong order; its own uncertainty is not considered, and a tie (the last column) is not wrong. For each
-measure, the wrong pair with the largest difference in regret, without `random_actions`:
+that the measure puts in the wrong order; its own uncertainty is not considered, and a tie (the last column) is not
+wrong. For each measure, the wrong pair with the largest difference in regret, without `random_actions`:
 
 {worst}
 

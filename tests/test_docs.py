@@ -17,9 +17,12 @@ from agentclinic.cli.reference import page
 from agentclinic.clinic.prompts import SHIPPED
 from agentclinic.config import Given, RunSettings, Settings
 from agentclinic.doctors.planner.settings import CONSTRAINTS
+from agentclinic.doctors.solvable import CHOICES
+from agentclinic.results.regret import KINDS
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
+from agentclinic.worlds.model import Costs, Disease, Finding, Utilities, World
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -98,6 +101,16 @@ def test_the_page_on_prompts_has_every_key_and_placeholder_of_both_dialects() ->
         assert missing == [], name
     for theirs in CONSTRAINTS:
         assert f"`constraints.{theirs}`" in text
+
+
+def test_the_page_on_worlds_has_every_kind_doctor_and_key() -> None:
+    text = (ROOT / "docs" / "solvable.md").read_text(encoding="utf-8")
+    rows = {line.split(" | ")[0].strip("| ") for line in text.splitlines() if line.startswith("| ")}
+    kinds = {f"{words} (`{kind}`)" for kind, words in KINDS.items()}
+    assert {*kinds, *(f"`{name}`" for name in CHOICES)} <= rows
+    keys = "\n".join(line for line in text.partition("## Your own world")[2].splitlines() if line.startswith("| "))
+    for part in (World, Disease, Finding, Utilities, Costs):
+        assert [key for key in part.model_fields if not re.search(rf"[`.]{key}[`.]", keys)] == []
 
 
 def test_the_map_for_newcomers_leads_to_files_that_are_there() -> None:
