@@ -203,7 +203,7 @@ def _read_osce(row: Row, dataset: str) -> Case:
         door=Door(
             objective.strip(),
             _plain(demographics) or demographics_in(_plain(patient)),
-            drawn.world.told(shown=drawn.shown) if drawn else None,
+            drawn.told if drawn else None,
         ),
         patient=patient,
         exam=exam,

@@ -211,8 +211,9 @@ def load_cases(
 ) -> list[Case]:
     """The cases of a data set; `seed` and `count` are for solvable worlds, whose cases are drawn."""
     if world := solvable.spec(name):
+        path, dataset = world.path, world.name
         rows = enumerate(solvable.draw_rows(world, seed, count))
-        return [read_case(Row(world.path, number + 1, number, row), world.name, OSCE) for number, row in rows]
+        return [read_case(Row(path, number + 1, number, row), dataset, OSCE) for number, row in rows]
     dataset, path, expected = resolve(name, paths or {})
     if solvable.looks_like_world(path):
         raise CaseError(f"{path}: this is a world, not a file of cases; write Solvable:{name} to draw cases from it")

@@ -48,6 +48,11 @@ class Drawn:
     source: str
     """Digest of the world under its own names."""
 
+    @property
+    def told(self) -> World:
+        """The world as the doctor is told of it."""
+        return _told(self.world, self.shown)
+
 
 class Spec(NamedTuple):
     """A data set of drawn cases."""
@@ -140,12 +145,16 @@ def draw_rows(given: Spec, seed: int, count: int) -> Iterator[dict[str, Any]]:
     world = source
     if given.invented:
         world, (diseases, findings) = invented(source, seed), new_names(source, seed)
-    embedded = world.model_dump(mode="json", exclude_defaults=True)
+    digest = source.digest
+    origin = {
+        "world": world.model_dump(mode="json", exclude_defaults=True),
+        "shown": not given.hidden,
+        "source": digest,
+    }
     for number in range(count):
-        truth, found = _draw(source, f"{source.digest} {seed} {number}")
+        truth, found = _draw(source, f"{digest} {seed} {number}")
         held = {findings[name]: present for name, present in found.items()}
         row = _row(world, diseases[truth], {name: held[name] for name in world.findings})
-        origin = {"world": embedded, "shown": not given.hidden, "source": source.digest}
         yield {**row, "case_id": f"{world.name}-{seed}-{number}", KEY: {**origin, "findings": held}}
 
 
@@ -213,6 +222,12 @@ def drawn(entry: object) -> Drawn | None:
         return Drawn(world, bool(entry["shown"]), findings, str(entry["source"]))
     except (AssertionError, KeyError, TypeError, ValidationError):
         raise ValueError(f"{KEY} is not a world with its findings; draw the cases again") from None
+
+
+@lru_cache(maxsize=16)
+def _told(world: World, shown: bool) -> World:
+    """One object for all doctors in a world."""
+    return world.told(shown=shown)
 
 
 @lru_cache(maxsize=16)

@@ -205,8 +205,8 @@ def _show_result(plan: Plan, finished: Finished) -> None:
     played = f"{len(plan.cases)} of {plan.dataset}" + (f", {run.repeats} times each" if run.repeats > 1 else "")
     roles = ", ".join(f"{name} {getattr(run, f'{role}_llm')}" for role, name in ROLE_NAMES.items())
     if is_world(run.dataset):
-        who = f"{run.doctor_llm}; patient" if run.doctor in ("plain", "uncertainty") else f"{run.doctor}; patient"
-        roles = f"doctor {who}, laboratory and judge are exact"
+        who = run.doctor_llm if run.doctor in ("plain", "uncertainty") else run.doctor
+        roles = f"doctor {who}; patient, laboratory and judge are exact"
     table = [("scenarios", played), ("roles", roles)]
     if run.doctor != "plain":
         table.append(("doctor", run.doctor))

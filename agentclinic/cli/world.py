@@ -158,18 +158,13 @@ def _remarks(solved: Solution) -> Iterator[str]:
     """What the best play never does, and findings that tell little in every state it can reach."""
     import numpy as np
 
-    def entropy(p: Any) -> Any:
-        return -(p * np.log2(p) + (1 - p) * np.log2(1 - p))
-
     world, chosen, losses = solved.world, set[str](), dict[str, float]()
     bits = np.zeros(len(world.findings))
     for state, best in _reached(solved):
         chosen.add(best)
         for name, value in (solved.ending(state) | solved.asking(state)).items():
             losses[name] = min(losses.get(name, np.inf), solved.value(state) - value)
-        posterior = solved.posterior(state)
-        gained = entropy(posterior @ solved.table) - posterior @ entropy(solved.table)
-        bits = np.maximum(bits, np.where(np.array(state) == 0, gained, 0))
+        bits = np.maximum(bits, solved.information(state))
     for does, names in (("asks for", world.findings), ("answers", world.endings)):
         for name in names:
             if name not in chosen:

@@ -16,8 +16,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-import numpy as np
-
 from agentclinic.cases.model import Case
 from agentclinic.clinic.doctor import History, Incoming, Observation, utterance
 from agentclinic.models.base import Reply
@@ -40,20 +38,14 @@ def best_ending(solved: Solution, state: State) -> str:
 
 
 def greedy(solved: Solution, state: State, _chance: random.Random) -> str:
-    posterior = solved.posterior(state)
-    gains = _entropy(posterior @ solved.table) - posterior @ _entropy(solved.table)
     rates = {
         name: gain / max(cost, 1e-9)
-        for name, gain, cost, known in zip(solved.world.findings, gains, solved.cost, state, strict=True)
-        if known == UNKNOWN and gain >= _TELLING
+        for name, gain, cost in zip(solved.world.findings, solved.information(state), solved.cost, strict=True)
+        if gain >= _TELLING
     }
-    if posterior.max() >= _LIKELY or not rates:
+    if solved.posterior(state).max() >= _LIKELY or not rates:
         return best_ending(solved, state)
     return max(rates, key=lambda name: rates[name])
-
-
-def _entropy(p: np.ndarray) -> np.ndarray:
-    return np.asarray(-(p * np.log2(p) + (1 - p) * np.log2(1 - p)))
 
 
 def _in_order(*ways: str) -> Choice:

@@ -9,6 +9,7 @@ from agentclinic.report.tables import Section, line, text_table
 from agentclinic.runs.budget import money
 from agentclinic.scoring.compare import (
     LEVEL,
+    REGRET,
     RULES,
     Accuracy,
     ComparedRun,
@@ -33,7 +34,6 @@ from agentclinic.scoring.format import (
 from agentclinic.scoring.labels import letters
 from agentclinic.scoring.outcome import unread_advice
 
-REGRET = "regret, points"
 _LABEL = 48
 """Characters of a label in a table: with the other columns, a line then fits a terminal of 120."""
 
@@ -175,14 +175,17 @@ def _unread(run: ComparedRun, found: Accuracy | None) -> str:
 
 
 def _regrets(against_first: Sequence[Comparison], short: Mapping[str, str]) -> list[str]:
-    """How regret differs from that of A, in solvable worlds: a sentence for each run."""
+    """How regret differs from that of A, in solvable worlds: a sentence for each run, by its own interval."""
     said = []
     for comparison in against_first:
         for found in (one for one in comparison.beside if one.measure == REGRET):
             by, letter = found.difference, short[comparison.arm]
-            clearly = by.low is not None and by.high is not None and (by.low > 0 or by.high < 0)
-            better = "less" if (by.value or 0) < 0 else "more"
-            words = f"{letter} clearly loses {better} than A:" if clearly else f"no clear difference: {letter}"
+            differ = by.low is not None and by.high is not None and (by.low > 0 or by.high < 0)
+            words = (
+                f"{letter} loses {'less' if (by.value or 0) < 0 else 'more'} than A:"
+                if differ
+                else f"no clear difference: {letter}"
+            )
             said.append(f"Regret: {words} {as_number(by, 1, signed=True)} points per encounter.")
     return said
 

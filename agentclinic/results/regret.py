@@ -32,7 +32,7 @@ class RegretTurn(_Part):
     regret: float
     """Value of the best action minus that of the action taken."""
     luck: float
-    """Value of the action taken minus what it led to: 0 on average, whoever plays."""
+    """Value of the action taken minus what it led to: 0 on average for every doctor."""
     best: str
     """The best action; an answer, if asking is no better."""
     value: float

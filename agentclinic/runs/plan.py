@@ -194,7 +194,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     policy = _policy(settings)
     settings, unsupported = _without_unsupported(settings, prompts)
     run = settings.run
-    count = needed(run.scenarios, run.offset, run.sample, run.num_scenarios) if spec(run.dataset) else 0
+    count = needed(run.scenarios, run.offset, run.sample, run.num_scenarios) if is_world(run.dataset) else 0
     every = list(cases) or load_cases(run.dataset, settings.datasets, seed=run.seed, count=count)
     chosen = list(cases) or select(every, **run.selection)
     settings = _in_world(settings, chosen)

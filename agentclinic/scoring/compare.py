@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel
 
 from agentclinic.clinic.desk import EXACT
+from agentclinic.doctors.solvable import CHOICES
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.regret import KINDS, Kind
@@ -80,6 +81,7 @@ def _divergence(record: Record) -> float | None:
 Measure = Callable[[Record], float | None]
 RULES: Mapping[str, Measure] = {"strict": strict, "lenient": lenient}
 """An answer that could not be read is not right, as in the headline of a run."""
+REGRET = "regret, points"
 SECONDARY: Mapping[str, Measure] = {
     "turns": lambda record: record.num_turns,
     "tests": tests,
@@ -87,7 +89,7 @@ SECONDARY: Mapping[str, Measure] = {
     "requests to models": lambda record: _used(record, "requests"),
     "tokens": lambda record: _used(record, "input_tokens", "output_tokens"),
     "Brier score of the truth": brier,
-    "regret, points": lambda record: record.regret.regret if record.regret else None,
+    REGRET: lambda record: record.regret.regret if record.regret else None,
     **{f"regret, {words}": partial(_regret_of, kind) for kind, words in KINDS.items()},
     "utility, points": lambda record: record.regret.utility if record.regret else None,
     "KL from the exact to the stated belief": _divergence,
@@ -99,7 +101,7 @@ OF_TWINS: Mapping[str, Callable[[TwinPair], bool | None]] = {
 """What is compared pair by pair; None if the pair does not say."""
 _MEASURES: Mapping[str, Measure] = {**RULES, **SECONDARY}
 LEVEL = 0.05
-_DETERMINISTIC = {"plain", "uncertainty", "None", "optimal", "greedy", "checklist", "ask_everything"}
+_DETERMINISTIC = {"plain", "uncertainty", "None", *CHOICES} - {"random_actions"}
 """Doctors that do the same in every repeat, with builtin models."""
 
 # What must be equal for a difference between runs to be due to the doctor: record field and label.

@@ -857,7 +857,7 @@ for _kind, _title in KINDS.items():
     metric(f"regret.regret_{_kind}", title=f"- {_title}", direction="lower", note="part of the regret")(_of_kind(_kind))
 
 
-@metric("regret.luck", title="luck, points", note="0 on average, whoever plays")
+@metric("regret.luck", title="luck, points", note="0 on average for every doctor")
 def luck(rows: Rows, seed: int) -> Estimate:
     """Mean of the best value - utility - regret: what chance took, or gave if negative."""
     return _points(rows, seed, lambda one: one.luck)

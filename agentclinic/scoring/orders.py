@@ -42,7 +42,7 @@ def economics(record: Record, world: World | None = None) -> tuple[list[dict[str
 def by_order(record: Record, world: World | None = None) -> list[list[dict[str, Any]]] | None:
     """The same entries, order by order; None without a transcript.
 
-    In a solvable world a test is a test, whoever was asked: the entries are given for every request.
+    In a solvable world there is one for every request: a test counts as one even if the patient was asked about it.
     """
     asked = requests(record)
     if asked is None:

@@ -187,7 +187,6 @@ class Regrets(NamedTuple):
     utility: float
     best_value: float
     price: float
-    minutes: float
     ending: str | None
     by_turn: tuple[tuple[int, Kind, float], ...]
     kl: tuple[float, ...]
@@ -207,7 +206,6 @@ def regrets(record: Record) -> Regrets | None:
         found.utility,
         found.best_value,
         found.price,
-        found.minutes,
         found.ending,
         tuple((turn.turn, turn.kind, turn.regret) for turn in found.turns),
         tuple(turn.kl for turn in found.turns if turn.kl is not None),

@@ -87,11 +87,21 @@ class Solution:
         """The value of each answer that ends the encounter."""
         return dict(zip(self.world.endings, (self.utility @ self.posterior(state)).tolist(), strict=True))
 
+    def information(self, state: State) -> Floats:
+        """What each finding is expected to tell about the disease, in bits; 0 for those that are known."""
+        posterior = self.posterior(state)
+        gained = _entropy(posterior @ self.table) - posterior @ _entropy(self.table)
+        return np.where(np.array(state) == UNKNOWN, gained, 0.0)
+
     def best(self, state: State) -> str:
         """The best action: a finding or an ending; the ending, if they are equally good."""
         actions = self.ending(state) | self.asking(state)
         most = max(actions.values())
         return next(name for name, value in actions.items() if value >= most - EXACT)
+
+
+def _entropy(p: Floats) -> Floats:
+    return np.asarray(-(p * np.log2(p) + (1 - p) * np.log2(1 - p)))
 
 
 def _set(state: State, column: int, known: int) -> State:
@@ -111,7 +121,7 @@ def _given(world: World) -> tuple[Floats, Floats, Floats, Floats]:
     return np.array(world.priors), np.array(rows), np.array(world.utility_rows), costs
 
 
-def joints(prior: Floats, table: Floats) -> list[Floats]:
+def _joints(prior: Floats, table: Floats) -> list[Floats]:
     """For each disease, its probability together with every state, with one axis per finding."""
     count = table.shape[1]
     found = []
@@ -131,7 +141,7 @@ def _induction(prior: Floats, table: Floats, utility: Floats, cost: Floats, *, a
     Weighted by their probabilities, the two answers to a question simply add up. States with fewer unknown
     findings come first; those with the same unknown findings are computed together.
     """
-    by_disease = joints(prior, table)
+    by_disease = _joints(prior, table)
     chance: Floats = np.sum(by_disease, axis=0)
     weighted: Floats = np.zeros_like(chance) if at_random else np.full_like(chance, -np.inf)
     for row in utility:

@@ -49,7 +49,7 @@ def world_of(case: Case) -> World:
         ("I would like to know your troponin.", "patient", "Troponin: normal."),
     ],
 )
-async def test_answers_are_exact_whoever_is_asked(asked: str, speaker: str, answer: str) -> None:
+async def test_answers_are_exact_for_patient_and_laboratory(asked: str, speaker: str, answer: str) -> None:
     record = await said_to(HEARTBURN, asked, RIGHT)
     assert words(record, speaker) == [answer]
     assert {"patient", "measurement"} - {speaker} == {r for r in ("patient", "measurement") if not words(record, r)}

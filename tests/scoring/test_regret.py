@@ -367,7 +367,7 @@ async def test_the_exact_posterior_moves_as_bayes_says() -> None:
         assert after.posterior == {name: pytest.approx(w / total, abs=1e-8) for name, w in weights.items()}
 
 
-async def test_a_test_counts_as_a_test_whoever_was_asked() -> None:
+async def test_a_test_counts_as_a_test_even_if_the_patient_was_asked() -> None:
     asked = await said_to(CASE, "Troponin?", "DIAGNOSIS READY: DEFER")
     ordered = await said_to(CASE, "REQUEST TEST: Troponin", "DIAGNOSIS READY: DEFER")
     logs = [record.test_economics_log for record in (asked, ordered)]
