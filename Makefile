@@ -50,7 +50,8 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 tests: $(VENV)/.installed-dev browser
 	$(BIN)/pytest $(WORKERS) -m "not slow"
 
-tests-full: $(VENV)/.installed-dev browser
+# With the libraries that are too heavy for every test run: Inspect, OpenEnv, TRL with PyTorch.
+tests-full: $(VENV)/.installed-full browser
 	$(BIN)/pytest $(WORKERS)
 
 # Tests of pages need a browser. Without one, and without the right to install it, they are skipped and say so.
@@ -76,6 +77,10 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-full: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,inspect,openenv,train]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -245,7 +245,7 @@ class RunSettings(_Section):
     split: str | None = None
     """File that divides the cases into those to learn from and those to test on; needs `part`."""
     part: Literal["train", "test"] | None = None
-    """Evaluate only this part of the split."""
+    """Play only this part of the split; without one, this half of the data set, with twins and near copies together."""
     synthesis_llm: str | None = None
     """Model that makes the diagnosis from the uncertainty doctor's facts (default: the doctor's)."""
     synthesis_endpoint: str | None = None
@@ -315,7 +315,6 @@ NEEDS = {
     "doctor uncertainty": ("synthesis_llm", "synthesis_endpoint", "agent_config", "uncertainty_agent_type"),
     "synthesis_llm": ("synthesis_endpoint",),
     "part": ("split",),
-    "split": ("part",),
     "memory": ("memory_retrieval", "memory_llm", "memory_endpoint", "embedding_llm", "embedding_endpoint"),
     "embedding_llm": ("memory_retrieval embeddings",),
     "memory_retrieval embeddings": ("embedding_llm",),

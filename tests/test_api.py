@@ -20,10 +20,10 @@ from scripted_server import ScriptedServer
 
 import agentclinic
 from agentclinic import Action, Case, Record, Run, compare, evaluate, load_cases, load_run
-from agentclinic.api import RunOptions
 from agentclinic.cli import main
 from agentclinic.config import RunSettings
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
+from agentclinic.runs.options import RunOptions
 
 
 def test_the_public_names_are_these() -> None:

@@ -207,12 +207,12 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def load_cases(
-    name: str, paths: Mapping[str, str] | None = None, *, seed: int = 0, count: int = solvable.USUAL
+    name: str, paths: Mapping[str, str] | None = None, *, seed: int = 0, count: int = solvable.USUAL, first: int = 0
 ) -> list[Case]:
-    """The cases of a data set; `seed` and `count` are for solvable worlds, whose cases are drawn."""
+    """The cases of a data set; `seed`, `count` and `first` are for solvable worlds, whose cases are drawn."""
     if world := solvable.spec(name):
         path, dataset = world.path, world.name
-        rows = enumerate(solvable.draw_rows(world, seed, count))
+        rows = enumerate(solvable.draw_rows(world, seed, count, first), first)
         return [read_case(Row(path, number + 1, number, row), dataset, OSCE) for number, row in rows]
     dataset, path, expected = resolve(name, paths or {})
     if solvable.looks_like_world(path):

@@ -138,7 +138,7 @@ def needed(scenarios: str | None, offset: int, sample: int | None, num_scenarios
     return count
 
 
-def draw_rows(given: Spec, seed: int, count: int) -> Iterator[dict[str, Any]]:
+def draw_rows(given: Spec, seed: int, count: int, first: int = 0) -> Iterator[dict[str, Any]]:
     """Rows of a case file: each drawn by the seed and its own number, and the same patient whatever the names."""
     source = read_world(given.path).in_order()
     diseases, findings = ({name: name for name in named} for named in (source.diseases, source.findings))
@@ -151,7 +151,7 @@ def draw_rows(given: Spec, seed: int, count: int) -> Iterator[dict[str, Any]]:
         "shown": not given.hidden,
         "source": digest,
     }
-    for number in range(count):
+    for number in range(first, first + count):
         truth, found = _draw(source, f"{digest} {seed} {number}")
         held = {findings[name]: present for name, present in found.items()}
         row = _row(world, diseases[truth], {name: held[name] for name in world.findings})

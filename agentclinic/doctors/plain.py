@@ -188,14 +188,17 @@ class PlainDoctor:
 
     def _chat(self, seen: Observation, notes: str) -> list[Message]:
         """The dialogue as messages. The newest has what applies to this turn only: counter, reminders and notes."""
+        newest = joined(*self._waiting, self.told(seen, notes))
+        messages = self._chatted.messages("Doctor", newest=newest)
+        return [*messages[:-1], Message("user", messages[-1].content, images=self._images)]
+
+    def told(self, seen: Observation, notes: str = "") -> str:
+        """What reached the doctor, then what applies to this turn only."""
         state = self._repetition.state
         if state == "repeated" and not self._tests:
             state = ""  # it is told to order a test
         template = self._prompt.text("chat_last" if seen.last else f"chat_{state or 'turn'}")
-        expected = fill(template, turn=seen.turn, max_infs=self._limit)
-        newest = joined(*self._waiting, self._heard(seen.incoming), notes, expected)
-        messages = self._chatted.messages("Doctor", newest=newest)
-        return [*messages[:-1], Message("user", messages[-1].content, images=self._images)]
+        return joined(self._heard(seen.incoming), notes, fill(template, turn=seen.turn, max_infs=self._limit))
 
     def _heard(self, incoming: Incoming) -> str:
         return incoming.text if incoming.speaker else self._prompt.text("chat_opening", incoming.text)

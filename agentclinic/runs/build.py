@@ -363,13 +363,16 @@ class LazyModel:
         """Changes to `llm.runtime`, outside runs only."""
 
     async def reply(self, request: Request) -> Reply:
-        models = current.get() or await _models(ambient_settings().with_runtime(**self._runtime))
+        models = current.get() or await shared_models(ambient_settings().with_runtime(**self._runtime))
         return await models.get(self.name).reply(request)
 
 
-async def _models(settings: Settings) -> Models:
-    # Outside runs, the class of the data is not known: the strictest class seen in this process applies.
-    data_class = privacy.strictest_seen()
+async def shared_models(settings: Settings, data_class: DataClass | None = None) -> Models:
+    """The models of these settings outside runs, opened once and closed when the process ends.
+
+    If the class of the data is not known, the strictest class seen in this process applies.
+    """
+    data_class = data_class or privacy.strictest_seen()
     secret = settings.openai.api_key and settings.openai.api_key.get_secret_value()
     key = f"{data_class} {settings.model_dump_json()} {secret}"
     async with _opening:

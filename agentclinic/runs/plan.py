@@ -41,7 +41,7 @@ from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Age
 from agentclinic.errors import ConfigError
 from agentclinic.files import exists, expanded
 from agentclinic.memory.retrieval import Memory
-from agentclinic.memory.split import Split, read_split
+from agentclinic.memory.split import Split, make_split, read_split
 from agentclinic.memory.store import load_store
 from agentclinic.models.wire import local_image
 from agentclinic.privacy import DataClass, strictest
@@ -200,8 +200,8 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     settings = _in_world(settings, chosen)
     run = settings.run
     split = read_split(Path(run.split)) if run.split else None
-    if split and run.part:
-        chosen = split.choose(chosen, run.part)
+    if run.part and (split or not cases):  # without a file, cases that are given have been chosen already
+        chosen = (split or halves(every)).choose(chosen, run.part)
     memory = _memory(settings, split)
     if run.doctor_image_request and not any(case.image for case in chosen):
         warnings.warn(
@@ -216,7 +216,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         _refuse_to_send(settings.run, chosen)
     copies = _copies(chosen)
     units = tuple(
-        Unit(case, repeat, _unit_seed(run.seed, case, repeat), copy)
+        Unit(case, repeat, unit_seed(run.seed, case, repeat), copy)
         for repeat in range(run.repeats)
         for case, copy in zip(chosen, copies, strict=True)
     )
@@ -244,6 +244,11 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         data_class=data_class,
         unsupported_bias=unsupported,
     )
+
+
+def halves(cases: Sequence[Case]) -> Split:
+    """The split of a data set that `part` means without a file; the lockbox is in neither half."""
+    return make_split([case for case in cases if case.annotations.get("lockbox") is not True], seed=0)
 
 
 def _require_images(cases: Iterable[Case], given: Given, beside: Path | None, *, named: bool) -> None:
@@ -395,7 +400,8 @@ def _copies(cases: list[Case]) -> list[int]:
     return copies
 
 
-def _unit_seed(seed: int, case: Case, repeat: int) -> int:
+def unit_seed(seed: int, case: Case, repeat: int) -> int:
+    """The seed of one unit, derived from that of the run."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{case.id}:{repeat}".encode()).digest()[:4], "big")
 
 
@@ -437,6 +443,8 @@ def _refuse_in_world(run: RunSettings) -> None:
             raise ConfigError(
                 f"{key}: in a solvable world only the doctor is a model; use --doctor-llm in place of --model or {key}"
             )
+    if run.part:
+        raise ConfigError("part has no meaning in a solvable world; another --seed draws other patients")
     for key, default in defaults(*_WITHOUT_MEANING).items():
         if getattr(run, key) != default and not (key == "judge" and run.judge == "builtin"):
             raise ConfigError(f"{key} has no meaning in a solvable world; leave it out")

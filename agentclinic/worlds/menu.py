@@ -12,17 +12,24 @@ HEADINGS: dict[Way, str] = {
     "examination": "You can examine (REQUEST TEST: NAME):",
     "test": "You can order (REQUEST TEST: NAME):",
 }
+TOOL_HEADINGS: dict[Way, str] = {
+    "question": "You can ask the patient about (ask_patient):",
+    "examination": "You can examine (order_test):",
+    "test": "You can order (order_test):",
+}
 
 
-def menu_text(told: World) -> str:
-    """What can be found out and what can be answered."""
-    lists = [_items(told, way) for way in HEADINGS if any(one.by == way for one in told.findings.values())]
+def menu_text(told: World, *, tools: bool = False) -> str:
+    """What can be found out and what can be answered, with the control tokens or with the tools of an environment."""
+    headings = TOOL_HEADINGS if tools else HEADINGS
+    lists = [_items(told, way, heading) for way, heading in headings.items()]
+    ready = "call diagnose with" if tools else "write DIAGNOSIS READY: and"
     return "\n\n".join(
         [
             "Each turn, name one thing from these lists. The answer is always exact. If you name several, only the "
             "first counts. A message that names none of them gets no answer and still costs a turn.",
-            *lists,
-            f"When you are ready, write DIAGNOSIS READY: and the name of one disease{_deferring(told)}.",
+            *filter(None, lists),
+            f"When you are ready, {ready} the name of one disease{_deferring(told, tools)}.",
             answers_text(told),
         ]
     )
@@ -36,9 +43,9 @@ def answers_text(told: World) -> str:
     return "\n\n".join(parts)
 
 
-def _items(told: World, way: Way) -> str:
+def _items(told: World, way: Way, heading: str) -> str:
     lines = [f"- {name}{_results(one)}{_price(one)}" for name, one in told.findings.items() if one.by == way]
-    return "\n".join([HEADINGS[way], *lines])
+    return "\n".join([heading, *lines]) if lines else ""
 
 
 def _results(item: Finding) -> str:
@@ -52,8 +59,9 @@ def _price(item: Finding) -> str:
     return f" ({', '.join(said)})" if said else ""
 
 
-def _deferring(told: World) -> str:
-    return "" if told.utilities.deferred is None else f", or DIAGNOSIS READY: {DEFER} to hand the patient over"
+def _deferring(told: World, tools: bool) -> str:
+    said = f"with {DEFER}" if tools else f"DIAGNOSIS READY: {DEFER}"
+    return "" if told.utilities.deferred is None else f", or {said} to hand the patient over"
 
 
 def points_text(told: World) -> str:

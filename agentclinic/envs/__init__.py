@@ -1,0 +1,17 @@
+"""Environments: the clinic as a place to train in. `ClinicEnv` needs no extra; the adapters for other libraries do."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentclinic.envs.clinic_env import ClinicEnv
+
+__all__ = ["ClinicEnv"]
+
+
+def __getattr__(name: str) -> Any:  # other libraries load the adapters beside it when they are imported
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("agentclinic.envs.clinic_env"), name)

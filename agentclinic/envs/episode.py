@@ -1,0 +1,217 @@
+"""Episodes: encounters of the clinic in which the words of the doctor come from outside.
+
+The words come from where the plain doctor's model would be: it is told the same, and answered, judged and recorded in
+the same way as in a run.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Any, TypeVar, TypeVarTuple
+
+from agentclinic import sync_bridge
+from agentclinic.cases.model import Case
+from agentclinic.cases.registry import load_cases
+from agentclinic.cases.solvable import is_world
+from agentclinic.clinic.doctor import Assignment, Utterance
+from agentclinic.config import Given, defaults, is_at_endpoint, load_settings
+from agentclinic.doctors.plain import PlainDoctor
+from agentclinic.envs.rewards import Reward, reward_of
+from agentclinic.errors import ConfigError
+from agentclinic.jsonl import encodable
+from agentclinic.models.base import Message, Reply
+from agentclinic.results.record import MISSING, Record
+from agentclinic.results.turn import Usage
+from agentclinic.runs.build import Models, shared_models
+from agentclinic.runs.plan import Plan, Unit, make_plan, unit_seed
+from agentclinic.runs.play import UnitSeat, open_unit
+from agentclinic.scoring.outcome import outcome
+from agentclinic.scoring.regret import regret_of
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+OUTSIDE = "outside"
+"""What records call a doctor's model that speaks from outside."""
+_THE_DOCTORS = (
+    *("doctor", "doctor_llm", "doctor_endpoint", "doctor_bias", "doctor_test_policy_enabled", "memory"),
+    *("doctor_image_request", "elicit_confidence", "agent_config", "synthesis_llm", "repeats"),
+)
+"""Settings of a doctor of ours."""
+
+
+@dataclass(frozen=True)
+class Clinic:
+    """The cases that environments serve, and everyone the doctor meets there; shared by all with the same settings."""
+
+    plan: Plan
+    reward: Reward
+    models: Models
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether a role is played at an endpoint, so that replies take time."""
+        return any(is_at_endpoint(model.name) for model in self.plan.settings.models.values())
+
+    @cached_property
+    def cases(self) -> Mapping[str, Case]:
+        """The cases served, by id and by row; those of a solvable world are drawn when they are needed."""
+        return {key: case for case in self.plan.cases for key in (case.name, str(case.scenario_id))}
+
+    def unit(self, seed: int, case: str | int | None = None) -> Unit:
+        """The case that is named, else one chosen by the seed: in a solvable world, the one drawn with that number."""
+        run = self.plan.settings.run
+        if is_world(run.dataset):
+            number = seed if case is None else int(str(case).rpartition("-")[2])
+            (drawn,) = load_cases(run.dataset, seed=run.seed, count=1, first=number)
+            return Unit(drawn, 0, unit_seed(run.seed, drawn, 0))
+        if case is None:
+            return random.Random(f"{run.seed} {seed}").choice(self.plan.units)
+        if str(case) not in self.cases:
+            raise ConfigError(
+                f"case: {str(case)[:200]!r} is not served here; it does not exist, is in the lockbox, or is in the "
+                "other half of the data set"
+            )
+        wanted = self.cases[str(case)]
+        return next(unit for unit in self.plan.units if unit.case is wanted)
+
+
+@lru_cache(maxsize=32)
+def _opened(config: str | None, llm_config: str | None, reward: str, options: str) -> Clinic:
+    given: dict[str, Any] = json.loads(options)
+    settings = load_settings(
+        Path(config) if config else None, Path(llm_config) if llm_config else None, given, (), Given()
+    )
+    run = settings.run
+    for key, default in defaults(*_THE_DOCTORS).items():
+        if key in given and given[key] != default:
+            raise ConfigError(f"{key} has no effect in an environment, where the doctor comes from outside")
+    if run.lockbox:
+        raise ConfigError("lockbox: environments never serve the lockbox; it is for one evaluation per release")
+    world = is_world(run.dataset)
+    changes = {**defaults(*_THE_DOCTORS), **({"num_scenarios": 1} if world else {})}
+    plan = make_plan(settings.changed(**changes))
+    if plan.people or plan.roles.dialogue["doctor"] != "chat":
+        raise ConfigError("an environment is a chat without people: leave out preset, dialogue, inf_type and human")
+    models = sync_bridge.call(shared_models, plan.settings, plan.data_class)
+    return Clinic(plan, reward_of(json.loads(reward), world=world), models)
+
+
+def open_clinic(
+    dataset: str,
+    reward: str | Mapping[str, float] | None = None,
+    *,
+    config: str | Path | None = None,
+    llm_config: str | Path | None = None,
+    **options: Any,
+) -> Clinic:
+    """The clinic with these settings, which are those of a run; opened once in a process."""
+    texts = [str(path) if path else None for path in (config, llm_config)]
+    return _opened(*texts, json.dumps(reward), json.dumps({"dataset": dataset, **options}, sort_keys=True))
+
+
+class Episode:
+    """One encounter, word by word."""
+
+    def __init__(self, clinic: Clinic, unit: Unit) -> None:
+        self.case = unit.case
+        self._clinic = clinic
+        self._context = copy_context()  # the unit's models are current in here only
+        self._context.run(self._open, unit)
+        self._record: Record | None = None
+
+    def _open(self, unit: Unit) -> None:
+        plan, run = self._clinic.plan, self._clinic.plan.settings.run
+        self._models = open_unit(unit, self._clinic.models)
+        self._seat = UnitSeat(plan, unit, self._models)
+        model = self._models.for_role("doctor")  # never asked
+        self._doctor = PlainDoctor(
+            Assignment(unit.case.door, model, plan.prompts, limit=run.total_inferences, dialogue="chat")
+        )
+
+    @property
+    def done(self) -> bool:
+        return self._seat.done
+
+    @property
+    def instructions(self) -> str:
+        """The plain doctor's system prompt: the rules, and what is known at the door."""
+        return self._doctor.system_prompt
+
+    @property
+    def told(self) -> str:
+        """What reached the doctor, and which message comes next; empty at the end."""
+        return "" if self.done else self._doctor.told(self._seat.observe())
+
+    @property
+    def heard(self) -> str:
+        """What reached the doctor."""
+        return self._seat.observe().incoming.text
+
+    @property
+    def turns_left(self) -> int:
+        return 0 if self.done else self._clinic.plan.settings.run.total_inferences - self._seat.observe().turn + 1
+
+    def messages(self) -> Sequence[Message]:
+        """What the plain doctor's model would be sent now."""
+        return self._doctor.request(self._seat.observe()).messages
+
+    def say(self, words: str, differential: Mapping[str, float] | None = None) -> None:
+        """Say something as the doctor, with the control tokens, and hear the answer; nothing happens after the end."""
+        if self.done:
+            return
+        said = self._doctor.speak(self._seat.observe(), Reply(encodable(words), usage=Usage(requests=0)))
+        if differential:
+            stated = Utterance(words or "?", differential).stated(said.action)
+            said = said.model_copy(update={"differential": stated})
+        self._run(self._seat.act, (said,))
+
+    def record(self) -> Record:
+        """The record, as a run would write it; an episode that is not over ends here, without a diagnosis."""
+        if self._record is None:
+            self._seat.done = True
+            self._models.usage.setdefault("doctor", Usage(requests=0))
+            record = self._run(self._seat.record, self._doctor)
+            costs = {**(record.cost_usd or {}), "doctor": None}  # what the doctor did on its own is not known
+            self._record = record.model_copy(update={"doctor_llm": OUTSIDE, "cost_usd": costs})
+        return self._record
+
+    def rewards(self) -> dict[str, float]:
+        """The parts of the reward earned so far, weighted; not a number if a model of ours failed."""
+        if not self.done:
+            return self._clinic.reward.parts(self._so_far(), ended=False)
+        record = self.record()
+        parts = self._clinic.reward.parts(record, ended=True)
+        return dict.fromkeys(parts, float("nan")) if outcome(record) in MISSING else parts
+
+    def _so_far(self) -> Record:
+        """What the record would say of the turns up to now, without a judgement."""
+        run, turns, case = self._clinic.plan.settings.run, self._seat.transcript.turns, self.case
+        record = Record(
+            scenario_id=case.scenario_id,
+            status=self._seat.transcript.status.value,
+            transcript=turns,
+            max_infs=run.total_inferences,
+            resource_level=run.resource_level,
+            ground_truth=case.diagnosis,
+        )
+        if case.drawn and (regret := regret_of(case.drawn, record)):
+            spoken = sum(turn.role == "doctor" for turn in turns)  # without the ending that has not been said
+            record.regret = regret.model_copy(update={"turns": regret.turns[:spoken]})
+        return record
+
+    def _run(self, function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *arguments: *Arguments) -> Result:
+        if self._clinic.waits:
+            return self._context.run(partial(sync_bridge.call, function, *arguments))
+        try:
+            self._context.run(function(*arguments).send, None)
+        except StopIteration as finished:
+            result: Result = finished.value
+            return result
+        raise RuntimeError("a role without an endpoint has to wait for something")
