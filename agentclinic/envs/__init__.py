@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentclinic.envs.clinic_env import ClinicEnv
+    from agentclinic.envs.clinic_env import ClinicEnv, record_of
 
-__all__ = ["ClinicEnv"]
+__all__ = ["ClinicEnv", "record_of"]
 
 
 def __getattr__(name: str) -> Any:  # other libraries load the adapters beside it when they are imported

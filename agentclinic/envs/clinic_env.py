@@ -12,6 +12,7 @@ from agentclinic.clinic.doctor import door_text
 from agentclinic.clinic.prompts import joined
 from agentclinic.envs.episode import Episode, open_clinic
 from agentclinic.errors import AgentClinicError
+from agentclinic.results.record import Record
 from agentclinic.results.utterance import DIAGNOSIS_READY, REQUEST_TEST, one_line
 from agentclinic.worlds.menu import menu_text
 
@@ -124,3 +125,8 @@ class ClinicEnv:
         if self._episode is None:
             raise AgentClinicError("there is no encounter yet: call reset() first")
         return self._episode
+
+
+def record_of(env: ClinicEnv) -> Record:
+    """The record of the environment's encounter, as a run would write it; one that is not over ends now."""
+    return env._begun().record()

@@ -1,0 +1,231 @@
+"""Train a small language model in a solvable world: warm start on the best doctor's calls, then GRPO (TRL, LoRA).
+
+    python examples/train_grpo.py --model Qwen/Qwen2.5-1.5B-Instruct --steps 100 --output training
+
+Needs the extra `train`. Before and after each stage, the model plays patients that it is not trained on: in its world,
+in its world under other names, and in a second world. A research example, not medical advice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback, TrainingArguments
+from transformers.utils import get_json_schema
+from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+
+from agentclinic import Record, evaluate
+from agentclinic.envs import ClinicEnv, record_of
+from agentclinic.scoring.stats import Estimate, Proportion, mean, ratio, share
+
+TOOLS = {
+    "question": ("ask_patient", "question"),
+    "test": ("order_test", "name"),
+    "diagnosis": ("diagnose", "diagnosis"),
+}
+"""The tool that does what an utterance of a doctor does, and its argument."""
+HELD_OUT = 100_000
+"""Patients from this number on are for evaluation."""
+played: list[Record] = []
+
+
+class Watched(ClinicEnv):
+    """An environment that keeps its records."""
+
+    def get_reward(self) -> float:
+        """The reward, as in `ClinicEnv`."""
+        played.append(record_of(self))
+        return super().get_reward()
+
+
+def environments(given: argparse.Namespace) -> dict[str, Callable[[], ClinicEnv]]:
+    """Where the model plays, by name; the seed of a world decides the invented names in it."""
+    first, second = f"Solvable:{given.world}", f"Solvable:{given.second_world}"
+    return {
+        "world": partial(Watched, first, given.reward, seed=1),
+        "other names": partial(Watched, first, given.reward, seed=2),
+        "second world": partial(Watched, second, given.reward, seed=1),
+    }
+
+
+def patients(environment: str, first: int, count: int) -> Dataset:
+    """Rows for GRPO: `reset` is given the seed and adds what is known at the door to the empty prompt."""
+    prompt = [{"role": "user", "content": ""}]
+    return Dataset.from_list([{"prompt": prompt, "seed": first + i, "environment": environment} for i in range(count)])
+
+
+def demonstrations(given: argparse.Namespace) -> Dataset:
+    """Encounters of the best doctor, with its utterances as calls of the tools."""
+    env = environments(given)["world"]()
+    run = evaluate(
+        "optimal",
+        f"Solvable:{given.world}",
+        seed=1,
+        num_scenarios=given.demonstrations,
+        output_dir=str(given.output / "runs"),
+        progress=False,
+    )
+    tools = [get_json_schema(tool) for tool in (env.ask_patient, env.order_test, env.diagnose)]
+    rows = []
+    for record in run.records:
+        messages: list[dict[str, Any]] = [{"role": "user", "content": env.reset(seed=record.scenario_id)}]
+        for turn in record.transcript or ():
+            if turn.role == "doctor" and turn.action:
+                name, argument = TOOLS[turn.action.kind]
+                call = {"name": name, "arguments": {argument: turn.action.content}}
+                reply = getattr(env, name)(**call["arguments"])
+                messages.append(
+                    {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": call}]}
+                )
+                messages.append({"role": "tool", "name": name, "content": reply})
+        assert record_of(env).diagnosis_text == record.diagnosis_text, "the environment plays the same encounter"
+        rows.append({"messages": [*messages, {"role": "assistant", "content": "Done."}], "tools": tools})
+    return Dataset.from_list(rows, on_mixed_types="use_json")  # or every call would have the arguments of all tools
+
+
+class Until(TrainerCallback):
+    """Stops the training when the time is up."""
+
+    def __init__(self, minutes: float) -> None:
+        self._seconds = 60 * minutes
+
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        """Note when the time is up."""
+        self._end = time.monotonic() + self._seconds
+
+    def on_step_end(self, _args: TrainingArguments, _state: Any, control: Any, **_: Any) -> None:
+        """Look at the clock."""
+        control.should_training_stop |= time.monotonic() > self._end
+
+
+def report(stage: str, place: str, records: list[Record]) -> str:
+    """A row of the table, with 95% intervals over patients."""
+    found = [(record.case_hash, record, record.regret) for record in records if record.regret]
+    turns = [(case, float(t.kind == "best"), 1.0) for case, _, regret in found for t in regret.turns]
+    cells = (
+        _cell(mean((case, regret.utility) for case, _, regret in found)),
+        _cell(mean((case, regret.regret) for case, _, regret in found)),
+        _cell(ratio(turns, low=0, high=1), 100),
+        _cell(share((case, float(record.correct is True), 1.0) for case, record, _ in found), 100),
+        _cell(share((case, float(regret.ending is not None), 1.0) for case, _, regret in found), 100),
+    )
+    return f"| {stage} | {place} | {len(found)} | {' | '.join(cells)} |"
+
+
+def _cell(found: Estimate | Proportion, scale: float = 1.0) -> str:
+    numbers = [found.value, found.low, found.high]
+    shown = ["?" if number is None else f"{scale * number:.1f}" for number in numbers]
+    return f"{shown[0]} ({shown[1]} to {shown[2]})"
+
+
+def main() -> None:
+    """Evaluate, warm start, evaluate, train, evaluate."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="name or folder of a chat model that can call tools")
+    parser.add_argument("--world", default="headache,invented", help="the world to train in")
+    parser.add_argument("--second-world", default="chest-pain,invented", help="a world for evaluation only")
+    parser.add_argument("--reward", default="utility", help="utility or regret")
+    parser.add_argument(
+        "--demonstrations", type=int, default=256, help="encounters of the best doctor; 0 for no warm start"
+    )
+    parser.add_argument("--epochs", type=float, default=1.0, help="passes over the demonstrations")
+    parser.add_argument("--steps", type=int, default=100, help="at most this many steps of GRPO")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop GRPO after this time")
+    parser.add_argument("--group", type=int, default=8, help="encounters of one patient that are compared")
+    parser.add_argument("--batch", type=int, default=64, help="encounters in a step")
+    parser.add_argument("--micro-batch", type=int, default=8, help="encounters in one backward pass")
+    parser.add_argument("--length", type=int, default=1024, help="tokens of an encounter after the prompt")
+    parser.add_argument("--call-length", type=int, default=128, help="tokens of one call")
+    parser.add_argument("--evaluate", type=int, default=64, help="patients in each evaluation")
+    parser.add_argument("--rate", type=float, default=2e-5, help="learning rate of GRPO")
+    parser.add_argument("--warm-rate", type=float, default=1e-4, help="learning rate of the warm start")
+    parser.add_argument("--rank", type=int, default=32, help="rank of the LoRA")
+    parser.add_argument("--output", type=Path, default=Path("training"))
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+
+    cuda = torch.cuda.is_available()
+    tokenizer = AutoTokenizer.from_pretrained(given.model)
+    model = AutoModelForCausalLM.from_pretrained(given.model, dtype=torch.bfloat16 if cuda else torch.float32)
+    model = get_peft_model(model, LoraConfig(r=given.rank, lora_alpha=2 * given.rank, target_modules="all-linear"))
+    common: dict[str, Any] = {
+        "bf16": cuda,
+        "use_cpu": not cuda,
+        "report_to": "none",
+        "save_strategy": "no",
+        "logging_steps": 1,
+        "disable_tqdm": True,
+        "seed": 0,
+    }
+    settings = GRPOConfig(
+        output_dir=str(given.output / "grpo"),
+        learning_rate=given.rate,
+        lr_scheduler_type="constant",
+        max_steps=given.steps,
+        per_device_train_batch_size=given.micro_batch,
+        gradient_accumulation_steps=given.batch // given.micro_batch,
+        per_device_eval_batch_size=given.evaluate,
+        num_generations=given.group,
+        num_generations_eval=1,
+        max_completion_length=given.length,
+        generation_kwargs={"max_new_tokens": given.call_length},
+        temperature=1.0,
+        beta=0.0,
+        **common,
+    )
+    trainer = GRPOTrainer(
+        model,
+        args=settings,
+        train_dataset=patients("world", 0, HELD_OUT),
+        processing_class=tokenizer,
+        environment_factory=environments(given),
+        callbacks=[Until(given.minutes)],
+    )
+    lines = [
+        "| stage | played in | patients | utility | regret | best actions, % | right, % | diagnosed, % |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+
+    def evaluated(stage: str) -> None:
+        for place in environments(given):
+            played.clear()
+            trainer.evaluate(patients(place, HELD_OUT, given.evaluate))
+            lines.append(report(stage, place, played))
+            print(lines[-1], flush=True)
+            with (given.output / "records.jsonl").open("a") as file:
+                file.writelines(record.model_dump_json() + "\n" for record in played)
+
+    evaluated("before")
+    if given.demonstrations:
+        warm = SFTConfig(
+            output_dir=str(given.output / "warm"),
+            assistant_only_loss=True,
+            learning_rate=given.warm_rate,
+            num_train_epochs=given.epochs,
+            per_device_train_batch_size=given.micro_batch,
+            max_length=None,
+            **common,
+        )
+        SFTTrainer(trainer.model, args=warm, train_dataset=demonstrations(given), processing_class=tokenizer).train()
+        evaluated("warm start")
+    if given.steps:
+        trainer.train()
+        evaluated("GRPO")
+        curve = [entry for entry in trainer.state.log_history if "reward" in entry]
+        (given.output / "curve.json").write_text(json.dumps(curve, indent=1))
+        print("step, mean reward:", *(f"{entry['step']} {entry['reward']:.1f}" for entry in curve), sep="\n")
+    trainer.save_model(str(given.output / "adapter"))
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
