@@ -88,7 +88,7 @@ class GymClinic(gymnasium.Env[str, str]):
         before, parts = self._paid, episode.rewards()
         self._paid = math.fsum(parts.values())
         info: dict[str, Any] = {"rewards": parts, "record": episode.record()} if episode.done else {}
-        terminated = episode.done and episode.record().status == Status.DIAGNOSED
+        terminated = episode.done and episode.record().status in (Status.DIAGNOSED, Status.NOT_READABLE)
         return episode.told, self._paid - before, terminated, episode.done and not terminated, info
 
     def render(self) -> str:

@@ -79,6 +79,13 @@ def test_an_episode_begins_with_the_doctors_instructions_and_ends_with_the_diagn
     assert all(text in shown for step, words in zip(steps, WORDS, strict=True) for text in (step[0], words))
 
 
+def test_a_diagnosis_that_the_judge_cannot_read_ends_an_episode_too() -> None:
+    (step,) = spoken(made(), ("DIAGNOSIS READY: the usual",), seed=1)
+
+    assert step[1:4] == (0.0, True, False)
+    assert step[4]["record"].status == "not_readable"
+
+
 def test_an_episode_without_a_diagnosis_is_truncated() -> None:
     steps = spoken(made(total_inferences=2), WORDS, seed=1)
 
