@@ -34,6 +34,8 @@ WORDS = (
     "DIAGNOSIS READY: Pneumonia",
 )
 """With letters of other scripts, an order without a name and an ending."""
+FORKING = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+"""Python from 3.12 on warns when Gymnasium forks: the loop of models runs in a thread."""
 
 
 def made(name: str = OSCE, **options: Any) -> gymnasium.Env[str, str]:
@@ -132,6 +134,7 @@ def test_the_regret_of_a_world_is_paid_turn_by_turn() -> None:
     assert math.fsum(step[1] for step in steps) < 0
 
 
+@FORKING
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_environments_of_a_vector_do_what_each_would_do_alone(mode: str) -> None:
     own_memory = {"shared_memory": False} if mode == "async" else {}
