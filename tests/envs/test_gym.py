@@ -13,9 +13,9 @@ import gymnasium
 import pytest
 from env_support import played, same_record
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from runs_support import ROOT, own_cases, point_at
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 import agentclinic.envs.gym  # registers the environments
 from agentclinic.cases.registry import load_cases
@@ -279,3 +279,28 @@ def test_a_library_that_is_too_old_or_missing_gives_one_line(tmp_path: Path) -> 
 
 def test_the_module_can_be_named_instead_of_imported() -> None:
     assert isinstance(made(f"agentclinic.envs.gym:{OSCE}").unwrapped, agentclinic.envs.gym.GymClinic)
+
+
+@FORKING
+def test_forked_environments_ask_their_own_models(server: ScriptedServer, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"patient_llm": "scripted", "simulator": "free"}
+    options["llm_config"] = str(point_at(tmp_path, server))
+    env = made(**options)
+    env.reset(seed=1)
+    env.step("How are you?")  # the loop and the connections of this process are in use
+    vector = gymnasium.make_vec(
+        OSCE,
+        num_envs=2,
+        vectorization_mode="async",
+        vector_kwargs={"shared_memory": False, "context": "fork"},
+        **options,
+    )
+    assert isinstance(vector, AsyncVectorEnv)
+    vector.reset(seed=1)
+    vector.step_async(("How are you?", "What happened?"))
+    try:
+        seen, *_ = vector.step_wait(timeout=LONG)
+    finally:
+        vector.close(terminate=True)
+
+    assert all("throbbing headache" in text for text in seen)
