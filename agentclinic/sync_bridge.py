@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
@@ -94,6 +95,12 @@ async def in_thread(function: Callable[[], Result]) -> Result:
     return outcome.result()
 
 
+def after_fork(function: Callable[[], None]) -> None:
+    """Call a function in every process that is forked from this one: only the thread that forks is there."""
+    if hasattr(os, "register_at_fork"):  # not on Windows, where nothing is forked
+        os.register_at_fork(after_in_child=function)
+
+
 def _running() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
@@ -114,3 +121,6 @@ def _background() -> asyncio.AbstractEventLoop:
 
     atexit.register(stop)
     return loop
+
+
+after_fork(_background.cache_clear)

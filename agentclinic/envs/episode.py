@@ -103,6 +103,9 @@ def _opened(config: str | None, llm_config: str | None, reward: str, options: st
     return Clinic(plan, reward_of(json.loads(reward), world=world), models)
 
 
+sync_bridge.after_fork(_opened.cache_clear)
+
+
 def open_clinic(
     dataset: str,
     reward: str | Mapping[str, float] | None = None,

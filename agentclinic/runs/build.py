@@ -387,3 +387,6 @@ async def _close() -> None:
     for models in _open.values():
         await models.__aexit__(None, None, None)
     _open.clear()
+
+
+sync_bridge.after_fork(_open.clear)  # they belong to the loop of the other process
