@@ -104,7 +104,7 @@ class Reward:
         unknown = next((name for name in self.weights if name not in PARTS), None)
         if unknown is not None:
             raise ConfigError(f"reward: there is no part {unknown!r}{suggestion(unknown, PARTS)}")
-        if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights.values()):
+        if not all(isinstance(one, int | float) and 0 <= one < math.inf for one in self.weights.values()):
             raise ConfigError("reward: weights are numbers from 0 up; costs are negative already")
         used = {name for name, weight in self.weights.items() if weight}
         if len(used) > 1 and any(PARTS[name].world for name in used):
