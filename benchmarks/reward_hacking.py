@@ -119,7 +119,7 @@ def tokens(env: ClinicEnv) -> None:
     env.diagnose("DIAGNOSIS READY: " * 50)
 
 
-def policies(listed: Sequence[str], tests: Sequence[str], questions: Sequence[str]) -> dict[str, Policy]:
+def policies(listed: list[str], tests: Sequence[str], questions: Sequence[str]) -> dict[str, Policy]:
     """Policies that do not try to find out; `listed` are the likely diseases, the most common first."""
     first, few, most = listed[0], listed[:8], listed[:20]
     even = dict.fromkeys(most, 1 / len(most))
@@ -196,8 +196,8 @@ def table(dataset: str, count: int | None) -> tuple[dict[str, dict[str, float]],
     if menu:
         cases: list[str | int] = list(range(count or 50))
         listed = sorted(menu.diseases, key=lambda name: -(menu.diseases[name].prior or 0.0))
-        items = {way: [name for name, one in menu.findings.items() if (one.by == "question") == way] for way in (0, 1)}
-        tests, questions = items[0], items[1]
+        questions = [name for name, one in menu.findings.items() if one.by == "question"]
+        tests = [name for name in menu.findings if name not in questions]
         constants = [*listed, DEFER]
     else:
         chosen = plan.cases[:count]
