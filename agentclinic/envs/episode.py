@@ -87,12 +87,18 @@ class Clinic:
 
     def _drawn(self, number: int, named: str | int | None) -> Unit:
         run = self.plan.settings.run
-        (case,) = load_cases(run.dataset, seed=run.seed, count=1, first=number)
+        case = _draw(run.dataset, run.seed, number)
         if named is not None and str(named) not in (case.name, str(number)):
             raise ConfigError(
                 f"case: {str(named)[:200]!r} is not of this world and seed, whose ids are like {case.name}"
             )
         return Unit(case, 0, unit_seed(run.seed, case, 0))
+
+
+@lru_cache(maxsize=1024)  # in training, a whole group meets the same patient
+def _draw(dataset: str, seed: int, number: int) -> Case:
+    (case,) = load_cases(dataset, seed=seed, count=1, first=number)
+    return case
 
 
 def _number(case: str) -> int:
