@@ -24,6 +24,7 @@ from agentclinic.envs import ClinicEnv
 from agentclinic.envs.episode import Episode, open_clinic
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.results.record import Record
+from agentclinic.runs.plan import halves
 from agentclinic.scoring.clusters import case_clusters
 
 WORLD = "Solvable:chest-pain"
@@ -225,6 +226,15 @@ def test_a_tool_does_what_its_name_says_whatever_the_words(dataset: str, what: s
     json.loads(record_of(env).model_dump_json())
 
 
+def test_a_name_may_come_on_several_lines() -> None:
+    env = ClinicEnv()
+    env.reset(seed=1)
+    env.order_test("complete\nblood count")
+    env.diagnose(" Acute\n\tappendicitis ")
+    said = [turn.action.content for turn in record_of(env).transcript or () if turn.action]
+    assert said == ["complete blood count", "Acute appendicitis"]
+
+
 def test_what_is_not_understood_says_so_in_terms_of_the_tools() -> None:
     env = ClinicEnv()
     env.reset(seed=1)
@@ -313,6 +323,19 @@ def test_a_voiced_patient_at_an_endpoint_and_its_failure(server: ScriptedServer,
     assert math.isnan(env.get_reward()), "that says nothing of the doctor"
 
 
+def test_environments_at_an_endpoint_work_in_threads(server: ScriptedServer, tmp_path: Path) -> None:
+    cases = write_rows(tmp_path / "mine.jsonl", osce(truth="Gout"), osce(truth="Cellulitis"))
+    llm = point_at(tmp_path, server)
+
+    def play(case: int) -> float:
+        env = ClinicEnv(str(cases), llm_config=llm, patient_llm="scripted", simulator="free")
+        return played_by(env, [("ask_patient", "What is it?"), ("diagnose", "Gout")], case=case)[1]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(play, [0, 1] * 8)) == [1.0, 0.0] * 8
+    assert asked(server) == 16
+
+
 @pytest.mark.parametrize(("says", "reward"), [("Yes", 1.0), ("No", 0.0)])
 def test_a_judge_at_an_endpoint(server: ScriptedServer, tmp_path: Path, says: str, reward: float) -> None:
     cases = write_rows(tmp_path / "mine.jsonl", osce(truth="Gout"))
@@ -385,6 +408,8 @@ def test_the_halves_divide_the_open_cases_and_keep_twins_and_clusters_together()
     train, test = (open_clinic("OpenOSCE", part=part).plan.cases for part in ("train", "test"))
     every = development()
     assert sorted(case.id for case in (*train, *test)) == sorted(case.id for case in every)
+    split, ids = halves(load_cases("OpenOSCE")), {case.id for case in every}
+    assert split.train | split.test == ids, "the lockbox is in neither"
     clusters = case_clusters(every)
     assert not {clusters[case.id] for case in train} & {clusters[case.id] for case in test}
     side = {case.name: "train" for case in train} | {case.name: "test" for case in test}
