@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -13,7 +14,7 @@ from agentclinic.clinic.prompts import joined
 from agentclinic.envs.episode import Episode, open_clinic
 from agentclinic.errors import AgentClinicError
 from agentclinic.results.record import Record
-from agentclinic.results.utterance import DIAGNOSIS_READY, REQUEST_TEST, one_line
+from agentclinic.results.utterance import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, one_line
 from agentclinic.worlds.menu import menu_text
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ _TASK = (
     "complication. You have {turns} calls. If none of them is diagnose, you have made no diagnosis."
 )
 _LAST = "(One call is left. Only diagnose counts now.)"
+_UNCLEAR = (
+    "That was not understood. ask_patient takes a question, order_test the name of one test or examination, and "
+    "diagnose the name of one disease."
+)
 _OVER = "The consultation is over."
+_TOKENS = re.compile("|".join((DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)))
 
 
 class ClinicEnv:
@@ -39,7 +45,8 @@ class ClinicEnv:
     Options are those of `evaluate`: part="train" or "test" for one half of
     the data set, seed for the patients of a solvable world, patient_llm, ...
 
-    The same settings, seeds and calls give the same replies and rewards.
+    The same settings, seeds and calls give the same replies and rewards. A tool does what its name says, whatever the
+    words: control tokens in them are left out, and anything that is not text or not understood costs a call.
     """
 
     def __init__(
@@ -78,7 +85,7 @@ class ClinicEnv:
             What the patient says.
 
         """
-        return self._say(question)
+        return self._say(_words(question))
 
     def order_test(self, name: str) -> str:
         """Order one laboratory test, scan, vital sign or physical examination.
@@ -90,20 +97,20 @@ class ClinicEnv:
             The result, or that it is not available.
 
         """
-        return self._say(f"{REQUEST_TEST}: {one_line(name)}")
+        return self._say(f"{REQUEST_TEST}: {_name(name)}")
 
     def diagnose(self, diagnosis: str, differential: dict[str, float] | None = None) -> str:
         """Commit to one disease, which ends the consultation.
 
         Args:
             diagnosis: The name of the one disease you diagnose, and nothing else.
-            differential: Diseases you consider possible, each with its probability from 0 to 1. Optional.
+            differential: Up to 20 diseases you consider possible, each with its probability from 0 to 1. Optional.
 
         Returns:
             That the consultation is over.
 
         """
-        return self._say(f"{DIAGNOSIS_READY}: {one_line(diagnosis)}", differential)
+        return self._say(f"{DIAGNOSIS_READY}: {_name(diagnosis)}", differential)
 
     def get_reward(self) -> float:
         """The reward of the encounter; one that is not over ends now, without a diagnosis.
@@ -119,7 +126,10 @@ class ClinicEnv:
         if episode.done:
             return _OVER
         episode.say(words, differential)
-        return _OVER if episode.done else joined(episode.heard, _LAST if episode.turns_left == 1 else "")
+        if episode.done:
+            return _OVER
+        heard = _UNCLEAR if _TOKENS.search(episode.heard) else episode.heard  # tools are not called by tokens
+        return joined(heard, _LAST if episode.turns_left == 1 else "")
 
     def _begun(self) -> Episode:
         if self._episode is None:
@@ -130,3 +140,12 @@ class ClinicEnv:
 def record_of(env: ClinicEnv) -> Record:
     """The record of the environment's encounter, as a run would write it; one that is not over ends now."""
     return env._begun().record()
+
+
+def _words(given: object) -> str:
+    """An argument without control tokens; a model may send anything."""
+    return _TOKENS.sub(" ", given) if isinstance(given, str) else ""
+
+
+def _name(given: object) -> str:
+    return _words(one_line(given) if isinstance(given, str) else "")

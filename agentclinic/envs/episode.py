@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from operator import index
 from pathlib import Path
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, SupportsIndex, TypeGuard, TypeVar, TypeVarTuple
 
 from agentclinic import sync_bridge
 from agentclinic.cases.model import Case
@@ -26,7 +28,7 @@ from agentclinic.envs.rewards import Reward, reward_of
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import encodable
 from agentclinic.models.base import Message, Reply
-from agentclinic.results.record import MISSING, Record
+from agentclinic.results.record import MISSING, Record, Status
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models, shared_models
 from agentclinic.runs.plan import Plan, Unit, make_plan, unit_seed
@@ -44,9 +46,11 @@ _THE_DOCTORS = (
     *("doctor_image_request", "elicit_confidence", "agent_config", "synthesis_llm", "repeats"),
 )
 """Settings of a doctor of ours."""
+MOST_STATED, LONGEST_NAME = 20, 200
+"""Diseases of a differential, and characters of a name: more than anyone weighs, and few enough to score at once."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)  # it would show the truth
 class Clinic:
     """The cases that environments serve, and everyone the doctor meets there; shared by all with the same settings."""
 
@@ -64,15 +68,15 @@ class Clinic:
         """The cases served, by id and by row; those of a solvable world are drawn when they are needed."""
         return {key: case for case in self.plan.cases for key in (case.name, str(case.scenario_id))}
 
-    def unit(self, seed: int, case: str | int | None = None) -> Unit:
+    def unit(self, seed: SupportsIndex, case: str | int | None = None) -> Unit:
         """The case that is named, else one chosen by the seed: in a solvable world, the one drawn with that number."""
         run = self.plan.settings.run
+        if isinstance(seed, bool) or not isinstance(seed, SupportsIndex) or index(seed) < 0:
+            raise ConfigError(f"seed: {str(seed)[:200]!r} is not a whole number from 0 up")
         if is_world(run.dataset):
-            number = seed if case is None else int(str(case).rpartition("-")[2])
-            (drawn,) = load_cases(run.dataset, seed=run.seed, count=1, first=number)
-            return Unit(drawn, 0, unit_seed(run.seed, drawn, 0))
+            return self._drawn(index(seed) if case is None else _number(str(case)), case)
         if case is None:
-            return random.Random(f"{run.seed} {seed}").choice(self.plan.units)
+            return random.Random(f"{run.seed} {index(seed)}").choice(self.plan.units)
         if str(case) not in self.cases:
             raise ConfigError(
                 f"case: {str(case)[:200]!r} is not served here; it does not exist, is in the lockbox, or is in the "
@@ -80,6 +84,27 @@ class Clinic:
             )
         wanted = self.cases[str(case)]
         return next(unit for unit in self.plan.units if unit.case is wanted)
+
+    def _drawn(self, number: int, named: str | int | None) -> Unit:
+        run = self.plan.settings.run
+        case = _draw(run.dataset, run.seed, number)
+        if named is not None and str(named) not in (case.name, str(number)):
+            raise ConfigError(
+                f"case: {str(named)[:200]!r} is not of this world and seed, whose ids are like {case.name}"
+            )
+        return Unit(case, 0, unit_seed(run.seed, case, 0))
+
+
+@lru_cache(maxsize=1024)  # in training, a whole group meets the same patient
+def _draw(dataset: str, seed: int, number: int) -> Case:
+    (case,) = load_cases(dataset, seed=seed, count=1, first=number)
+    return case
+
+
+def _number(case: str) -> int:
+    """The number at the end of a drawn case's id; 0 if there is none, for an id that is then refused."""
+    found = re.search(r"\d{1,18}$", case)
+    return int(found[0]) if found else 0
 
 
 @lru_cache(maxsize=32)
@@ -117,6 +142,16 @@ def open_clinic(
     """The clinic with these settings, which are those of a run; opened once in a process."""
     texts = [str(path) if path else None for path in (config, llm_config)]
     return _opened(*texts, json.dumps(reward), json.dumps({"dataset": dataset, **options}, sort_keys=True))
+
+
+def _is_differential(given: object) -> TypeGuard[Mapping[str, float]]:
+    """Whether it can be scored; a model may state anything, which must not stop its training."""
+    return (
+        isinstance(given, Mapping)
+        and 0 < len(given) <= MOST_STATED
+        and all(isinstance(name, str) and name.strip() and len(name) <= LONGEST_NAME for name in given)
+        and all(isinstance(p, int | float) and 0 <= p <= 1 for p in given.values())
+    )
 
 
 class Episode:
@@ -166,12 +201,15 @@ class Episode:
         return self._doctor.request(self._seat.observe()).messages
 
     def say(self, words: str, differential: Mapping[str, float] | None = None) -> None:
-        """Say something as the doctor, with the control tokens, and hear the answer; nothing happens after the end."""
+        """Say something as the doctor, with the control tokens, and hear the answer; nothing happens after the end.
+
+        A differential counts only if it has at most 20 diseases, each with a probability from 0 to 1.
+        """
         if self.done:
             return
         said = self._doctor.speak(self._seat.observe(), Reply(encodable(words), usage=Usage(requests=0)))
-        if differential:
-            stated = Utterance(words or "?", differential).stated(said.action)
+        if _is_differential(differential):
+            stated = Utterance("?", differential).stated(said.action)
             said = said.model_copy(update={"differential": stated})
         self._run(self._seat.act, (said,))
 
@@ -198,7 +236,7 @@ class Episode:
         run, turns, case = self._clinic.plan.settings.run, self._seat.transcript.turns, self.case
         record = Record(
             scenario_id=case.scenario_id,
-            status=self._seat.transcript.status.value,
+            status=Status.DIAGNOSED,  # what another ending costs is charged when it comes
             transcript=turns,
             max_infs=run.total_inferences,
             resource_level=run.resource_level,

@@ -44,18 +44,24 @@ def _spoken(record: Record) -> list[tuple[str, ...]]:
     return [turn.slips for turn in record.transcript or () if turn.role == "doctor"]
 
 
+def _turns(record: Record) -> float:
+    """The share of the turns that were taken; all of them without a diagnosis, or silence would be cheap."""
+    return -len(_spoken(record)) / (record.max_infs or 1) if _diagnosed(record) else -1.0
+
+
 def _key_findings(record: Record) -> float:
     found = key_facts(record) if _diagnosed(record) else None
     return (recall(found) or 0.0) if found else 0.0
 
 
 def _proper(record: Record) -> float:
-    """1 - Brier score: 1 if certain and right, -1 if certain and wrong, 0 for saying nothing about any disease.
+    """1 - Brier score: 1 if certain and right, -1 if certain and wrong, about 0 for no probability on any disease.
 
-    A diagnosis without probabilities counts as certain, so that leaving them out gains nothing.
+    A diagnosis without probabilities counts as certain, and none that can be read as certain and wrong: leaving
+    something out gains nothing.
     """
     if not _diagnosed(record):
-        return 0.0
+        return -1.0
     certain = as_differential(Source.STATED, [Hypothesis(diagnosis=record.diagnosis_text or "", probability=1.0)])
     score = truth_score(record) or (score_of_truth(certain, record) if certain else None)
     return 1 - score.brier if score else 0.0
@@ -67,7 +73,7 @@ PARTS = {
     "proper": Part(_proper, at_end=True),
     "key_findings": Part(_key_findings, at_end=True),
     "price": Part(_price, at_end=False),
-    "turns": Part(lambda record: -len(_spoken(record)) / (record.max_infs or 1), at_end=False),
+    "turns": Part(_turns, at_end=False),
     "slips": Part(lambda record: -sum(map(bool, _spoken(record))) / (record.max_infs or 1), at_end=False),
     "utility": Part(lambda record: record.regret.utility if record.regret else 0.0, at_end=True, world=True),
     "regret": Part(
@@ -98,7 +104,7 @@ class Reward:
         unknown = next((name for name in self.weights if name not in PARTS), None)
         if unknown is not None:
             raise ConfigError(f"reward: there is no part {unknown!r}{suggestion(unknown, PARTS)}")
-        if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights.values()):
+        if not all(isinstance(one, int | float) and 0 <= one < math.inf for one in self.weights.values()):
             raise ConfigError("reward: weights are numbers from 0 up; costs are negative already")
         used = {name for name, weight in self.weights.items() if weight}
         if len(used) > 1 and any(PARTS[name].world for name in used):
