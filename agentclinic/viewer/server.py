@@ -7,6 +7,7 @@ package.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import math
 import os
@@ -140,6 +141,10 @@ class Guard:
 
         try:
             await (refused or self._app)(scope, receive, guarded)
+        except asyncio.CancelledError:
+            if scope["type"] != "websocket":
+                raise
+            # Ctrl-C while a session waits for an endpoint; the web server would print a traceback.
         except Exception as error:
             if not privacy.silent():
                 raise

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -210,10 +211,18 @@ def test_patients_at_an_endpoint_answer_and_one_that_fails_has_no_reward(
         assert failed.metadata["record"]["status"] == "model_failed"
 
 
-def test_ctrl_c_stops_the_server_and_its_sessions(tmp_path: Path) -> None:
-    with served(cwd=tmp_path) as (address, process):
+@pytest.mark.parametrize("waits", [False, True])
+def test_ctrl_c_stops_the_server_and_its_sessions(waits: bool, server: ScriptedServer, tmp_path: Path) -> None:
+    """Even one that waits for an endpoint that does not answer."""
+    point_at(tmp_path, server)
+    server.control(rules=[{"match": {"purpose": "patient"}, "fault": "hang"}])
+    flags = ("--patient-llm", "scripted", "--simulator", "free") if waits else ()
+    with served(*flags, cwd=tmp_path) as (address, process):
         env = client(address)
         env.reset(seed=1)
+        if waits:
+            threading.Thread(target=lambda: pytest.raises(Exception, env.step, {"utterance": "Hello?"})).start()
+            until(lambda: any(entry["purpose"] == "patient" for entry in server.log()), "the question", process)
         process.signal(signal.SIGINT)
         assert process.wait() == 0, process.stderr
         assert process.stdout.endswith("stopped\n")
