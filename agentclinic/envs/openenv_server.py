@@ -21,26 +21,17 @@ from agentclinic.viewer.server import LOOPBACK, Guard, explained, is_loopback
 needs("openenv", "openenv", "0.10")
 
 from fastapi import FastAPI  # noqa: E402 - OpenEnv brings it
-from openenv.core.env_server.http_server import HTTPEnvServer  # noqa: E402
-from openenv.core.env_server.interfaces import Environment  # noqa: E402
-from openenv.core.env_server.types import (  # noqa: E402
-    Action,
-    EnvironmentMetadata,
-    Observation,
-    ResetRequest,
-    ServerMode,
-    State,
-)
+from openenv.core.env_server import http_server, interfaces, types  # noqa: E402
 
 
-class DoctorAction(Action):
+class DoctorAction(types.Action):
     """What the doctor says."""
 
     utterance: str
     """A question, or one line with `REQUEST TEST: ...` or `DIAGNOSIS READY: ...`."""
 
 
-class ClinicObservation(Observation):
+class ClinicObservation(types.Observation):
     """What the doctor hears; at the end, `metadata` has the `record` of the encounter and the parts of the `rewards`.
 
     The reward of an encounter is the sum of those of its steps. The last one is null if a patient, a laboratory or a
@@ -51,14 +42,14 @@ class ClinicObservation(Observation):
     """After a reset, the instructions and what is known at the door; empty at the end."""
 
 
-class ClinicState(State):
+class ClinicState(types.State):
     """How far the encounter is; nothing about the case."""
 
     turns_left: int = 0
     done: bool = True
 
 
-class ClinicEnvironment(Environment):
+class ClinicEnvironment(interfaces.Environment):
     """One session, which has at most one encounter at a time and lets go of it at its end."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -75,17 +66,16 @@ class ClinicEnvironment(Environment):
         self, seed: int | None = None, episode_id: str | None = None, case: str | int | None = None, **_: Any
     ) -> ClinicObservation:
         """Begin an encounter: with the case named by its id or row, else with one that the seed decides."""
-        asked = ResetRequest(seed=seed, episode_id=episode_id)  # over a WebSocket, the library does not check them
+        # Over a WebSocket, the library does not check them.
+        asked = types.ResetRequest(seed=seed, episode_id=episode_id)
         chosen = random.randrange(2**31) if asked.seed is None else asked.seed
-        self.close()
         self._episode = Episode(self._clinic, self._clinic.unit(chosen, case))
         self._paid = 0.0
-        self._state = ClinicState(
-            episode_id=asked.episode_id or str(uuid.uuid4()), turns_left=self._episode.turns_left, done=False
-        )
+        name = asked.episode_id or str(uuid.uuid4())
+        self._state = ClinicState(episode_id=name, turns_left=self._episode.turns_left, done=False)
         return ClinicObservation(text=joined(self._episode.instructions, self._episode.told))
 
-    def step(self, action: DoctorAction, timeout_s: float | None = None, **_: Any) -> ClinicObservation:  # noqa: ARG002
+    def step(self, action: DoctorAction, **_: Any) -> ClinicObservation:
         """Say something as the doctor, and hear the answer."""
         episode = self._episode
         if episode is None:
@@ -99,21 +89,15 @@ class ClinicEnvironment(Environment):
             rewards = {} if reward is None else parts
             heard.metadata = {"record": episode.record().model_dump(mode="json"), "rewards": rewards}
             self.close()
-        steps = self._state.step_count + 1
-        self._state = self._state.model_copy(
-            update={"step_count": steps, "turns_left": episode.turns_left, "done": episode.done}
-        )
+        self._state.step_count += 1
+        self._state.turns_left, self._state.done = episode.turns_left, episode.done
         return heard
 
-    async def reset_async(
-        self, seed: int | None = None, episode_id: str | None = None, **options: Any
-    ) -> ClinicObservation:
-        return await self._answer(partial(self.reset, seed, episode_id, **options))
+    async def reset_async(self, **options: Any) -> ClinicObservation:
+        return await self._answer(partial(self.reset, **options))
 
-    async def step_async(
-        self, action: DoctorAction, timeout_s: float | None = None, **options: Any
-    ) -> ClinicObservation:
-        return await self._answer(partial(self.step, action, timeout_s, **options))
+    async def step_async(self, action: DoctorAction, **options: Any) -> ClinicObservation:
+        return await self._answer(partial(self.step, action, **options))
 
     async def _answer(self, function: partial[ClinicObservation]) -> ClinicObservation:
         """In a thread if it waits for an endpoint; else here, since threads would only take turns."""
@@ -123,10 +107,9 @@ class ClinicEnvironment(Environment):
     def state(self) -> ClinicState:
         return self._state
 
-    def get_metadata(self) -> EnvironmentMetadata:
-        return EnvironmentMetadata(
-            name="agentclinic", description="Simulated patients for language-model doctors", version=__version__
-        )
+    def get_metadata(self) -> types.EnvironmentMetadata:
+        about = "Simulated patients for language-model doctors"
+        return types.EnvironmentMetadata(name="agentclinic", description=about, version=__version__)
 
     def close(self) -> None:
         """Let go of the encounter."""
@@ -138,12 +121,12 @@ def openenv_app(clinic: Clinic, max_sessions: int, *, host: str = LOOPBACK, pass
     # Without OpenEnv's own pages and FastAPI's: they load scripts from elsewhere, which the checks do not allow.
     app = FastAPI(title="AgentClinic", version=__version__, docs_url=None, redoc_url=None)
     app.add_exception_handler(AgentClinicError, explained)
-    HTTPEnvServer(
+    http_server.HTTPEnvServer(
         partial(ClinicEnvironment, clinic),
         DoctorAction,
         ClinicObservation,
         max_sessions,
         env_name="agentclinic",
         state_cls=ClinicState,
-    ).register_routes(app, ServerMode.SIMULATION)
+    ).register_routes(app, types.ServerMode.SIMULATION)
     return Guard(app, shared=not is_loopback(host), password=password, programs=True)
