@@ -34,6 +34,7 @@ class Clinic(Group):
         Entry("", "sessions", "sessions", "Show the notes of uncertainty-aware doctors."),
         Entry("", "learn", "learn", "Turn failed encounters into experiences for --memory."),
         Entry("", "play", "play", "Play cases in the browser, as the doctor or the patient."),
+        Entry("", "serve-env", "serve_env", "Serve the clinic as an OpenEnv environment to train in."),
         Entry("", "data", "", "List, fetch and check data sets, or start one of your own."),
         Entry("data", "list", "data", "List the known data sets and whether their files exist."),
         Entry("data", "fetch", "data", "Download public data sets."),

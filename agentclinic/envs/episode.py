@@ -22,7 +22,7 @@ from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.cases.solvable import is_world
 from agentclinic.clinic.doctor import Assignment, Utterance
-from agentclinic.config import Given, defaults, is_at_endpoint, load_settings
+from agentclinic.config import Given, Settings, defaults, is_at_endpoint, load_settings
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.envs.rewards import Reward, reward_of
 from agentclinic.errors import ConfigError
@@ -109,11 +109,15 @@ def _number(case: str) -> int:
 
 @lru_cache(maxsize=32)
 def _opened(config: str | None, llm_config: str | None, reward: str, options: str) -> Clinic:
-    given: dict[str, Any] = json.loads(options)
     settings = load_settings(
-        Path(config) if config else None, Path(llm_config) if llm_config else None, given, (), Given()
+        Path(config) if config else None, Path(llm_config) if llm_config else None, json.loads(options), (), Given()
     )
-    run = settings.run
+    return clinic_of(settings, json.loads(reward))
+
+
+def clinic_of(settings: Settings, reward: str | Mapping[str, float] | None = None) -> Clinic:
+    """The clinic with these settings of a run; flags for a doctor of ours are refused, and files may have them."""
+    run, given = settings.run, settings.given.flags
     for key, default in defaults(*_THE_DOCTORS).items():
         if key in given and given[key] != default:
             raise ConfigError(f"{key} has no effect in an environment, where the doctor comes from outside")
@@ -125,7 +129,7 @@ def _opened(config: str | None, llm_config: str | None, reward: str, options: st
     if plan.people or plan.roles.dialogue["doctor"] != "chat":
         raise ConfigError("an environment is a chat without people: leave out preset, dialogue, inf_type and human")
     models = sync_bridge.call(shared_models, plan.settings, plan.data_class)
-    return Clinic(plan, reward_of(json.loads(reward), world=world), models)
+    return Clinic(plan, reward_of(reward, world=world), models)
 
 
 sync_bridge.after_fork(_opened.cache_clear)

@@ -21,6 +21,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 _BATCH, _QUEUE = 16, 1024
 """Connections that are accepted at once, few because each takes a file descriptor (if there are none left, Python logs
 that once for each), and connections that the system may hold for us in the meantime."""
+LARGEST = 2**20
+"""Bytes of a message that a program may send: many times what is read of an utterance."""
+_PONG = 600.0
+"""Seconds for the answer to a ping: a trainer may be busy with its model for minutes."""
 _FILES = 4096
 """File descriptors we ask the system for: many allow only 256 or 1024 by default."""
 
@@ -65,6 +69,8 @@ class Connection(H11Protocol):
     """Runs while we wait for the client."""
     _unread = 0
     """Bytes of the answer that were left when the timer was started."""
+    _upgraded = False
+    """It is a WebSocket now, whose client may take its time: pings find out whether it is still there."""
     network = ""
 
     def __init__(self, limits: Limits, *arguments: Any, **options: Any) -> None:
@@ -75,7 +81,7 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self.network = network_of(self.client)
         self._watch()
-        everyone = cast("set[Connection]", self.connections)
+        everyone = [one for one in self.connections if isinstance(one, Connection)]
         neighbors = [one for one in everyone if one.network == self.network]
         for those, most in ((neighbors, self._limits.per_address), (everyone, self._limits.in_all)):
             if len(those) > most:
@@ -91,6 +97,10 @@ class Connection(H11Protocol):
         super().data_received(data)
         if self.conn.their_state is not before:  # bytes that complete nothing gain no time
             self._watch()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        super().handle_websocket_upgrade(event)
+        self._upgraded = True
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -108,6 +118,8 @@ class Connection(H11Protocol):
         """Start the timer again if we are waiting for the client, else stop it."""
         if self._timer:
             self._timer.cancel()
+        if self._upgraded:
+            return
         asked = self.conn.their_state in (h11.DONE, h11.MUST_CLOSE)
         answering = asked and not self.cycle.response_complete and not self.flow.write_paused
         self._unread = self.transport.get_write_buffer_size()
@@ -181,10 +193,12 @@ _LOGGING: dict[str, Any] = {
 class Server(uvicorn.Server):
     """The web server of an application; `run(sockets=[...])` answers requests until its `should_exit` is set."""
 
-    def __init__(self, app: Any, limits: Limits | None = None) -> None:
+    def __init__(self, app: Any, limits: Limits | None = None, *, websockets: bool = False) -> None:
         protocol = cast("type[asyncio.Protocol]", partial(Connection, limits or limits_here()))
         # When the server stops, requests in progress have two seconds to finish: Ctrl-C means stop.
         bare: dict[str, Any] = {"access_log": False, "server_header": False, "ws": "none", "log_config": _LOGGING}
+        if websockets:
+            bare |= {"ws": "websockets-sansio", "ws_max_size": LARGEST, "ws_ping_timeout": _PONG}
         super().__init__(uvicorn.Config(app, http=protocol, backlog=_BATCH, timeout_graceful_shutdown=2, **bare))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -7,6 +7,7 @@ package.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import math
 import os
@@ -21,14 +22,14 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders, QueryParams
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
-from agentclinic.viewer.connections import Pace, Server, network_of
+from agentclinic.viewer.connections import LARGEST, Pace, Server, network_of
 from agentclinic.viewer.data import Library
 
 LOOPBACK = "127.0.0.1"
@@ -72,7 +73,7 @@ def make_app(
     return Starlette(
         routes=[*routes, *(file_route(f"/{name}", path) for name, path in static_files().items())],
         middleware=[Middleware(Guard, shared=not is_loopback(host), password=password, guesses=guesses)],
-        exception_handlers={AgentClinicError: _explained, ClientDisconnect: _explained},
+        exception_handlers={AgentClinicError: explained, ClientDisconnect: explained},
         lifespan=lifespan,
     )
 
@@ -91,7 +92,7 @@ def file_route(address: str, path: Path) -> Route:
     return Route(address, send)
 
 
-def _explained(_: Request, error: Exception) -> Response:
+def explained(_: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, status_code=400)
 
 
@@ -105,20 +106,24 @@ class Guard:
 
     An address that has sent too many wrong passwords must wait before it may send even the right one: otherwise it
     could go on guessing. Browsers with the cookie of an earlier right one need not wait: a class may share the address.
+    A server for `programs` has no pages: what changes something may come from anything but a page.
     """
 
-    def __init__(self, app: ASGIApp, *, shared: bool, password: str | None, guesses: Pace | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, *, shared: bool, password: str | None, guesses: Pace | None = None, programs: bool = False
+    ) -> None:
         self._app = app
+        self._programs = programs
         self._shared = shared
         self._password = password
         self._guesses = guesses or Pace(*GUESSES)
         self._proof = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        refused = self._refusal(Request(scope))
+        refused = self._refusal(HTTPConnection(scope))
         blocked = False
 
         async def guarded(message: Message) -> None:
@@ -136,15 +141,19 @@ class Guard:
 
         try:
             await (refused or self._app)(scope, receive, guarded)
+        except asyncio.CancelledError:
+            if scope["type"] != "websocket":
+                raise
+            # Ctrl-C while a session waits for an endpoint; the web server would print a traceback.
         except Exception as error:
             if not privacy.silent():
                 raise
             # The web server prints a traceback of any exception that reaches it; ours shows only places in the code.
             raise RuntimeError(privacy.crash(error)) from None
 
-    def _refusal(self, request: Request) -> Response | None:
-        """The answer to a request that is not allowed; None if it is."""
-        headers, method, path = request.headers, request.method, request.scope["path"]
+    def _refusal(self, request: HTTPConnection) -> Response | None:
+        """The answer to a request, or to the request for a WebSocket, that is not allowed; None if it is."""
+        headers, method, path = request.headers, request.scope.get("method", "GET"), request.scope["path"]
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._shared and _name(host) not in _OWN_NAMES:
             # A page of another site whose name was made to point here (DNS rebinding) sends that name.
@@ -154,7 +163,10 @@ class Guard:
         foreign = origin is not None and origin.partition("://")[2] != host
         if foreign or (site not in (None, "none", "same-origin") and not opened):
             return PlainTextResponse("Requests from other sites are refused.", 403)
-        if method not in ("GET", "HEAD") and origin is None and site != "same-origin":
+        if self._programs:
+            if "transfer-encoding" in headers or int(headers.get("content-length", 0)) > LARGEST:
+                return PlainTextResponse("That is too long.", 413)
+        elif method not in ("GET", "HEAD") and origin is None and site != "same-origin":
             return PlainTextResponse("Requests that change something must come from a page of this server.", 403)
         if self._password is not None:
             network, given = network_of(request.scope["client"]), headers.get("authorization", "")
@@ -240,14 +252,19 @@ def serve(
     with listen(host, port) as listener:
         address = address_of(listener)
         say(f"Open {address} (Ctrl-C stops the server)")
-        if not is_loopback(host):
-            say(f"Other machines can connect with the password in {PASSWORD}; the traffic is not encrypted.")
         if browser:
             webbrowser.open(address)
-        try:
-            Server(app).run(sockets=[listener])
-        except KeyboardInterrupt:
-            say("stopped")
+        serve_at(listener, Server(app), say=say)
+
+
+def serve_at(listener: socket.socket, server: Server, *, say: Callable[[str], object]) -> None:
+    """Serve on this socket until Ctrl-C."""
+    if not is_loopback(listener.getsockname()[0]):
+        say(f"Other machines can connect with the password in {PASSWORD}; the traffic is not encrypted.")
+    try:
+        server.run(sockets=[listener])
+    except KeyboardInterrupt:
+        say("stopped")
 
 
 PAGE = Path(__file__).parent / "static" / "index.html"

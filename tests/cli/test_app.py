@@ -189,6 +189,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
         "judge majority",
         "memory merge",
         "play",
+        "serve-env",
         "view",
         "world new",
     }

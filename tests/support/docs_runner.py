@@ -393,7 +393,7 @@ def _do(
         case ["pip", "install", *what]:
             if not re.fullmatch(r"(-e )?\.(\[[a-z,]+\])?", " ".join(what)):
                 raise block.fail(f"{text}: install from the clone, `pip install .`", command.line)
-        case ["agentclinic", "view" | "play" | "demo-server"]:
+        case ["agentclinic", "view" | "play" | "demo-server"] | ["agentclinic", "serve-env", *_]:
             pass  # until Ctrl-C: `first_hour.py` opens them in a browser
         case ["agentclinic", "data", "fetch", *_]:
             clinic.fetch(block, command, place)

@@ -13,10 +13,10 @@ from agentclinic.viewer.server import address_of, listen
 
 
 @contextmanager
-def serving(app: ASGIApp, limits: Limits | None = None) -> Iterator[str]:
+def serving(app: ASGIApp, limits: Limits | None = None, *, websockets: bool = False) -> Iterator[str]:
     """Serve an application at a free port of this machine; gives its address."""
     with listen() as listener:
-        server = Server(app, limits)
+        server = Server(app, limits, websockets=websockets)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
