@@ -19,7 +19,7 @@ from agentclinic.envs.inspect_log import SCORER, figures, score_of
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.privacy import DataClass
 from agentclinic.results.record import Record
-from agentclinic.runs.plan import make_plan
+from agentclinic.runs.plan import Unit, make_plan, unit_seed
 from agentclinic.scoring import stats
 from agentclinic.scoring.clusters import case_clusters
 
@@ -102,7 +102,8 @@ async def _wait(opened: Clinic, function: Callable[..., Result], *arguments: Any
 @solver
 def doctor(opened: Clinic) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        episode = Episode(opened, opened.unit(0, state.sample_id))
+        case, repeat = opened.unit(0, state.sample_id).case, state.epoch - 1
+        episode = Episode(opened, Unit(case, repeat, unit_seed(opened.plan.settings.run.seed, case, repeat)))
         _played[state.uuid] = opened, episode
         try:
             while not episode.done:
