@@ -64,6 +64,12 @@ def same(some: Sequence[Record], others: Sequence[Record]) -> bool:
     return all(same_record(*pair) for pair in zip(*ordered, strict=True))
 
 
+def sent_to(server: ScriptedServer) -> list[list[tuple[str, str]]]:
+    """The messages of each request, by whichever API."""
+    bodies = [request["body"] for request in server.log()]
+    return [[(one["role"], one["content"]) for one in body.get("messages") or body["input"]] for body in bodies]
+
+
 def samples_in(log: EvalLog) -> list[EvalSample]:
     return list(log.samples or [])
 
@@ -108,9 +114,8 @@ def a_run(server: ScriptedServer, folder: Path, words: Sequence[str], dataset: s
 def test_inspect_eval_sends_the_model_what_a_run_sends_and_records_the_same(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    server.control(responses=False)  # both by the same API
     expected = played(server, tmp_path, WORDS, "OpenOSCE", "osce-a01")
-    sent = [request["body"]["messages"] for request in server.log() if "messages" in request["body"]]
+    expected_messages = sent_to(server)
     server.reset()
     server.control(rules=[{"match": {"purpose": "doctor"}, "times": 1, "reply": words} for words in WORDS])
 
@@ -121,7 +126,7 @@ def test_inspect_eval_sends_the_model_what_a_run_sends_and_records_the_same(
     (sample,) = samples_in(log)
     (record,) = records_in(log)
     assert same_record(record, expected)
-    assert [request["body"]["messages"] for request in server.log()] == sent
+    assert sent_to(server) == expected_messages
     assert (sample.id, sample.target) == ("osce-a01", expected.ground_truth)
     assert sample.scores is not None
     assert sample.scores["diagnosis"].value == ("C" if expected.correct else "I")
@@ -212,6 +217,8 @@ def test_no_case_of_the_lockbox_is_a_sample() -> None:
 
     assert locked
     assert not served & locked
+    with pytest.raises(PrerequisiteError, match="lockbox"):
+        inspect_task.openosce(scenarios=min(locked))
     assert halves[0] | halves[1] == served
     assert not halves[0] & halves[1]
 
@@ -290,23 +297,6 @@ def test_a_run_is_exported_with_the_samples_and_figures_that_score_counts(
     header = read_eval_log(str(target), header_only=True)
     assert header.samples is None
     assert metrics(header) == figures(run)
-
-
-def test_an_export_never_replaces_another_file_and_names_what_is_wrong(tmp_path: Path) -> None:
-    run = evaluate("plain", "OpenOSCE_Demo", progress=False, num_scenarios=1, output_dir=str(tmp_path / "runs"))
-    other = tmp_path / "other.eval"
-    other.write_text("mine")
-
-    wrong: dict[str, list[str]] = {
-        "exists; name another file": ["-o", str(other)],
-        "ends in .eval": ["-o", str(tmp_path / "log.txt")],
-        "there is no folder": ["-o", str(tmp_path / "no" / "log.eval")],
-        "is not a format": ["--format", "inpsect"],
-    }
-    for said, flags in wrong.items():
-        ended = clinic("export", run.folder, *flags, cwd=tmp_path, expect=2)
-        assert said in ended.stderr
-    assert other.read_text() == "mine"
 
 
 def test_the_log_of_a_credentialed_run_is_the_owners(tmp_path: Path) -> None:
