@@ -23,6 +23,7 @@ from agentclinic.runs.plan import Unit, make_plan, unit_seed
 from agentclinic.scoring import stats
 from agentclinic.scoring.clusters import case_clusters
 
+# After `inspect_log`, which checks the library first.
 # isort: split
 from inspect_ai import Task, task
 from inspect_ai._util.error import PrerequisiteError
@@ -148,6 +149,6 @@ def diagnosis() -> Scorer:
             state.store.set(RECORD, record.model_dump(mode="json"))
         if found := state.store.get(RECORD):
             return score_of(Record.model_validate(found))
-        return Score.unscored(reason="no_response", explanation="the doctor's model failed")
+        return Score.unscored(reason="scoring_failed", explanation="the doctor's model failed")
 
     return judge
