@@ -23,8 +23,8 @@ def readers(server_process: ScriptedServer, tmp_path_factory: pytest.TempPathFac
 
 
 LONG = frozenset(
-    "audit card custom-doctor datasets environments generate getting-started gymnasium memory original privacy "
-    "python reliability report runs scale scoring solvable test-policy uncertainty viewer".split()
+    "audit card custom-doctor datasets environments generate getting-started gymnasium inspect memory original "
+    "privacy python reliability report runs scale scoring solvable test-policy uncertainty viewer".split()
 )
 """Pages whose commands take more than a second or two; `make test-full` and `make docs-test` run them."""
 

@@ -30,6 +30,7 @@ class Clinic(Group):
         Entry("", "report", "runs", "Write a report on one run, or on several side by side."),
         Entry("", "view", "runs", "Look at runs and their encounters in the browser."),
         Entry("", "card", "runs", "Write a model and settings card for a paper's appendix."),
+        Entry("", "export", "export", "Write a run as a log of Inspect AI."),
         Entry("", "audit", "audit", "Check the replies of patient and laboratory."),
         Entry("", "sessions", "sessions", "Show the notes of uncertainty-aware doctors."),
         Entry("", "learn", "learn", "Turn failed encounters into experiences for --memory."),

@@ -185,6 +185,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
         "demo-server",
         "data fetch",
         "data new",
+        "export",
         "judge label",
         "judge majority",
         "memory merge",

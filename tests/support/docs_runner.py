@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -324,6 +325,9 @@ WORDS: Mapping[str, str | Callable[[Path], str]] = {
 }
 """Words in commands that stand for something of the reader's own."""
 
+LIBRARIES = {"inspect.md": "inspect_ai"}
+"""Pages that are followed only where a library is installed."""
+
 GIVEN = {
     "custom-doctor.md": "import sys; sys.path.insert(0, 'examples'); from my_doctor import MyDoctor",
     "privacy.md": """
@@ -345,6 +349,8 @@ scenario, doctor_llm, reply = ScenarioMedQA(load_cases("OpenOSCE_Demo")[0]), "sc
 def follow(page: Path, clinic: Clinic, folder: Path) -> int:
     """Do what a page says; returns how many commands and snippets were run."""
     check_text(page)
+    if page.name in LIBRARIES and find_spec(LIBRARIES[page.name]) is None:
+        return 0
     clinic.prepare(page, folder)
     every = list(blocks(page))
     for block in every:
@@ -397,6 +403,20 @@ def _do(
             pass  # until Ctrl-C: `first_hour.py` opens them in a browser
         case ["agentclinic", "data", "fetch", *_]:
             clinic.fetch(block, command, place)
+        case ["inspect", "view", *_]:
+            pass  # until Ctrl-C
+        case ["inspect", *arguments]:
+            program = str(Path(sys.executable).with_name("inspect"))
+            ended = subprocess.run(
+                [program, *arguments],
+                cwd=place,
+                env={**os.environ, **variables},
+                capture_output=True,
+                text=True,
+                timeout=LONG,
+            )
+            if ended.returncode:
+                raise block.fail(f"{text}: exit code {ended.returncode}\n{ended.stdout}{ended.stderr}", command.line)
         case ["python", script]:
             ended = subprocess.run([sys.executable, script], cwd=place, capture_output=True, text=True, timeout=LONG)
             if ended.returncode:
@@ -512,7 +532,9 @@ def check_text(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), start=1):
         place = Block(page, number, "", "", {})
-        for flag in re.findall(r"(?<![\w-])--[a-z][a-z_-]+", re.sub(r"<!--.*-->|^python .*|\|---.*", "", line)):
+        for flag in re.findall(
+            r"(?<![\w-])--[a-z][a-z_-]+", re.sub(r"<!--.*-->|^(?:python|inspect) .*|\|---.*", "", line)
+        ):
             (written,) = normalized(["run", flag])[1:2]
             if written not in known and written.replace("--no-", "--") not in known:
                 raise place.fail(f"{flag}: there is no such flag")
