@@ -196,12 +196,12 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     run = settings.run
     count = needed(run.scenarios, run.offset, run.sample, run.num_scenarios) if is_world(run.dataset) else 0
     every = list(cases) or load_cases(run.dataset, settings.datasets, seed=run.seed, count=count)
-    chosen = list(cases) or select(every, **run.selection)
+    split = read_split(Path(run.split)) if run.split else None
+    chosen = list(cases) or _chosen(every, run, split)
     settings = _in_world(settings, chosen)
     run = settings.run
-    split = read_split(Path(run.split)) if run.split else None
-    if run.part and (split or not cases):  # without a file, cases that are given have been chosen already
-        chosen = (split or halves(every)).choose(chosen, run.part)
+    if split and run.part and cases:
+        chosen = split.choose(chosen, run.part)
     memory = _memory(settings, split)
     if run.doctor_image_request and not any(case.image for case in chosen):
         warnings.warn(
@@ -244,6 +244,15 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         data_class=data_class,
         unsupported_bias=unsupported,
     )
+
+
+def _chosen(every: Sequence[Case], run: RunSettings, split: Split | None) -> list[Case]:
+    """The cases of the data set that a run plays; without a split file, `part` is a half of it."""
+    if run.part and not split and run.scenarios is None:  # so many cases of that half
+        half = halves(every)
+        return select([case for case in every if half.part_of(case.id) == run.part], **run.selection)
+    chosen = select(every, **run.selection)
+    return (split or halves(every)).choose(chosen, run.part) if run.part else chosen
 
 
 def halves(cases: Sequence[Case]) -> Split:

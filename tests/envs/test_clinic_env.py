@@ -426,6 +426,7 @@ def test_a_case_of_the_other_half_is_refused_and_a_selection_chooses_within_the_
     with pytest.raises(ConfigError, match="in the other half of the data set"):
         train.reset(case=other.name)
     few = open_clinic("OpenOSCE", part="train", num_scenarios=30).plan.cases
+    assert len(few) == 30
     assert {case.id for case in few} < {case.id for case in train._clinic.plan.cases}, "the halves do not depend on it"
 
 
