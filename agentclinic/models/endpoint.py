@@ -531,7 +531,6 @@ def tune_gc() -> None:
 
     With 500 encounters at once, collecting took a fifth of all CPU time (benchmarks/README.md) and paused everything.
     """
-    gc.collect()
     gc.freeze()
     # The objects of a request live for seconds: at the default threshold of 700 they are scanned many times before they
     # can be freed.
