@@ -216,7 +216,7 @@ def _for_openai() -> dict[str, str]:
     headers = {header: os.environ[name] for header, name in names.items() if os.environ.get(name)}
     for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines():
         name, colon, value = line.partition(":")
-        headers |= {name.strip().title(): value.strip()} if colon else {}
+        headers |= {name.strip().title(): value.strip()} if colon and name.strip() else {}
     return headers
 
 
