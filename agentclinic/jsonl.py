@@ -29,6 +29,8 @@ MOST_DIGITS = 300
 
 def encodable(text: str) -> str:
     """The text with halves of surrogate pairs replaced by U+FFFD: JSON can hold them, UTF-8 cannot."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -186,6 +186,7 @@ def make_plan(job: Job) -> Plan:
             "workers": job.load.encounters,
             "repeats": math.ceil(job.load.encounters / cases),
             "judge": "original",
+            "simulator": "free",  # in the others, code answers some of the calls
             **roles,
         }
     )

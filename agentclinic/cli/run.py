@@ -84,8 +84,6 @@ def run_command(
     Flags override the config files, which override the defaults. The flags of the original's scripts work too
     (docs/runs.md lists them), and every flag may be written with `_` instead of `-`.
     """
-    from agentclinic.compat.folder import append_results
-    from agentclinic.runs.estimate import estimate_run
     from agentclinic.runs.execute import execute
     from agentclinic.runs.plan import make_plan
 
@@ -94,12 +92,16 @@ def run_command(
     said |= {f"{role}_llm": model for role in ROLES if role != "moderator"} if model else {}
     plan = make_plan(read(**said))
     if dry_run:
+        from agentclinic.runs.estimate import estimate_run
+
         show_estimate(estimate_run(plan), as_json=json)
         return
     if output_file is not None:
         _refuse_unfit(output_file)
     finished = finish(execute, plan, _progress(plan, quiet=quiet))
     if output_file is not None:
+        from agentclinic.compat.folder import append_results
+
         append_results(finished.folder, output_file)
     _end(plan, finished, as_json=json, report=report)
 

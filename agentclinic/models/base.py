@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
 from agentclinic.config import PriceSettings
 from agentclinic.errors import AgentClinicError
+from agentclinic.models.gate import is_loopback_address
 from agentclinic.results.record import Verdict
 from agentclinic.results.turn import Differential, Disclosure, Usage
 
@@ -245,6 +247,9 @@ def cost_usd(
     if own is not None:
         again = own.input if own.cached_input is None else own.cached_input
         return ((sent - cached) * own.input + cached * again + received * own.output) / 1_000_000
+    host = urlsplit(base_url).hostname or ""
+    if host == "localhost" or is_loopback_address(host):
+        return None
     # Imported here: it takes 0.2 s, and only hosted models need it.
     from genai_prices import Usage, calc_price
 

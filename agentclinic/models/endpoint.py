@@ -1,7 +1,7 @@
 """Models at OpenAI-compatible endpoints, through the Responses API or chat completions.
 
 For each address and key, `Clients` has one `Client`: a connection pool, a limiter, and what is known about the server.
-An `Endpoint` is one model there. The SDK is imported with the first request, because that takes a second.
+An `Endpoint` is one model there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import base64
 import gc
 import os
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial, reduce
@@ -46,26 +45,22 @@ from agentclinic.models.structured import (
     written_call,
 )
 from agentclinic.results.turn import NOTHING_ASKED, Usage
+from agentclinic.version import __version__
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-    from openai._types import RequestOptions
+    from aiohttp import ClientSession
 
 OPENAI_URL = "https://api.openai.com/v1"
 PURPOSE_HEADER = "X-AgentClinic-Purpose"
 
 KEEP_ALIVE = 60.0
-"""Seconds an idle connection is kept; many turns take longer than the SDK's 5 s."""
+"""Seconds an idle connection is kept; many turns take longer than the usual 5 or 15 s."""
 
 CONNECT_TIMEOUT = 30.0
-"""Seconds; when 1,000 connections open at once, the last one waits longer than the SDK's 5 s."""
+"""Seconds; when 1,000 connections open at once, the last one waits longer than the usual 5 s."""
 
 MANY_WORKERS = 32
 """From this many workers on, garbage collection is tuned; smaller uses, such as a notebook, keep their settings."""
-
-_SDK_HEADERS = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async")
-"""X-Stainless-... headers in which the SDK describes this machine: no server needs them, and they cost time."""
-
 
 Share = Callable[[str, str, int], Turns]
 """Makes the turns, shared by all processes of a run, for an address, a key and a number of requests at once."""
@@ -110,7 +105,7 @@ class Client:
                 f"the key for {parts.hostname} has characters that do not occur in keys; was it pasted correctly?"
             )
         # Credentials in the address are for servers behind a password; a key takes precedence.
-        self._base_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        self._base_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
         if self._key:
             self._authorization = f"Bearer {self._key}"
         elif parts.username:
@@ -124,8 +119,7 @@ class Client:
         self.is_openai = host.endswith((".openai.com", ".openai.azure.com"))
         local = host == "localhost" or host.endswith(".localhost") or is_loopback_address(host)
         # Never use a proxy for loopback or for what has to pass the gate: a proxy is another host.
-        self._trust_env = not local and not gate.closed
-        self._own_transport = gate.closed or unix is not None
+        self._uses_proxy = not local and not gate.closed
         self._connections = _connections()
         self._most = min(workers, self._connections)
         # A limit that processes share does not depend on how many connections this one may open.
@@ -142,15 +136,21 @@ class Client:
         """Models for which the server refuses a structured output format, so that only the prompt asks for it."""
         self.calls_tools: dict[tuple[wire.Api, str], bool] = {}
         """Whether a model makes tool calls; unknown until it is asked for one. Some write them as text."""
-        self._sdk: AsyncOpenAI | None = None
+        self._session: ClientSession | None = None
+        self._proxy: str | None = None
+        self._headers = {"User-Agent": f"AgentClinic/{__version__}", "Accept": "application/json"}
+        if self.is_openai:
+            self._headers |= _for_openai()
+        # Last, so that no header from the environment can replace it.
+        self._headers |= {"Authorization": self._authorization} if self._authorization else {}
 
     def __repr__(self) -> str:
         return f"Client({self.host.name!r})"
 
     async def aclose(self) -> None:
-        if self._sdk is not None:
-            await self._sdk.close()
-            self._sdk = None
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
     async def send(
         self, path: str, content: bytes | None, purpose: Purpose, *, delete: bool = False, limit: float | None = None
@@ -160,92 +160,64 @@ class Client:
         A body that begins with `--` is a form whose first line is its boundary. `limit`, in seconds, is for what takes
         longer than a request to a model.
         """
-        import aiohttp
-        import httpx2
-        import openai
+        import aiohttp  # with the first request: it takes 0.2 s
 
-        try:
-            sdk = self._sdk or self._open()
-        except httpx2.InvalidURL:
-            raise ConfigError(
-                f"base_url: {self.host.name} is not a host; write e.g. http://127.0.0.1:8000/v1"
-            ) from None
-        options: RequestOptions = {
-            "headers": {
-                PURPOSE_HEADER: str(purpose),
-                # Explicit, so that no key, organization or header from the environment can replace it.
-                "Authorization": self._authorization or openai.Omit(),
-                "X-Stainless-Retry-Count": openai.Omit(),
-                "X-Stainless-Read-Timeout": openai.Omit(),
-            }
-        }
+        from agentclinic.models.transport import exchange
+
+        headers = {**self._headers, PURPOSE_HEADER: str(purpose)}
+        if content is not None:
+            boundary = content[2 : content.index(b"\r\n")].decode() if content.startswith(b"--") else ""
+            headers["Content-Type"] = f"multipart/form-data; boundary={boundary}" if boundary else "application/json"
+        method = "POST" if content is not None else "DELETE" if delete else "GET"
         limit = limit or self.runtime.request_timeout
-        failure: ModelError | None = None
         try:
+            session = self._session or self._open()
             # The socket timeout only limits silence: a server that sends a byte now and then would never time out.
             async with asyncio.timeout(limit):
-                if content is not None:
-                    response = await sdk.post(path, content=content, cast_to=httpx2.Response, options=options)
-                else:
-                    ask = sdk.delete if delete else sdk.get
-                    response = await ask(path, cast_to=httpx2.Response, options=options)
-        except openai.APIStatusError as error:
-            response = error.response
-        except (openai.OpenAIError, aiohttp.ClientError, httpx2.HTTPError, OSError, faults.TooLargeError) as error:
+                status, found, body = await exchange(
+                    session, method, self._base_url + path, headers, content, proxy=self._proxy
+                )
+        except aiohttp.InvalidURL:
+            failure: Exception = ConfigError(
+                f"base_url: {self.host.name} is not a host; write e.g. http://127.0.0.1:8000/v1"
+            )
+        except (aiohttp.ClientError, OSError, faults.TooLargeError) as error:
             failure = faults.from_exception(error, self.host, limit)
-        if failure is not None:
-            # Raised outside the handler: the SDK's exception holds the request with all its headers.
-            raise failure
-        return HttpAnswer(response.status_code, response.headers, self.host.scrub(response.content))
+        else:
+            return HttpAnswer(status, found, self.host.scrub(body))
+        # Raised outside the handler: the exception holds the request with all its headers.
+        raise failure
 
     async def retried(self, attempt: Callable[[], Awaitable[Value]], clock: Clock | None = None) -> Retry[Value]:
         """`with_retries`, with the settings and limits of this connection."""
         tries, pause = self.runtime.tries, self.runtime.timeout
         return await with_retries(attempt, tries=tries, pause=pause, limiter=self.limiter, clock=clock or self.clock)
 
-    def _open(self) -> AsyncOpenAI:
-        import httpx2
-        from openai import AsyncOpenAI, Omit
-
-        from agentclinic.models.transport import LeanHttp, Transport
+    def _open(self) -> ClientSession:
+        from agentclinic.models.transport import open_session, proxy_for
 
         if self._most >= MANY_WORKERS:
             tune_gc()
-        timeout = httpx2.Timeout(self.runtime.request_timeout, connect=self._connect_timeout, pool=None)
-        transport = None
-        if self._own_transport:
-            transport = Transport(self._address, self.gate, connections=self._connections, keep_alive=KEEP_ALIVE)
-        headers: Any = {f"X-Stainless-{name}": Omit() for name in _SDK_HEADERS}
-        self._sdk = AsyncOpenAI(
-            base_url=self._base_url,
-            api_key="sent with each request",
-            max_retries=0,
-            timeout=timeout,
-            default_headers=headers,
-            http_client=LeanHttp(
-                limits=httpx2.Limits(
-                    max_connections=self._connections,
-                    max_keepalive_connections=self._connections,
-                    keepalive_expiry=KEEP_ALIVE,
-                ),
-                timeout=timeout,
-                follow_redirects=False,
-                trust_env=self._trust_env,
-                transport=transport,
-                verify=self._certificates(),
-            ),
+        self._proxy = proxy_for(urlsplit(self._base_url)) if self._uses_proxy else None
+        self._session = open_session(
+            self._address,
+            self.gate,
+            connections=self._connections,
+            keep_alive=KEEP_ALIVE,
+            silence=self.runtime.request_timeout,
+            connect=self._connect_timeout,
         )
-        if not self.is_openai:
-            # The SDK reads these from the environment (the last from OPENAI_CUSTOM_HEADERS); they are only for OpenAI.
-            self._sdk.organization = None
-            self._sdk.project = None
-            self._sdk._custom_headers = headers
-        return self._sdk
+        return self._session
 
-    def _certificates(self) -> ssl.SSLContext:
-        if self._base_url.lower().startswith("https") or self._trust_env:
-            return _trusted(self._trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no one: without a proxy, plain HTTP never uses it
+
+def _for_openai() -> dict[str, str]:
+    """Headers that users of OpenAI set in the environment; they are for OpenAI only."""
+    names = {"Openai-Organization": "OPENAI_ORG_ID", "Openai-Project": "OPENAI_PROJECT_ID"}
+    headers = {header: os.environ[name] for header, name in names.items() if os.environ.get(name)}
+    for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines():
+        name, colon, value = line.partition(":")
+        headers |= {name.strip().title(): value.strip()} if colon and name.strip() else {}
+    return headers
 
 
 class Clients:
@@ -554,20 +526,11 @@ def _refuse_remote_images(messages: tuple[Message, ...]) -> None:
 
 
 @cache
-def _trusted(trust_env: bool, _file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """The system's certificates, or those named in the environment; reading them takes 0.1 s of CPU time."""
-    import httpx2
-
-    return httpx2.create_ssl_context(trust_env=trust_env)
-
-
-@cache
 def tune_gc() -> None:
     """Keep garbage collection from rescanning all modules; called once in a process with many requests.
 
     With 500 encounters at once, collecting took a fifth of all CPU time (benchmarks/README.md) and paused everything.
     """
-    gc.collect()
     gc.freeze()
     # The objects of a request live for seconds: at the default threshold of 700 they are scanned many times before they
     # can be freed.

@@ -161,8 +161,7 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
 def from_exception(error: BaseException, host: Host, limit: float) -> ModelError:
     """The error of a request that got no answer.
 
-    The SDK's aiohttp transport reports a refused or reset connection as a connect timeout, so the chain of causes
-    decides, not the outermost exception.
+    The chain of causes decides, not the outermost exception.
     """
     bottom = error
     while not isinstance(bottom, TimeoutError) and bottom.__cause__ is not None:

@@ -1,7 +1,6 @@
 """One retry layer and one limiter for all requests to an endpoint.
 
-The SDK's own retries are off, so every failed try is seen and counted here. Tests replace the `Clock` so that they need
-not wait.
+Every failed try is seen and counted here. Tests replace the `Clock` so that they need not wait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The two APIs of OpenAI-compatible endpoints: writing request bodies and reading answers.
 
-This replaces the SDK's typed methods, which do not check answers, and which take 13 ms of CPU instead of 1.3 for a
-request of 40 messages.
+This replaces the official SDK: its typed methods do not check answers, its import takes 0.9 s of CPU, and a request of
+40 messages takes 13 ms.
 """
 
 from __future__ import annotations

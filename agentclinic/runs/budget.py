@@ -99,9 +99,11 @@ class Budget:
 
 def refuse_unpriced(models: Models, settings: Settings, in_use: Sequence[Used]) -> None:
     """With `--max-cost`, refuse models whose price is not known: the limit could not be kept."""
+    if settings.llm.runtime.max_cost is None:
+        return
     one = {"input_tokens": 1, "output_tokens": 1}
     unpriced = [used for used in in_use if models.price(used.name, used.endpoint, one) is None]
-    if settings.llm.runtime.max_cost is None or not unpriced:
+    if not unpriced:
         return
     named = "; ".join(f"{', '.join(used.roles)}: {used.name!r} at {used.host}" for used in unpriced)
     first = unpriced[0]

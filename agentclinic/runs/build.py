@@ -19,7 +19,6 @@ import anyio
 from pydantic import SecretStr
 
 from agentclinic import privacy, sync_bridge, trust
-from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import (
     REPLAY,
@@ -248,7 +247,11 @@ class Models:
                 from agentclinic.runs.human import Human
 
                 return self._person or Human(undo=not is_custom(self._settings.run.doctor), name=name)
-            return self._replay(Path(name.removeprefix(REPLAY))) if name.startswith(REPLAY) else Builtin(name)
+            if name.startswith(REPLAY):
+                return self._replay(Path(name.removeprefix(REPLAY)))
+            from agentclinic.builtin import Builtin
+
+            return Builtin(name)
         self.gate.check(self._base_url(endpoint) or OPENAI_URL, f"{_setting(endpoint)}.base_url")
         base_url, key = self._address(endpoint)
         if key is None and base_url is None:

@@ -27,6 +27,7 @@ from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import drop_records, read_records
 from agentclinic.results.record import MISSING, Fault, Record
 from agentclinic.results.run_cases import read_cases, write_cases
+from agentclinic.runs.ahead import loading_ahead
 from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.campaign import Campaign, check_first
@@ -189,7 +190,8 @@ async def play_missing(
             )
             outer = current.set(models)
             try:
-                await campaign.run(plan.units)
+                with loading_ahead(plan, models):
+                    await campaign.run(plan.units)
             finally:
                 current.reset(outer)
         summary, earlier = running.summary(), _seconds_before(folder)
@@ -286,7 +288,8 @@ class PlayJob:
         async with Models(plan.settings, plan.data_class, share=share) as models:
             models.prepare()
             current.set(models)
-            yield lambda key: play(plan, units[key], models, sessions)
+            with loading_ahead(plan, models):
+                yield lambda key: play(plan, units[key], models, sessions)
 
     def key(self, item: Unit) -> str:
         return item.key

@@ -75,8 +75,7 @@ def _names() -> Phrasebook:
 def _only_a_disease(name: str) -> bool:
     if not words(name) or words(name)[-1] in _NO_DISEASE or len(name) <= 3:
         return False
-    length = len(lexicon.tokens(name))
-    return not any(hit.concept.type == "symptom" and hit.end - hit.start >= length for hit in lexicon.found(name))
+    return not lexicon.is_symptom(name)
 
 
 # Qualifiers that can be dropped from a name.

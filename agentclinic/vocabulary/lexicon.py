@@ -277,3 +277,11 @@ def _most_special(names: set[str]) -> frozenset[str]:
 def complaints(text: str) -> frozenset[str]:
     """The basic complaints a text names, without those that another one is a kind of."""
     return _most_special({basic for name in _symptoms(text) if (basic := _basic(name))})
+
+
+def is_symptom(text: str) -> bool:
+    """Whether a text as a whole is a wording of a symptom."""
+    reached, concepts = [_lexicon().wordings], _lexicon().concepts
+    for word in tokens(text):
+        reached = [node for before in reached for node in before.after(word)]
+    return any(concepts[name].type == "symptom" for node in reached for name in node.names)

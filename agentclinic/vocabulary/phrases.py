@@ -75,12 +75,16 @@ _PREFIX = re.compile(
 @lru_cache(maxsize=1)
 def _safe() -> frozenset[str]:
     """Words that describe a disease: those of public names, of our tables, of findings and of tests."""
+    public: set[str] = set()
     count: dict[str, set[str]] = {}
     for line in ontology().keys:
         text, _, place = line.partition("\t")
         for word in text.split(" "):
-            count.setdefault(word, set()).add(place)
-    public = {word for word, places in count.items() if len(word) >= _LONG or (len(places) >= _RARE and len(word) > 2)}
+            if len(word) >= _LONG:
+                public.add(word)
+            elif len(word) > 2:
+                count.setdefault(word, set()).add(place)
+    public |= {word for word, places in count.items() if len(places) >= _RARE}
     table, known = name_table(), knowledge()
     texts = [text for entry in table.diseases for text in entry.names]
     texts += [text for group in (*table.organisms, *table.kinds.values()) for text in group]

@@ -1,4 +1,4 @@
-"""Endpoints against a server in another process, through the official SDK, with a fake clock."""
+"""Endpoints against a server in another process, with a fake clock."""
 
 from __future__ import annotations
 
@@ -859,6 +859,15 @@ async def test_without_a_key_none_is_taken_from_the_environment(
     assert "sk-not-for-strangers" not in json.dumps(server.log())
 
 
+async def test_openai_gets_the_headers_that_its_users_set_but_no_other_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-ward")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-ward: 7\nauthorization: Bearer sk-other\nno header")
+    headers = Client(None, SecretStr(KEY))._headers
+    assert headers["Openai-Organization"] == "org-ward"
+    assert headers["X-Ward"] == "7"
+    assert [value for name, value in headers.items() if name.lower() == "authorization"] == [f"Bearer {KEY}"]
+
+
 async def test_a_redirect_is_not_followed(connect: Connect, server: ScriptedServer) -> None:
     server.fault("redirect")
     with pytest.raises(base.BadRequestError, match="redirect, not followed"):
@@ -915,8 +924,8 @@ async def test_each_address_and_key_has_one_client(
     assert third.client is not first.client
 
 
-async def test_the_sdk_is_not_imported_before_it_is_needed() -> None:
-    heavy = "{'openai', 'aiohttp', 'httpx2'}"
+async def test_aiohttp_is_not_imported_before_it_is_needed() -> None:
+    heavy = "{'aiohttp', 'httpx2'}"
     code = f"import agentclinic.models.endpoint, sys; print(*({heavy} & set(sys.modules)))"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)
     output, _ = await process.communicate()

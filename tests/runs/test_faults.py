@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import openai  # noqa: F401 - its import takes a second, which no time limit below should count
+import aiohttp  # noqa: F401 - its import takes a while, which no time limit below should count
 import pytest
 from runs_support import asked, own_cases, run_here, settings_for, summary
 from scripted_server import ScriptedServer

@@ -1,4 +1,4 @@
-"""Every row of the public data sets, by builtin roles and by the official SDK against the scripted server."""
+"""Every row of the public data sets, by builtin roles and by models at the scripted server."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_sixty_four_at_a_time_at_an_endpoint(name: str, server: ScriptedSe
         "measurement": count,
         "moderator": count,
     }
-    assert all(request["headers"]["user-agent"].startswith("AsyncOpenAI/") for request in counts["requests"])
+    assert all(request["headers"]["user-agent"].startswith("AgentClinic/") for request in counts["requests"])
 
 
 async def test_an_image_once_asked_for_stays_in_the_doctors_context_and_reaches_no_one_else(

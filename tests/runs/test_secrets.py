@@ -78,7 +78,7 @@ def test_a_good_run_keeps_the_secret(place: str, server: ScriptedServer, tmp_pat
 
 
 def test_a_query_in_an_address_is_refused_and_not_repeated(server: ScriptedServer, tmp_path: Path) -> None:
-    """The SDK would put the path of the request after it; and it holds a key more often than not."""
+    """The path of the request would be put after it; and it holds a key more often than not."""
     address = f"{server.base_url}?token={QUERY}"
     for where in ({"openai": {"base_url": address}}, {}):
         (tmp_path / "llm.config.json").write_text(json.dumps(where))

@@ -148,7 +148,7 @@ def _mother() -> list[str] | None:
     import anyio
 
     slow = ("audit.run", "generate.run", "learn.run", "report.card", "runs.regrade", "scoring.sessions", "cli.people")
-    for name in ("aiohttp", "httpx2", "openai", "openai.types.responses", *(f"agentclinic.{each}" for each in slow)):
+    for name in ("aiohttp", "httpx2", *(f"agentclinic.{each}" for each in slow)):
         importlib.import_module(name)
     # An encounter reads the vocabulary and the matcher, which takes ten times as long as the encounter itself.
     with tempfile.TemporaryDirectory(prefix="agentclinic-test-") as scratch:
