@@ -140,22 +140,26 @@ def needed(scenarios: str | None, offset: int, sample: int | None, num_scenarios
 
 def draw_rows(given: Spec, seed: int, count: int, first: int = 0) -> Iterator[dict[str, Any]]:
     """Rows of a case file: each drawn by the seed and its own number, and the same patient whatever the names."""
+    source, world, diseases, findings, origin = _prepared(given, seed, given.path.stat().st_mtime_ns)
+    for number in range(first, first + count):
+        truth, found = _draw(source, f"{origin['source']} {seed} {number}")
+        held = {findings[name]: present for name, present in found.items()}
+        row = _row(world, diseases[truth], {name: held[name] for name in world.findings})
+        yield {**row, "case_id": f"{world.name}-{seed}-{number}", KEY: {**origin, "findings": held}}
+
+
+@lru_cache(maxsize=16)
+def _prepared(
+    given: Spec, seed: int, _changed: int
+) -> tuple[World, World, dict[str, str], dict[str, str], dict[str, Any]]:
+    """A world under its own names and as played, the names in it, and what every row says of it."""
     source = read_world(given.path).in_order()
     diseases, findings = ({name: name for name in named} for named in (source.diseases, source.findings))
     world = source
     if given.invented:
         world, (diseases, findings) = invented(source, seed), new_names(source, seed)
-    digest = source.digest
-    origin = {
-        "world": world.model_dump(mode="json", exclude_defaults=True),
-        "shown": not given.hidden,
-        "source": digest,
-    }
-    for number in range(first, first + count):
-        truth, found = _draw(source, f"{digest} {seed} {number}")
-        held = {findings[name]: present for name, present in found.items()}
-        row = _row(world, diseases[truth], {name: held[name] for name in world.findings})
-        yield {**row, "case_id": f"{world.name}-{seed}-{number}", KEY: {**origin, "findings": held}}
+    played = world.model_dump(mode="json", exclude_defaults=True)
+    return source, world, diseases, findings, {"world": played, "shown": not given.hidden, "source": source.digest}
 
 
 def _draw(world: World, seed: str) -> tuple[str, dict[str, bool]]:
