@@ -177,6 +177,7 @@ def main() -> None:
         num_generations=given.group,
         num_generations_eval=1,
         max_completion_length=given.length,
+        max_tool_calling_iterations=20,  # no world has more turns
         generation_kwargs={"max_new_tokens": given.call_length},
         temperature=1.0,
         beta=0.0,

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from env_support import played, same_record
+from scripted_server import ScriptedServer
 
 from agentclinic.envs import ClinicEnv, record_of
 from agentclinic.results.record import Record
@@ -66,16 +68,18 @@ def call(tool: str, /, **arguments: str) -> str:
     return f"<tool_call>\n{json.dumps({'name': tool, 'arguments': arguments})}\n</tool_call>"
 
 
-played: list[Record] = []
+kept: list[Record] = []
 
 
 class Watched(ClinicEnv):
     def get_reward(self) -> float:
-        played.append(record_of(self))
+        kept.append(record_of(self))
         return super().get_reward()
 
 
-def test_the_trainer_plays_encounters_with_the_tools_and_takes_the_reward(tiny: Path, tmp_path: Path) -> None:
+def test_the_trainer_plays_encounters_with_the_tools_and_takes_the_reward(
+    server: ScriptedServer, tiny: Path, tmp_path: Path
+) -> None:
     from datasets import Dataset
     from transformers import AutoTokenizer, Qwen2ForCausalLM
 
@@ -107,7 +111,7 @@ def test_the_trainer_plays_encounters_with_the_tools_and_takes_the_reward(tiny: 
             padded = [each + [tokenizer.pad_token_id] * (longest - len(each)) for each in ids]
             return torch.cat([input_ids, torch.tensor(padded)], dim=1)
 
-    played.clear()
+    kept.clear()
     trainer = trl.GRPOTrainer(
         Scripted.from_pretrained(tiny),
         args=trl.GRPOConfig(
@@ -130,14 +134,12 @@ def test_the_trainer_plays_encounters_with_the_tools_and_takes_the_reward(tiny: 
     )
     trainer.train()
 
-    assert len(played) == 8
-    for record in played:
-        assert [turn.text for turn in record.transcript or () if turn.role == "doctor"] == [
-            f"REQUEST TEST: {best}",
-            "How are you?",
-            f"DIAGNOSIS READY: {disease}",
-        ]
-    utilities = [record.regret.utility for record in played if record.regret]
+    assert len(kept) == 8
+    words = [f"REQUEST TEST: {best}", "How are you?", f"DIAGNOSIS READY: {disease}"]
+    for record in kept:
+        assert [turn.text for turn in record.transcript or () if turn.role == "doctor"] == words
+    assert same_record(kept[0], played(server, tmp_path, words, WORLD, kept[0].scenario_id, seed=1))
+    utilities = [record.regret.utility for record in kept if record.regret]
     logged = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert [entry["tools/failure_frequency"] for entry in logged] == [0.0, 0.0]
     assert [entry["tools/call_frequency"] for entry in logged] == [3.0, 3.0]
