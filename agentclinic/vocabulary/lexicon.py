@@ -240,6 +240,11 @@ def roots() -> int:
     return sum(_bits()[root] for root in _ROOTS.values())
 
 
+@lru_cache(maxsize=1)
+def everything() -> int:
+    return sum(_bits().values())
+
+
 @lru_cache(maxsize=32)
 def of_types(*types: str) -> int:
     bits = _bits()

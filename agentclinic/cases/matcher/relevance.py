@@ -86,12 +86,12 @@ def parts_of(clauses: Sequence[Clause]) -> list[Asked]:
 
 def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     """The probability that each statement (row) answers each part of the question (column, as in `parts_of`)."""
-    table = features(clauses, facts)
-    found = np.zeros(table.shape[:2])
-    possible = (table[:, :, _SIGNS] > 0).any(axis=2)
-    if possible.any():
-        found[possible] = _trees().probabilities(table[possible])
-    return found
+    table = _features(clauses, chart_of(tuple(facts)))
+    found = np.zeros(table.shape[1:])
+    possible = np.flatnonzero((table[_SIGNS] > 0).any(axis=0))
+    if len(possible):
+        found.ravel()[possible] = _trees().probabilities(table.reshape(len(FEATURES), -1).take(possible, axis=1))
+    return found.T
 
 
 def threshold() -> float:
@@ -102,167 +102,206 @@ def threshold() -> float:
 # ---- features
 
 
-def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
-    asked = parts_of(clauses)
-    chart = [statement(fact) for fact in facts]
-    rows, columns = len(chart), len(asked)
-    if not rows or not columns:
-        return np.zeros((rows, columns, len(FEATURES)))
-    words = _Words.of(chart)
-    wanted = [(one.part, words.weight(one.part.stems) or 1.0, _nothing_shared(one.part)) for one in asked]
-    pairs = np.array([[_pair(*one, told, words) for one in wanted] for told in chart])
-    matches = _matches(pairs)
-    place = [one.at for one in asked]
-    begins = [place.index(at) for at in range(len(clauses))]
-    main = reduce(or_, (told.named.closed & ~lexicon.roots() for told in chart if told.primary), 0)
-    of_chart = (
-        matches, matches.max(axis=0), matches.sum(axis=0), _rank(matches),
-        matches[:, begins][:, place], matches.max(axis=1, keepdims=True),
-        np.array([bool(one.part.main & main) for one in asked]),
-        np.array([[bool(told.main & main)] for told in chart]),
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """The statements of a patient's script as tables, with a column for each: every question reads all of them."""
+
+    statements: tuple[Statement, ...]
+    weights: dict[str, float]
+    """Rare words of the script say more than common ones."""
+    unknown: float
+    saying: dict[str, list[int]]
+    """The statements in which a word occurs."""
+    stems: Floats
+    """The weight of all words of each statement."""
+    concepts: NDArray[np.intp]
+    """The concepts that any statement names or names a kind of, by their bits."""
+    told: NDArray[np.float32]
+    """Those that each statement names with what they are kinds of, and then those it names."""
+    kinds: NDArray[np.float32]
+    """Those in each set of `_masks`."""
+    main: int
+    """What the main complaint is, and is a kind of."""
+    tells_main: NDArray[np.bool_]
+    alone: Floats
+    """The features of each statement."""
+    aspects: NDArray[np.bool_]
+    places: NDArray[np.int64]
+    """How many places each statement names."""
+    worse: NDArray[np.bool_]
+    better: NDArray[np.bool_]
+
+    def weight(self, words: Iterable[str]) -> float:
+        return sum(self.weights.get(word, self.unknown) for word in words) or 1.0
+
+    def bits(self, sets: Sequence[int]) -> NDArray[np.float32]:
+        """Sets of concepts as rows, with a column for each concept of the script."""
+        return _bits(sets).take(self.concepts, axis=1).astype(np.float32)
+
+    def counts(self, sets: NDArray[np.float32]) -> Floats:
+        """How many concepts each set shares with what each statement names, first with and then without its kinds."""
+        shared = (sets.reshape(-1, sets.shape[-1]) @ self.told).astype(np.float64)
+        return np.moveaxis(shared.reshape(*sets.shape[:-1], 2, -1), -2, 0)
+
+
+def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
+    width = lexicon.everything().bit_length() // 8 + 1
+    packed = np.frombuffer(b"".join(one.to_bytes(width, "little") for one in sets), np.uint8)
+    return np.unpackbits(packed.reshape(len(sets), width), axis=1, bitorder="little")
+
+
+@lru_cache(maxsize=512)  # one takes about 40 kB
+def chart_of(facts: tuple[Fact, ...]) -> Chart:
+    told = tuple(map(statement, facts))
+    counts = Counter(word for one in told for word in one.stems)
+    weights = {word: math.log((len(told) + 1) / (count + 0.5)) for word, count in counts.items()}
+    saying: dict[str, list[int]] = {}
+    for row, one in enumerate(told):
+        for word in one.stems:
+            saying.setdefault(word, []).append(row)
+    concepts = np.flatnonzero(_bits([reduce(or_, (one.named.closed for one in told), 0)])[0])
+    named = _bits([*(one.named.closed for one in told), *(one.named.names for one in told)])[:, concepts]
+    main = reduce(or_, (one.named.closed & ~lexicon.roots() for one in told if one.primary), 0)
+    return Chart(
+        told, weights, math.log(2 * (len(told) + 1)), saying,
+        np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
+        concepts, np.ascontiguousarray(named.T, np.float32), _bits(_masks())[:, concepts].astype(np.float32),
+        main, np.array([bool(one.main & main) for one in told], bool),
+        np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
+        np.array([one.aspects for one in told], bool).T, np.array([one.places.bit_count() for one in told]),
+        np.array([one.worse for one in told], bool), np.array([one.better for one in told], bool),
     )  # fmt: skip
-    with_clause = np.array([[_clause_pair(clause, told) for clause in clauses] for told in chart])[:, place]
-    of_clause = np.array([[*_clause_alone(clause), len(clauses), at] for at, clause in enumerate(clauses)])[place]
-    alone = np.array([[*_alone(told), row / rows] for row, told in enumerate(chart)])
-    whole = _whole(clauses, asked, matches.max(axis=0))
-    mains = _mains(clauses)
-    of_question = np.array(
-        [[*whole, *_left_open(whole, told), (mains & told.named.closed).bit_count()] for told in chart]
-    )
-    blocks = (pairs, *(np.broadcast_to(one, (rows, columns))[..., None] for one in of_chart), with_clause,
-              of_clause[None], alone[:, None], of_question[:, None])  # fmt: skip
-    return np.concatenate([np.broadcast_to(b, (rows, columns, b.shape[2])) for b in blocks], axis=2, dtype=np.float64)
 
 
-def _matches(pairs: Floats) -> Floats:
+@lru_cache(maxsize=1)
+def _masks() -> tuple[int, ...]:
+    """The concepts of each type, the roots, the main ones that are no roots, and all that are no roots."""
+    kinds = [lexicon.of_types(kind) for kind in (*MAIN_TYPES, "trigger", "quality", "time", "place")]
+    roots = lexicon.roots()
+    return (*kinds, roots, lexicon.of_types(*MAIN_TYPES) & ~roots, lexicon.everything() & ~roots)
+
+
+_MAINS = slice(len(MAIN_TYPES))
+_TRIGGER, _QUALITY, _TIME, _AT, _ROOT, _MAIN, _ANY = range(len(MAIN_TYPES), len(MAIN_TYPES) + 7)
+
+
+def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
+    """The features of each statement (row) and each part of the question (column)."""
+    return _features(clauses, chart_of(tuple(facts))).T
+
+
+def _features(clauses: Sequence[Clause], chart: Chart) -> Floats:
+    """The same with the features first and the statements last."""
+    asked = parts_of(clauses)
+    table = np.empty((len(FEATURES), len(asked), len(chart.statements)))
+    if not table.size:
+        return table
+    place = [one.at for one in asked]
+    pairs = _pairs([one.part for one in asked], chart)
+    matches = _matches(*pairs[[_EXACT, _CHILD, _PARENT, _PLACE]])
+    best = matches.max(axis=1)
+    whole = _whole(clauses, asked, best)
+    alone = chart.alone[:, None]
+    begins = [place.index(at) for at in range(len(clauses))]
+    mains = reduce(or_, (clause.main for clause in clauses), 0)
+    of_clause = np.array([[*_clause_alone(clause), len(clauses), at] for at, clause in enumerate(clauses)])
+    blocks: tuple[Floats | Sequence[float], ...] = (
+        pairs,
+        # The sum goes down the rows, as it did when the trees were fitted: in another order it may end differently.
+        matches[None], best[None, :, None], np.ascontiguousarray(matches.T).sum(axis=0)[None, :, None],
+        (matches[:, None] > matches[:, :, None]).sum(axis=2)[None], matches[begins][place][None],
+        matches.max(axis=0)[None, None], np.array([[[bool(one.part.main & chart.main)] for one in asked]]),
+        chart.tells_main[None, None],
+        _clause_pairs(clauses, chart)[:, place], of_clause[place].T[:, :, None], alone,
+        np.array(whole)[:, None, None], _left_open(whole, *alone[:2])[None],
+        chart.counts(chart.bits([mains]))[:1],
+    )  # fmt: skip
+    at = 0
+    for block in blocks:
+        table[at : at + len(block)] = block
+        at += len(block)
+    return table
+
+
+def _matches(exact: Floats, child: Floats, parent: Floats, place: Floats) -> Floats:
     """A rough match score of a statement and a part, to see which parts the chart answers."""
-    hit = (pairs[:, :, _EXACT] + pairs[:, :, _CHILD]) > 0
-    value = np.where(hit, 1.0, np.where(pairs[:, :, _PARENT] > 0, _PARTIAL, 0.0))
-    return np.asarray(np.where(pairs[:, :, _PLACE] == _OTHER_PLACE, value * _ELSEWHERE, value))
-
-
-def _rank(matches: Floats) -> Floats:
-    """How many statements match a part better than this one; there are only a few different scores."""
-    better = ((matches < score) * (matches == score).sum(axis=0) for score in np.unique(matches))
-    return np.asarray(sum(better), dtype=np.float64)
+    value = np.where(exact + child > 0, 1.0, np.where(parent > 0, _PARTIAL, 0.0))
+    return np.where(place == _OTHER_PLACE, value * _ELSEWHERE, value)
 
 
 _EXACT, _CHILD, _PARENT, _PLACE = (FEATURES.index(name) for name in ("exact", "child", "parent", "place"))
 _OTHER_PLACE = 2
 
 
-@dataclass(frozen=True)
-class _Words:
-    """Weights of the words in a chart: rare words say more than common ones."""
-
-    weights: dict[str, float]
-    unknown: float
-
-    @classmethod
-    def of(cls, chart: Sequence[Statement]) -> _Words:
-        counts = Counter(word for told in chart for word in told.stems)
-        weights = {word: math.log((len(chart) + 1) / (count + 0.5)) for word, count in counts.items()}
-        return cls(weights, math.log(2 * (len(chart) + 1)))
-
-    def weight(self, words: Iterable[str]) -> float:
-        return sum(self.weights.get(word, self.unknown) for word in words)
-
-
-@lru_cache(maxsize=1)
-def _masks() -> tuple[int, ...]:
-    return tuple(lexicon.of_types(kind) for kind in (*MAIN_TYPES, "trigger", "quality", "time", "place"))
-
-
-def _pair(part: Part, asked_weight: float, unshared: list[float], told: Statement, words: _Words) -> list[float]:
-    *mains, trigger, quality, time, place = _masks()
-    names, above = part.named.names, part.named.above
-    match = names & told.named.closed
-    # Concepts in the statement that are more general than what was asked.
-    wider = above & told.named.names & ~match
-    shared = part.stems & told.stems
-    kin = above & told.named.above & ~wider & ~lexicon.roots()
-    if not (match or wider or shared or kin):
-        nothing = unshared.copy()
-        nothing[_PLACE] = _same_place(part.named.closed & place, names & place, told)
-        return nothing
-    own = part.main.bit_count()
-    exact = (part.main & told.named.names).bit_count()
-    found = (part.main & match).bit_count()
-    parents = (wider & told.main & ~lexicon.roots()).bit_count()
-    siblings = kin.bit_count()
-    weight = words.weight(shared) if shared else 0.0
-    count = max(1, own)
-    return [
-        exact, found - exact, parents, siblings,
-        exact / count, found / count, min(1.0, (found + parents) / count), own,
-        *([(match & kind).bit_count() for kind in mains] if match else _NO_TYPES),
-        (wider & mains[0]).bit_count(), (wider & mains[1]).bit_count(),
-        bool(wider & lexicon.roots()), bool(match & lexicon.roots()),
-        (match & trigger).bit_count(), (names & trigger).bit_count(),
-        (match & quality).bit_count(), (names & quality).bit_count(), (match & time).bit_count(),
-        _same_place(part.named.closed & place, names & place, told),
-        (told.main & (names | _below(part, told))).bit_count() / max(1, told.main.bit_count()),
-        weight / asked_weight, len(shared),
-        weight / (words.weight(told.stems) or 1.0) if shared else 0.0,
-        part.whole, part.place, part.conditional,
-        bool(own and not found and not parents and match & (trigger | quality | time)),
-    ]  # fmt: skip
-
-
-_NO_TYPES = [0] * len(MAIN_TYPES)
-
-
-def _nothing_shared(part: Part) -> list[float]:
-    """The features of a part and a statement with nothing in common, which most pairs have."""
-    *_, trigger, quality, _, _ = _masks()
-    names = part.named.names
-    values = {
-        "part_concepts": part.main.bit_count(), "part_triggers": (names & trigger).bit_count(),
-        "part_qualities": (names & quality).bit_count(), "whole": part.whole, "part_at": part.place,
-        "conditional": part.conditional,
-    }  # fmt: skip
-    return [values.get(name, 0) for name in FEATURES[: FEATURES.index("own_match")]]
-
-
-def _below(part: Part, told: Statement) -> int:
-    """The statement's concepts, if one of them is a kind of something asked for."""
-    return told.main if part.main & told.named.above else 0
-
-
-def _same_place(closed: int, names: int, told: Statement) -> int:
-    """0: no place asked for; 1: none told; 2: a different one; 3: the same, part of it, or containing it."""
-    if not names:
-        return 0
-    if not told.places:
-        return 1
-    return 3 if names & told.named.closed or closed & told.places else 2
-
-
-def _clause_pair(clause: Clause, told: Statement) -> list[float]:
-    closed = told.named.closed
-    subject, count = (clause.subject & closed).bit_count(), clause.subject.bit_count()
-    trigger, quality, time = _masks()[len(MAIN_TYPES) : -1]
-    asked = [tells for on, tells in zip(clause.aspects, told.aspects, strict=True) if on]
-    aspects = (
-        [1 + tells if on else 0 for on, tells in zip(clause.aspects, told.aspects, strict=True)] if asked else _NONE
+def _pairs(parts: Sequence[Part], chart: Chart) -> Floats:
+    """The features of each part and each statement."""
+    masks = _masks()
+    names = chart.bits([part.named.names for part in parts])
+    above = chart.bits([part.named.above for part in parts])
+    # What a part names, then what that is a kind of, by type, in what the statement names with and without its kinds.
+    (closed, wider_closed), (told, wider) = (
+        shared.transpose(0, 2, 1, 3) for shared in chart.counts(np.stack([names, above])[:, :, None] * chart.kinds)
     )
-    names = clause.names
-    return [
-        count, subject, subject / max(1, count), (clause.before & closed).bit_count(), clause.main.bit_count(),
-        clause.known.bit_count(), bool(clause.known & closed) and not clause.main & ~clause.known & closed,
-        *aspects, len(asked) + clause.where, (sum(asked) / len(asked) if asked else 0.5),
-        clause.where * (1 + bool(told.places)), clause.where and bool(told.places & ~clause.places),
-        clause.of_kin * 2 + told.of_kin,
-        (clause.worse and told.worse) or (clause.better and told.better),
-        (clause.worse or clause.better) * (1 + (told.worse or told.better)),
-        clause.background[_DRUGS] * (1 + told.drugs),
-        (names & trigger).bit_count(), (names & trigger & closed).bit_count(),
-        (names & quality).bit_count(), (names & quality & closed).bit_count(),
-        (names & time).bit_count(), (names & time & closed).bit_count(),
-    ]  # fmt: skip
+    own = np.array([[part.main.bit_count()] for part in parts])
+    triggers, qualities, placed = (
+        np.array([[(part.named.names & masks[kind]).bit_count()] for part in parts])
+        for kind in (_TRIGGER, _QUALITY, _AT)
+    )
+    exact, found, parents = told[_MAINS].sum(axis=0), closed[_MAINS].sum(axis=0), wider[_MAIN]
+    count = np.maximum(1, own)
+    concepts = chart.alone[_CONCEPTS]
+    near = (closed[_AT] > 0) | (told[_AT] + wider[_AT] > 0)
+    where = np.where(placed > 0, np.where(chart.alone[_HAS_PLACE] > 0, np.where(near, 3, _OTHER_PLACE), 1), 0)
+    weight, shared = np.zeros(exact.shape), np.zeros(exact.shape)
+    for at, part in enumerate(parts):
+        for word in part.stems & chart.saying.keys():
+            weight[at, chart.saying[word]] += chart.weights[word]
+            shared[at, chart.saying[word]] += 1
+    table = np.empty((FEATURES.index("own_match"), *exact.shape))
+    modified = closed[_TRIGGER] + closed[_QUALITY] + closed[_TIME]
+    for at, plane in enumerate((
+        exact, found - exact, parents, wider_closed[_ANY] - wider[_ANY],
+        exact / count, found / count, np.minimum(1.0, (found + parents) / count), own,
+        *closed[_MAINS], wider[0], wider[1], wider[_ROOT] > 0, closed[_ROOT] > 0,
+        closed[_TRIGGER], triggers, closed[_QUALITY], qualities, closed[_TIME], where,
+        # All of it, if one of its concepts is a kind of something asked for.
+        np.where(found > exact, concepts, exact) / np.maximum(1, concepts),
+        weight / np.array([[chart.weight(part.stems)] for part in parts]), shared, weight / chart.stems,
+        *np.array([(part.whole, part.place, part.conditional) for part in parts]).T[:, :, None],
+        (own > 0) & (found + parents == 0) & (modified > 0),
+    )):  # fmt: skip
+        table[at] = plane
+    return table
 
 
-_NONE = [0] * len(cues.ASPECTS)
+def _clause_pairs(clauses: Sequence[Clause], chart: Chart) -> Floats:
+    """The features of each clause and each statement."""
+    masks = _masks()[_TRIGGER:_AT]
+    sets = [(c.subject, c.before, c.known, c.main & ~c.known, c.places, *(c.names & mask for mask in masks))
+            for c in clauses]  # fmt: skip
+    own = np.array([[one.bit_count() for one in (*several, clause.main)]
+                    for several, clause in zip(sets, clauses, strict=True)]).T[:, :, None]  # fmt: skip
+    closed, told = chart.counts(chart.bits([one for several in zip(*sets, strict=True) for one in several])).reshape(
+        2, len(sets[0]), len(clauses), -1
+    )
+    flags = [(c.where, c.of_kin, c.worse, c.better, c.background[_DRUGS]) for c in clauses]
+    where, of_kin, worse, better, drugs = np.array(flags).T[:, :, None]
+    on = np.array([clause.aspects for clause in clauses]).T[:, :, None]
+    tells = chart.aspects[:, None]
+    asked = on.sum(axis=0)
+    has_place = chart.alone[_HAS_PLACE] > 0
+    planes = (
+        own[0], closed[0], closed[0] / np.maximum(1, own[0]), closed[1], own[-1], own[2],
+        (closed[2] > 0) & (closed[3] == 0),
+        *on * (1 + tells), asked + where, np.where(asked, (on & tells).sum(axis=0) / np.maximum(1, asked), 0.5),
+        where * (1 + has_place), where & (chart.places > told[4]), of_kin * 2 + chart.alone[_OF_KIN],
+        (worse & chart.worse) | (better & chart.better), (worse | better) * (1 + (chart.worse | chart.better)),
+        drugs * (1 + chart.alone[_TELLS_DRUGS]),
+        own[5], closed[5], own[6], closed[6], own[7], closed[7],
+    )  # fmt: skip
+    return np.stack([np.broadcast_to(plane, closed.shape[1:]) for plane in planes], dtype=np.float64)
+
+
 _DRUGS = [part.section for part in cues.BACKGROUND].index(Section.DRUGS)
 
 
@@ -275,9 +314,8 @@ def _clause_alone(clause: Clause) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=32768)
 def _alone(told: Statement) -> tuple[float, ...]:
-    *_, trigger, quality, time, _ = _masks()
+    trigger, quality, time = _masks()[_TRIGGER:_AT]
     names, fact = told.named.names, told.fact
     return (
         told.well, told.nothing_else, bool(cues.IN_GENERAL.search(fact.text)), told.negative, fact.denied, told.primary,
@@ -288,8 +326,9 @@ def _alone(told: Statement) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-def _mains(clauses: Sequence[Clause]) -> int:
-    return reduce(or_, (clause.main for clause in clauses), 0)
+_OF_KIN, _TELLS_DRUGS, _CONCEPTS, _HAS_PLACE = (
+    FEATURES.index(name) - FEATURES.index("well") for name in ("of_kin", "tells_drugs", "concepts", "has_place")
+)
 
 
 def _whole(clauses: Sequence[Clause], asked: Sequence[Asked], best: Floats) -> list[float]:
@@ -298,13 +337,14 @@ def _whole(clauses: Sequence[Clause], asked: Sequence[Asked], best: Floats) -> l
     single = [(one.part, best[at] < _PARTIAL) for at, one in enumerate(asked) if not one.part.whole]
     symptoms = [silent for part, silent in single if part.named.names & symptom]
     diseases = [silent for part, silent in single if part.named.names & disease]
-    return [sum(symptoms), sum(diseases), len(symptoms), len(diseases), _mains(clauses).bit_count()]
+    mains = reduce(or_, (clause.main for clause in clauses), 0)
+    return [sum(symptoms), sum(diseases), len(symptoms), len(diseases), mains.bit_count()]
 
 
-def _left_open(whole: list[float], told: Statement) -> tuple[float]:
+def _left_open(whole: list[float], well: Floats, nothing_else: Floats) -> Floats:
     """The number of unanswered things that a statement such as "no other symptoms" would cover."""
     symptoms, diseases = whole[:2]
-    return (diseases * told.well + symptoms * (told.nothing_else or told.well),)
+    return np.asarray(diseases * well + symptoms * ((nothing_else > 0) | (well > 0)))
 
 
 # ---- trees
@@ -312,27 +352,32 @@ def _left_open(whole: list[float], told: Statement) -> tuple[float]:
 
 @dataclass(frozen=True)
 class _Trees:
-    """All trees in flat arrays, one entry per node: feature, bound and next node. A leaf points to itself."""
+    """All trees at once. A pair starts with all leaves of a tree; where it goes right, it loses those on the left, and
+    ends in the first that remains (Lucchese et al., 2015)."""
 
-    feature: NDArray[np.int64]
+    feature: NDArray[np.intp]
     bound: Floats
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    """Different splits: left if the feature is at most the bound."""
+    split: NDArray[np.intp]
+    """The splits of the trees: the first of each tree, then the second, ..."""
+    keeps: NDArray[np.uint8]
+    """The leaves that remain after going right, as bits."""
     value: Floats
-    roots: NDArray[np.int64]
-    """The first node of each tree."""
-    depth: int
+    """The leaves of all trees, eight each."""
     threshold: float
 
     def probabilities(self, table: Floats) -> Floats:
-        width = table.shape[1]
-        flat = np.ascontiguousarray(table).ravel()
-        offset = (np.arange(len(table)) * width)[:, None]
-        node = np.broadcast_to(self.roots, (len(table), len(self.roots)))
-        for _ in range(self.depth):
-            low = flat.take(self.feature.take(node) + offset) <= self.bound.take(node)
-            node = np.where(low, self.left.take(node), self.right.take(node))
-        return np.asarray(1 / (1 + np.exp(-self.value.take(node).sum(axis=1))))
+        """One for each pair; the features are the rows of the table."""
+        goes_left = np.where(table.take(self.feature, axis=0) <= self.bound, np.uint8(255), np.uint8(0))
+        leaves = np.full((self.split.shape[1], table.shape[1]), 255, np.uint8)
+        for split, keeps in zip(self.split, self.keeps, strict=True):
+            leaves &= goes_left.take(split, axis=0) | keeps
+        first = _FIRST_BIT.take(leaves.T) + np.arange(0, len(self.value), _LEAVES)
+        return np.asarray(1 / (1 + np.exp(-self.value.take(first).sum(axis=1))))
+
+
+_LEAVES = 8
+_FIRST_BIT = np.array([(bits & -bits).bit_length() - 1 for bits in range(2**_LEAVES)])
 
 
 @lru_cache(maxsize=1)
@@ -340,16 +385,22 @@ def _trees() -> _Trees:
     data = json.loads(_TREES.read_text(encoding="utf-8"))
     if tuple(data["features"]) != FEATURES:
         raise ValueError(f"{_TREES.name} was fitted to different features; run benchmarks/fit_patient.py --write")
-    nodes = len(data["feature"][0])
-    roots = np.arange(len(data["feature"])) * nodes
-    left, right = (np.array(data[key], dtype=np.int64) + roots[:, None] for key in ("left", "right"))
+    feature, bound, left, right, value = (np.array(data[key]) for key in ("feature", "bound", "left", "right", "value"))
+    if feature.shape[1] >= 2 * _LEAVES:
+        raise ValueError(f"{_TREES.name}: a tree has more than {_LEAVES} leaves")
+    is_leaf = left == np.arange(left.shape[1])
+    before = np.cumsum(is_leaf, axis=1) - is_leaf  # nodes come before what is below them, on the left first
+    from_left, to_right = (1 << np.take_along_axis(before, side, axis=1) for side in (left, right))
+    keeps = np.where(is_leaf, 255, 255 & ~(to_right - from_left))
+    splits = np.argsort(is_leaf, axis=1, kind="stable")[:, : _LEAVES - 1]
+    leaves = np.argsort(~is_leaf, axis=1, kind="stable")[:, :_LEAVES]
+    both = np.stack([np.take_along_axis(one, splits, axis=1).T.ravel() for one in (feature, bound)])
+    different, split = np.unique(both, axis=1, return_inverse=True)
     return _Trees(
-        np.array(data["feature"], dtype=np.int64).ravel(),
-        np.array(data["bound"]).ravel(),
-        left.ravel(),
-        right.ravel(),
-        np.array(data["value"]).ravel(),
-        roots,
-        data["depth"],
+        different[0].astype(np.intp),
+        different[1][:, None],
+        split.reshape(_LEAVES - 1, -1),
+        np.take_along_axis(keeps, splits, axis=1).T[:, :, None].astype(np.uint8),
+        np.take_along_axis(value, leaves, axis=1).ravel(),
         data["threshold"],
     )
