@@ -116,9 +116,9 @@ class Chart:
     """The weight of all words of each statement."""
     concepts: NDArray[np.intp]
     """The concepts that any statement names or names a kind of, by their bits."""
-    told: NDArray[np.float32]
-    """Those that each statement names with what they are kinds of, and then those it names."""
-    kinds: NDArray[np.float32]
+    told: NDArray[np.uint64]
+    """Those that each statement names with what they are kinds of, and then those it names, as bits."""
+    kinds: NDArray[np.uint64]
     """Those in each set of `_masks`."""
     main: int
     """What the main complaint is, and is a kind of."""
@@ -134,20 +134,21 @@ class Chart:
     def weight(self, words: Iterable[str]) -> float:
         return sum(self.weights.get(word, self.unknown) for word in words) or 1.0
 
-    def bits(self, sets: Sequence[int]) -> NDArray[np.float32]:
-        """Sets of concepts as rows, with a column for each concept of the script."""
-        return _bits(sets).take(self.concepts, axis=1).astype(np.float32)
-
-    def counts(self, sets: NDArray[np.float32]) -> Floats:
+    def shared(self, sets: NDArray[np.uint64]) -> Floats:
         """How many concepts each set shares with what each statement names, first with and then without its kinds."""
-        shared = (sets.reshape(-1, sets.shape[-1]) @ self.told).astype(np.float64)
-        return np.moveaxis(shared.reshape(*sets.shape[:-1], 2, -1), -2, 0)
+        counts = np.bitwise_count(sets[:, :, None] & self.told[:, None]).sum(axis=0, dtype=np.float64)
+        return counts.reshape(sets.shape[1], 2, -1).transpose(1, 0, 2)
 
 
 def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
     width = lexicon.everything().bit_length() // 8 + 1
-    packed = np.frombuffer(b"".join(one.to_bytes(width, "little") for one in sets), np.uint8)
+    packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8)
     return np.unpackbits(packed.reshape(len(sets), width), axis=1, bitorder="little")
+
+
+def _packed(sets: Sequence[int], concepts: NDArray[np.intp]) -> NDArray[np.uint64]:
+    """Sets as columns of bits, as far as they are about these concepts."""
+    return np.packbits(_bits(sets).take(concepts, axis=1), axis=1).view(np.uint64).T
 
 
 @lru_cache(maxsize=512)  # one takes about 40 kB
@@ -160,12 +161,13 @@ def chart_of(facts: tuple[Fact, ...]) -> Chart:
         for word in one.stems:
             saying.setdefault(word, []).append(row)
     concepts = np.flatnonzero(_bits([reduce(or_, (one.named.closed for one in told), 0)])[0])
-    named = _bits([*(one.named.closed for one in told), *(one.named.names for one in told)])[:, concepts]
+    concepts = np.pad(concepts, (0, -len(concepts) % 64), constant_values=-1)  # the last bit is no concept
+    named = [*(one.named.closed for one in told), *(one.named.names for one in told)]
     main = reduce(or_, (one.named.closed & ~lexicon.roots() for one in told if one.primary), 0)
     return Chart(
         told, weights, math.log(2 * (len(told) + 1)), saying,
         np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
-        concepts, np.ascontiguousarray(named.T, np.float32), _bits(_masks())[:, concepts].astype(np.float32),
+        concepts, np.ascontiguousarray(_packed(named, concepts)), _packed(_masks(), concepts),
         main, np.array([bool(one.main & main) for one in told], bool),
         np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
         np.array([one.aspects for one in told], bool).T, np.array([one.places.bit_count() for one in told]),
@@ -193,34 +195,45 @@ def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
 def _features(clauses: Sequence[Clause], chart: Chart) -> Floats:
     """The same with the features first and the statements last."""
     asked = parts_of(clauses)
-    table = np.empty((len(FEATURES), len(asked), len(chart.statements)))
+    parts, place = [one.part for one in asked], [one.at for one in asked]
+    table = np.empty((len(FEATURES), len(parts), len(chart.statements)))
     if not table.size:
         return table
-    place = [one.at for one in asked]
-    pairs = _pairs([one.part for one in asked], chart)
-    matches = _matches(*pairs[[_EXACT, _CHILD, _PARENT, _PLACE]])
-    best = matches.max(axis=1)
-    whole = _whole(clauses, asked, best)
-    alone = chart.alone[:, None]
-    begins = [place.index(at) for at in range(len(clauses))]
     mains = reduce(or_, (clause.main for clause in clauses), 0)
-    of_clause = np.array([[*_clause_alone(clause), len(clauses), at] for at, clause in enumerate(clauses)])
-    blocks: tuple[Floats | Sequence[float], ...] = (
-        pairs,
+    of_parts = [part.named.names for part in parts] + [part.named.above for part in parts]
+    of_clauses = [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
+    sets = _packed([*of_parts, *of_clauses, mains], chart.concepts)
+    by_kind = sets[:, None, : len(of_parts)] & chart.kinds[:, :, None]
+    with_kinds, named = chart.shared(np.hstack([by_kind.reshape(len(sets), -1), sets[:, len(of_parts) :]]))
+    ends = by_kind.shape[1] * by_kind.shape[2]
+    at = _fill(table, 0, _pairs(parts, chart, *(one[:ends].reshape(-1, 2, *table.shape[1:]) for one in (with_kinds, named))))
+    matches = _matches(*table[[_EXACT, _CHILD, _PARENT, _PLACE]])
+    best = matches.max(axis=1)
+    begins = [place.index(at) for at in range(len(clauses))]
+    at = _fill(table, at, (
         # The sum goes down the rows, as it did when the trees were fitted: in another order it may end differently.
-        matches[None], best[None, :, None], np.ascontiguousarray(matches.T).sum(axis=0)[None, :, None],
-        (matches[:, None] > matches[:, :, None]).sum(axis=2)[None], matches[begins][place][None],
-        matches.max(axis=0)[None, None], np.array([[[bool(one.part.main & chart.main)] for one in asked]]),
-        chart.tells_main[None, None],
-        _clause_pairs(clauses, chart)[:, place], of_clause[place].T[:, :, None], alone,
-        np.array(whole)[:, None, None], _left_open(whole, *alone[:2])[None],
-        chart.counts(chart.bits([mains]))[:1],
-    )  # fmt: skip
-    at = 0
-    for block in blocks:
+        matches, best[:, None], np.ascontiguousarray(matches.T).sum(axis=0)[:, None],
+        (matches[:, None] > matches[:, :, None]).sum(axis=2), matches[begins][place],
+        matches.max(axis=0), np.array([[bool(part.main & chart.main)] for part in parts]), chart.tells_main,
+    ))  # fmt: skip
+    shape = (-1, len(clauses), table.shape[2])
+    with_clause = np.empty((FEATURES.index("asks_family_history") - at, *shape[1:]))
+    _fill(with_clause, 0, _clause_pairs(clauses, chart, *(one[ends:-1].reshape(shape) for one in (with_kinds, named))))
+    of_clause = np.array([[*_clause_alone(clause), len(clauses), at] for at, clause in enumerate(clauses)])
+    whole = _whole(asked, best)
+    for block in (with_clause[:, place], of_clause[place].T[:, :, None], chart.alone[:, None]):
         table[at : at + len(block)] = block
         at += len(block)
+    _fill(table, at, (*whole, mains.bit_count(), _left_open(whole, *chart.alone[:2]), with_kinds[-1]))
     return table
+
+
+def _fill(table: Floats, at: int, planes: Iterable[Floats | float]) -> int:
+    """Write features into a table from a place on, and return the place after them."""
+    for plane in planes:
+        table[at] = plane
+        at += 1
+    return at
 
 
 def _matches(exact: Floats, child: Floats, parent: Floats, place: Floats) -> Floats:
@@ -233,73 +246,71 @@ _EXACT, _CHILD, _PARENT, _PLACE = (FEATURES.index(name) for name in ("exact", "c
 _OTHER_PLACE = 2
 
 
-def _pairs(parts: Sequence[Part], chart: Chart) -> Floats:
-    """The features of each part and each statement."""
+def _pairs(parts: Sequence[Part], chart: Chart, with_kinds: Floats, named: Floats) -> Iterable[Floats | float]:
+    """The features of each part and each statement.
+
+    Given how many concepts of each type the part names, or names a kind of, that the statement names too.
+    """
     masks = _masks()
-    names = chart.bits([part.named.names for part in parts])
-    above = chart.bits([part.named.above for part in parts])
-    # What a part names, then what that is a kind of, by type, in what the statement names with and without its kinds.
-    (closed, wider_closed), (told, wider) = (
-        shared.transpose(0, 2, 1, 3) for shared in chart.counts(np.stack([names, above])[:, :, None] * chart.kinds)
-    )
-    own = np.array([[part.main.bit_count()] for part in parts])
-    triggers, qualities, placed = (
-        np.array([[(part.named.names & masks[kind]).bit_count()] for part in parts])
-        for kind in (_TRIGGER, _QUALITY, _AT)
-    )
+    (closed, above_closed), (told, wider) = with_kinds.swapaxes(0, 1), named.swapaxes(0, 1)
+    own, triggers, qualities, placed, whole, place, conditional = np.array(
+        [
+            (part.main.bit_count(), *((part.named.names & masks[kind]).bit_count() for kind in (_TRIGGER, _QUALITY, _AT)),
+             part.whole, part.place, part.conditional)
+            for part in parts
+        ]
+    ).T[:, :, None]  # fmt: skip
     exact, found, parents = told[_MAINS].sum(axis=0), closed[_MAINS].sum(axis=0), wider[_MAIN]
     count = np.maximum(1, own)
     concepts = chart.alone[_CONCEPTS]
-    near = (closed[_AT] > 0) | (told[_AT] + wider[_AT] > 0)
-    where = np.where(placed > 0, np.where(chart.alone[_HAS_PLACE] > 0, np.where(near, 3, _OTHER_PLACE), 1), 0)
-    weight, shared = np.zeros(exact.shape), np.zeros(exact.shape)
+    near = closed[_AT] + told[_AT] + wider[_AT] > 0
+    weight, shared = np.zeros((2, *exact.shape))
     for at, part in enumerate(parts):
         for word in part.stems & chart.saying.keys():
             weight[at, chart.saying[word]] += chart.weights[word]
             shared[at, chart.saying[word]] += 1
-    table = np.empty((FEATURES.index("own_match"), *exact.shape))
-    modified = closed[_TRIGGER] + closed[_QUALITY] + closed[_TIME]
-    for at, plane in enumerate((
-        exact, found - exact, parents, wider_closed[_ANY] - wider[_ANY],
+    return (
+        exact, found - exact, parents, above_closed[_ANY] - wider[_ANY],
         exact / count, found / count, np.minimum(1.0, (found + parents) / count), own,
         *closed[_MAINS], wider[0], wider[1], wider[_ROOT] > 0, closed[_ROOT] > 0,
-        closed[_TRIGGER], triggers, closed[_QUALITY], qualities, closed[_TIME], where,
+        closed[_TRIGGER], triggers, closed[_QUALITY], qualities, closed[_TIME],
+        (placed > 0) * np.where(chart.places > 0, np.where(near, 3, _OTHER_PLACE), 1),
         # All of it, if one of its concepts is a kind of something asked for.
         np.where(found > exact, concepts, exact) / np.maximum(1, concepts),
         weight / np.array([[chart.weight(part.stems)] for part in parts]), shared, weight / chart.stems,
-        *np.array([(part.whole, part.place, part.conditional) for part in parts]).T[:, :, None],
-        (own > 0) & (found + parents == 0) & (modified > 0),
-    )):  # fmt: skip
-        table[at] = plane
-    return table
+        whole, place, conditional,
+        (own > 0) & (found + parents == 0) & (closed[_TRIGGER] + closed[_QUALITY] + closed[_TIME] > 0),
+    )  # fmt: skip
 
 
-def _clause_pairs(clauses: Sequence[Clause], chart: Chart) -> Floats:
-    """The features of each clause and each statement."""
-    masks = _masks()[_TRIGGER:_AT]
-    sets = [(c.subject, c.before, c.known, c.main & ~c.known, c.places, *(c.names & mask for mask in masks))
-            for c in clauses]  # fmt: skip
-    own = np.array([[one.bit_count() for one in (*several, clause.main)]
-                    for several, clause in zip(sets, clauses, strict=True)]).T[:, :, None]  # fmt: skip
-    closed, told = chart.counts(chart.bits([one for several in zip(*sets, strict=True) for one in several])).reshape(
-        2, len(sets[0]), len(clauses), -1
-    )
-    flags = [(c.where, c.of_kin, c.worse, c.better, c.background[_DRUGS]) for c in clauses]
-    where, of_kin, worse, better, drugs = np.array(flags).T[:, :, None]
+def _sets(clause: Clause) -> tuple[int, ...]:
+    """What a clause is about, and what it names of the types that narrow a question down."""
+    narrow = (clause.names & mask for mask in _masks()[_TRIGGER:_AT])
+    return (clause.subject, clause.before, clause.known, clause.main & ~clause.known, clause.places, *narrow)
+
+
+def _clause_pairs(clauses: Sequence[Clause], chart: Chart, closed: Floats, told: Floats) -> Iterable[Floats | float]:
+    """The features of each clause and each statement, given how many concepts of `_sets` the statement names."""
+    where, of_kin, worse, better, drugs, main, *own = np.array(
+        [
+            (c.where, c.of_kin, c.worse, c.better, c.background[_DRUGS], c.main.bit_count(),
+             *(one.bit_count() for one in _sets(c)))
+            for c in clauses
+        ]
+    ).T[:, :, None]  # fmt: skip
     on = np.array([clause.aspects for clause in clauses]).T[:, :, None]
-    tells = chart.aspects[:, None]
     asked = on.sum(axis=0)
-    has_place = chart.alone[_HAS_PLACE] > 0
-    planes = (
-        own[0], closed[0], closed[0] / np.maximum(1, own[0]), closed[1], own[-1], own[2],
+    tells = on & chart.aspects[:, None]
+    return (
+        own[0], closed[0], closed[0] / np.maximum(1, own[0]), closed[1], main, own[2],
         (closed[2] > 0) & (closed[3] == 0),
-        *on * (1 + tells), asked + where, np.where(asked, (on & tells).sum(axis=0) / np.maximum(1, asked), 0.5),
-        where * (1 + has_place), where & (chart.places > told[4]), of_kin * 2 + chart.alone[_OF_KIN],
+        *np.add(on, tells, dtype=np.int64), asked + where,
+        np.where(asked, tells.sum(axis=0) / np.maximum(1, asked), 0.5),
+        where * (1 + (chart.places > 0)), where * (chart.places > told[4]), of_kin * 2 + chart.alone[_OF_KIN],
         (worse & chart.worse) | (better & chart.better), (worse | better) * (1 + (chart.worse | chart.better)),
         drugs * (1 + chart.alone[_TELLS_DRUGS]),
         own[5], closed[5], own[6], closed[6], own[7], closed[7],
     )  # fmt: skip
-    return np.stack([np.broadcast_to(plane, closed.shape[1:]) for plane in planes], dtype=np.float64)
 
 
 _DRUGS = [part.section for part in cues.BACKGROUND].index(Section.DRUGS)
@@ -326,19 +337,18 @@ def _alone(told: Statement) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-_OF_KIN, _TELLS_DRUGS, _CONCEPTS, _HAS_PLACE = (
-    FEATURES.index(name) - FEATURES.index("well") for name in ("of_kin", "tells_drugs", "concepts", "has_place")
+_OF_KIN, _TELLS_DRUGS, _CONCEPTS = (
+    FEATURES.index(name) - FEATURES.index("well") for name in ("of_kin", "tells_drugs", "concepts")
 )
 
 
-def _whole(clauses: Sequence[Clause], asked: Sequence[Asked], best: Floats) -> list[float]:
+def _whole(asked: Sequence[Asked], best: Floats) -> list[float]:
     """How much the whole question asks for, and how much of it the chart does not answer."""
     symptom, disease = lexicon.of_types("symptom"), lexicon.of_types("disease", "procedure")
     single = [(one.part, best[at] < _PARTIAL) for at, one in enumerate(asked) if not one.part.whole]
     symptoms = [silent for part, silent in single if part.named.names & symptom]
     diseases = [silent for part, silent in single if part.named.names & disease]
-    mains = reduce(or_, (clause.main for clause in clauses), 0)
-    return [sum(symptoms), sum(diseases), len(symptoms), len(diseases), mains.bit_count()]
+    return [sum(symptoms), sum(diseases), len(symptoms), len(diseases)]
 
 
 def _left_open(whole: list[float], well: Floats, nothing_else: Floats) -> Floats:
