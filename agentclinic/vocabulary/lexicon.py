@@ -8,10 +8,12 @@ audit counts the finer ones below it as the same thing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from agentclinic.vocabulary.text import fold, singular
 
@@ -24,6 +26,7 @@ SMALL = frozenset(
 _STOP = ","
 _STOPS = frozenset(",;:.?!()[]")
 """Characters that end a wording: "fever, chills" names two things."""
+_TOKEN = re.compile(rf"[^\W_]+|[{re.escape(''.join(sorted(_STOPS)))}]")
 _WITHIN = frozenset({"place", "quality"})
 """Types that also count inside a longer wording: "pain after meals" mentions meals."""
 _ROOTS = {"symptom": "complaint", "disease": "medical condition"}
@@ -32,7 +35,7 @@ _LETTERS = 3
 """How many letters of a beginning are used as its index key."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Concept:
     """Something that can be asked about or told."""
 
@@ -43,8 +46,7 @@ class Concept:
     """Whether it is a basic complaint."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A concept named in a text, with the range of its words."""
 
     concept: Concept
@@ -102,6 +104,11 @@ class _Node:
 _NONE: dict[str, _Node] = {}
 
 
+@lru_cache(maxsize=65536)
+def _after(node: _Node, word: str) -> tuple[_Node, ...]:
+    return tuple(node.after(word))
+
+
 @dataclass(frozen=True)
 class _Lexicon:
     concepts: dict[str, Concept]
@@ -112,8 +119,9 @@ class _Lexicon:
 @lru_cache(maxsize=65536)
 def tokens(text: str) -> tuple[str, ...]:
     """The words of a text in the singular, without small words."""
-    plain = "".join(letter if letter.isalnum() else f" {_STOP} " if letter in _STOPS else " " for letter in fold(text))
-    return tuple(singular(word) for word in plain.split() if word not in SMALL)
+    return tuple(
+        _STOP if word in _STOPS else singular(word) for word in _TOKEN.findall(fold(text)) if word not in SMALL
+    )
 
 
 def _lines() -> Iterator[tuple[str, str]]:
@@ -163,26 +171,28 @@ def found(text: str) -> tuple[Found, ...]:
 
 def _hits(text: str) -> list[list[Found]]:
     words = tokens(text)
-    concepts = _lexicon().concepts
+    concepts, wordings = _lexicon().concepts, _lexicon().wordings
     hits: list[list[Found]] = []
     for start in range(len(words)):
-        reached, here = [_lexicon().wordings], []
+        reached, here = (wordings,), list[Found]()
         for end in range(start, len(words)):
-            reached = [node for before in reached for node in before.after(words[end])]
+            reached = tuple(node for before in reached for node in _after(before, words[end]))
             if not reached:
                 break
             here += [Found(concepts[name], start, end + 1) for node in reached for name in node.names]
-        hits.append(list(dict.fromkeys(here)))
+        hits.append(list(dict.fromkeys(here)) if len(here) > 1 else here)
     return hits
 
 
 def _outermost(hits: list[list[Found]]) -> tuple[Found, ...]:
     longest = max((hit.end - hit.start for here in hits for hit in here), default=0)
+    # Only wordings of several words can have others inside.
+    long = [[hit for hit in here if hit.end - hit.start > 1] for here in hits]
     return tuple(
         hit
         for start, here in enumerate(hits)
         for hit in here
-        if not any(_inside(hit, other) for near in hits[max(0, start - longest) : start + 1] for other in near)
+        if not any(_inside(hit, other) for near in long[max(0, start - longest) : start + 1] for other in near)
     )
 
 
