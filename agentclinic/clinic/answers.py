@@ -112,6 +112,18 @@ def _name_pattern(name: str) -> str:
     return "(?i:" + r"(?:['’]?s)?[\s-]+".join(stems) + "(?:['’]?s)?)"
 
 
+_WORD = re.compile(r"\w+")
+
+
+@lru_cache(maxsize=1)
+def _first_words() -> frozenset[str]:
+    """The words that a name can begin with: most facts have none of them, and the pattern is slow."""
+    names = {name.lower().replace("'", "") for d in knowledge().diseases.values() for name in (d.name, *d.synonyms)}
+    first = {_WORD.findall(name)[0] for name in names}
+    return frozenset(first | {word.removesuffix("s") for word in first} | {f"{word}s" for word in first})
+
+
+_A_CONDITION = re.compile(r"\ban? a condition\b", re.IGNORECASE)
 # "my old a condition", after a name was withheld, becomes "my old condition".
 _HIS_CONDITION = re.compile(
     r"\b((?:my|your|his|her|their|the|this)(?: (?:old|known|usual|chronic|previous|past))?) a condition\b",
@@ -124,10 +136,10 @@ def without_disease(fact: Fact) -> str:
 
     All names alike: what is withheld must not depend on the true diagnosis.
     """
-    if fact.section in _MAY_NAME_DISEASES:
+    if fact.section in _MAY_NAME_DISEASES or _first_words().isdisjoint(_WORD.findall(fact.text.lower())):
         return fact.text
     withheld = _disease_pattern().sub("a condition", fact.text)
-    withheld = re.sub(r"\ban? a condition\b", "a condition", withheld, flags=re.IGNORECASE)
+    withheld = _A_CONDITION.sub("a condition", withheld)
     return _HIS_CONDITION.sub(r"\1 condition", withheld)
 
 
