@@ -80,13 +80,13 @@ class Asked:
     part: Part
 
 
-def parts_of(clauses: Sequence[Clause]) -> list[Asked]:
-    return [Asked(at, part) for at, clause in enumerate(clauses) for part in clause.parts]
+def parts_of(clauses: Sequence[Clause]) -> tuple[Asked, ...]:
+    return question_of(tuple(clauses)).asked
 
 
 def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     """The probability that each statement (row) answers each part of the question (column, as in `parts_of`)."""
-    table = _features(clauses, chart_of(tuple(facts)))
+    table = _features(tuple(clauses), chart_of(tuple(facts)))
     found = np.zeros(table.shape[1:])
     possible = np.flatnonzero((table[_SIGNS] > 0).any(axis=0))
     if len(possible):
@@ -136,8 +136,8 @@ class Chart:
 
     def shared(self, sets: NDArray[np.uint64]) -> Floats:
         """How many concepts each set shares with what each statement names, first with and then without its kinds."""
-        counts = np.bitwise_count(sets[:, :, None] & self.told[:, None]).sum(axis=0, dtype=np.float64)
-        return counts.reshape(sets.shape[1], 2, -1).transpose(1, 0, 2)
+        counts = np.bitwise_count(sets[:, :, None] & self.told[:, None]).sum(axis=0, dtype=np.uint16)
+        return counts.reshape(sets.shape[1], 2, -1).transpose(1, 0, 2).astype(np.float64)
 
 
 def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
@@ -146,9 +146,9 @@ def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
     return np.unpackbits(packed.reshape(len(sets), width), axis=1, bitorder="little")
 
 
-def _packed(sets: Sequence[int], concepts: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """Sets as columns of bits, as far as they are about these concepts."""
-    return np.packbits(_bits(sets).take(concepts, axis=1), axis=1).view(np.uint64).T
+def _packed(bits: NDArray[np.uint8], concepts: NDArray[np.intp]) -> NDArray[np.uint64]:
+    """Sets as columns of packed bits, as far as they are about these concepts."""
+    return np.packbits(bits.take(concepts, axis=1), axis=1).view(np.uint64).T
 
 
 @lru_cache(maxsize=512)  # one takes about 40 kB
@@ -167,7 +167,7 @@ def chart_of(facts: tuple[Fact, ...]) -> Chart:
     return Chart(
         told, weights, math.log(2 * (len(told) + 1)), saying,
         np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
-        concepts, np.ascontiguousarray(_packed(named, concepts)), _packed(_masks(), concepts),
+        concepts, np.ascontiguousarray(_packed(_bits(named), concepts)), _packed(_bits(_masks()), concepts),
         main, np.array([bool(one.main & main) for one in told], bool),
         np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
         np.array([one.aspects for one in told], bool).T, np.array([one.places.bit_count() for one in told]),
@@ -177,156 +177,211 @@ def chart_of(facts: tuple[Fact, ...]) -> Chart:
 
 @lru_cache(maxsize=1)
 def _masks() -> tuple[int, ...]:
-    """The concepts of each type, the roots, the main ones that are no roots, and all that are no roots."""
+    """The concepts of each type, the roots, the main ones, those of them that are no roots, and all that are none."""
     kinds = [lexicon.of_types(kind) for kind in (*MAIN_TYPES, "trigger", "quality", "time", "place")]
-    roots = lexicon.roots()
-    return (*kinds, roots, lexicon.of_types(*MAIN_TYPES) & ~roots, lexicon.everything() & ~roots)
+    roots, mains = lexicon.roots(), lexicon.of_types(*MAIN_TYPES)
+    return (*kinds, roots, mains, mains & ~roots, lexicon.everything() & ~roots)
 
 
-_MAINS = slice(len(MAIN_TYPES))
-_TRIGGER, _QUALITY, _TIME, _AT, _ROOT, _MAIN, _ANY = range(len(MAIN_TYPES), len(MAIN_TYPES) + 7)
+_SYMPTOM, _DISEASE = MAIN_TYPES.index("symptom"), MAIN_TYPES.index("disease")
+_TRIGGER, _QUALITY, _TIME, _PLACE, _ROOT, _MAIN, _NO_ROOT, _ANY = range(len(MAIN_TYPES), len(MAIN_TYPES) + 8)
 
 
-def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
-    """The features of each statement (row) and each part of the question (column)."""
-    return _features(clauses, chart_of(tuple(facts))).T
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A question as tables, whatever the chart."""
+
+    asked: tuple[Asked, ...]
+    place: list[int]
+    """The clause of each part."""
+    begins: list[int]
+    """The first part of each clause."""
+    sets: NDArray[np.uint8]
+    """As bits: what each part names, and names a kind of; what each clause is about; what the whole question names."""
+    known: Floats
+    """The features that depend on nothing else; 0 for the others."""
+    aspects: NDArray[np.bool_]
+    single: list[tuple[int, Part]]
+    """The parts that are not whole clauses, with their places."""
 
 
-def _features(clauses: Sequence[Clause], chart: Chart) -> Floats:
-    """The same with the features first and the statements last."""
-    asked = parts_of(clauses)
+@lru_cache(maxsize=2048)
+def question_of(clauses: tuple[Clause, ...]) -> Question:
+    asked = tuple(Asked(at, part) for at, clause in enumerate(clauses) for part in clause.parts)
     parts, place = [one.part for one in asked], [one.at for one in asked]
-    table = np.empty((len(FEATURES), len(parts), len(chart.statements)))
-    if not table.size:
-        return table
-    mains = reduce(or_, (clause.main for clause in clauses), 0)
-    of_parts = [part.named.names for part in parts] + [part.named.above for part in parts]
-    of_clauses = [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
-    sets = _packed([*of_parts, *of_clauses, mains], chart.concepts)
-    by_kind = sets[:, None, : len(of_parts)] & chart.kinds[:, :, None]
-    with_kinds, named = chart.shared(np.hstack([by_kind.reshape(len(sets), -1), sets[:, len(of_parts) :]]))
-    ends = by_kind.shape[1] * by_kind.shape[2]
-    at = _fill(table, 0, _pairs(parts, chart, *(one[:ends].reshape(-1, 2, *table.shape[1:]) for one in (with_kinds, named))))
-    matches = _matches(*table[[_EXACT, _CHILD, _PARENT, _PLACE]])
-    best = matches.max(axis=1)
-    begins = [place.index(at) for at in range(len(clauses))]
-    at = _fill(table, at, (
-        # The sum goes down the rows, as it did when the trees were fitted: in another order it may end differently.
-        matches, best[:, None], np.ascontiguousarray(matches.T).sum(axis=0)[:, None],
-        (matches[:, None] > matches[:, :, None]).sum(axis=2), matches[begins][place],
-        matches.max(axis=0), np.array([[bool(part.main & chart.main)] for part in parts]), chart.tells_main,
-    ))  # fmt: skip
-    shape = (-1, len(clauses), table.shape[2])
-    with_clause = np.empty((FEATURES.index("asks_family_history") - at, *shape[1:]))
-    _fill(with_clause, 0, _clause_pairs(clauses, chart, *(one[ends:-1].reshape(shape) for one in (with_kinds, named))))
-    of_clause = np.array([[*_clause_alone(clause), len(clauses), at] for at, clause in enumerate(clauses)])
-    whole = _whole(asked, best)
-    for block in (with_clause[:, place], of_clause[place].T[:, :, None], chart.alone[:, None]):
-        table[at : at + len(block)] = block
-        at += len(block)
-    _fill(table, at, (*whole, mains.bit_count(), _left_open(whole, *chart.alone[:2]), with_kinds[-1]))
-    return table
-
-
-def _fill(table: Floats, at: int, planes: Iterable[Floats | float]) -> int:
-    """Write features into a table from a place on, and return the place after them."""
-    for plane in planes:
-        table[at] = plane
-        at += 1
-    return at
-
-
-def _matches(exact: Floats, child: Floats, parent: Floats, place: Floats) -> Floats:
-    """A rough match score of a statement and a part, to see which parts the chart answers."""
-    value = np.where(exact + child > 0, 1.0, np.where(parent > 0, _PARTIAL, 0.0))
-    return np.where(place == _OTHER_PLACE, value * _ELSEWHERE, value)
-
-
-_EXACT, _CHILD, _PARENT, _PLACE = (FEATURES.index(name) for name in ("exact", "child", "parent", "place"))
-_OTHER_PLACE = 2
-
-
-def _pairs(parts: Sequence[Part], chart: Chart, with_kinds: Floats, named: Floats) -> Iterable[Floats | float]:
-    """The features of each part and each statement.
-
-    Given how many concepts of each type the part names, or names a kind of, that the statement names too.
-    """
     masks = _masks()
-    (closed, above_closed), (told, wider) = with_kinds.swapaxes(0, 1), named.swapaxes(0, 1)
-    own, triggers, qualities, placed, whole, place, conditional = np.array(
-        [
-            (part.main.bit_count(), *((part.named.names & masks[kind]).bit_count() for kind in (_TRIGGER, _QUALITY, _AT)),
-             part.whole, part.place, part.conditional)
-            for part in parts
-        ]
-    ).T[:, :, None]  # fmt: skip
-    exact, found, parents = told[_MAINS].sum(axis=0), closed[_MAINS].sum(axis=0), wider[_MAIN]
-    count = np.maximum(1, own)
-    concepts = chart.alone[_CONCEPTS]
-    near = closed[_AT] + told[_AT] + wider[_AT] > 0
-    weight, shared = np.zeros((2, *exact.shape))
-    for at, part in enumerate(parts):
-        for word in part.stems & chart.saying.keys():
-            weight[at, chart.saying[word]] += chart.weights[word]
-            shared[at, chart.saying[word]] += 1
-    return (
-        exact, found - exact, parents, above_closed[_ANY] - wider[_ANY],
-        exact / count, found / count, np.minimum(1.0, (found + parents) / count), own,
-        *closed[_MAINS], wider[0], wider[1], wider[_ROOT] > 0, closed[_ROOT] > 0,
-        closed[_TRIGGER], triggers, closed[_QUALITY], qualities, closed[_TIME],
-        (placed > 0) * np.where(chart.places > 0, np.where(near, 3, _OTHER_PLACE), 1),
-        # All of it, if one of its concepts is a kind of something asked for.
-        np.where(found > exact, concepts, exact) / np.maximum(1, concepts),
-        weight / np.array([[chart.weight(part.stems)] for part in parts]), shared, weight / chart.stems,
-        whole, place, conditional,
-        (own > 0) & (found + parents == 0) & (closed[_TRIGGER] + closed[_QUALITY] + closed[_TIME] > 0),
+    mains = reduce(or_, (clause.main for clause in clauses), 0)
+    sets = [part.named.names for part in parts] + [part.named.above for part in parts]
+    sets += [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
+    single = [(at, part) for at, part in enumerate(parts) if not part.whole]
+    known = np.zeros((len(FEATURES), len(asked), 1))
+    for at, (one, clause) in enumerate((one, clauses[one.at]) for one in asked):
+        part, text = one.part, clause.text
+        aspects = sum(clause.aspects)
+        known[:, at, 0][_OF_QUESTION] = (
+            part.main.bit_count(), (part.named.names & masks[_TRIGGER]).bit_count(),
+            (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
+            clause.subject.bit_count(), clause.main.bit_count(), clause.known.bit_count(),
+            aspects + clause.where, 0 if aspects else 0.5, clause.where,
+            *((clause.names & masks[kind]).bit_count() for kind in (_TRIGGER, _QUALITY, _TIME)),
+            *clause.background, bool(cues.OPENING.search(text)), bool(cues.ANYTHING_ELSE.search(text)),
+            bool(cues.EXAMINED.search(text)), bool(cues.BEFORE.search(text)), bool(cues.PRONOUN.search(text)),
+            cues.beginning(text), len(clause.parts), len(clauses), one.at,
+            sum(bool(part.named.names & masks[_SYMPTOM]) for _, part in single),
+            sum(bool(part.named.names & lexicon.of_types("disease", "procedure")) for _, part in single),
+            mains.bit_count(),
+        )  # fmt: skip
+    aspects_asked = np.array([clause.aspects for clause in clauses]).T[:, :, None]
+    return Question(
+        asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], _bits([*sets, mains]), known,
+        aspects_asked, single,
     )  # fmt: skip
 
 
 def _sets(clause: Clause) -> tuple[int, ...]:
     """What a clause is about, and what it names of the types that narrow a question down."""
-    narrow = (clause.names & mask for mask in _masks()[_TRIGGER:_AT])
+    narrow = (clause.names & mask for mask in _masks()[_TRIGGER:_PLACE])
     return (clause.subject, clause.before, clause.known, clause.main & ~clause.known, clause.places, *narrow)
 
 
-def _clause_pairs(clauses: Sequence[Clause], chart: Chart, closed: Floats, told: Floats) -> Iterable[Floats | float]:
-    """The features of each clause and each statement, given how many concepts of `_sets` the statement names."""
-    where, of_kin, worse, better, drugs, main, *own = np.array(
-        [
-            (c.where, c.of_kin, c.worse, c.better, c.background[_DRUGS], c.main.bit_count(),
-             *(one.bit_count() for one in _sets(c)))
-            for c in clauses
-        ]
-    ).T[:, :, None]  # fmt: skip
-    on = np.array([clause.aspects for clause in clauses]).T[:, :, None]
-    asked = on.sum(axis=0)
-    tells = on & chart.aspects[:, None]
-    return (
-        own[0], closed[0], closed[0] / np.maximum(1, own[0]), closed[1], main, own[2],
-        (closed[2] > 0) & (closed[3] == 0),
-        *np.add(on, tells, dtype=np.int64), asked + where,
-        np.where(asked, tells.sum(axis=0) / np.maximum(1, asked), 0.5),
-        where * (1 + (chart.places > 0)), where * (chart.places > told[4]), of_kin * 2 + chart.alone[_OF_KIN],
-        (worse & chart.worse) | (better & chart.better), (worse | better) * (1 + (chart.worse | chart.better)),
-        drugs * (1 + chart.alone[_TELLS_DRUGS]),
-        own[5], closed[5], own[6], closed[6], own[7], closed[7],
+_AT = {name: at for at, name in enumerate(FEATURES)}
+_OF_QUESTION = [
+    *map(_AT.__getitem__, (
+        "part_concepts", "part_triggers", "part_qualities", "whole", "part_at", "conditional", "subject",
+        "clause_concepts", "known", "aspects_asked", "aspects_told", "where", "clause_triggers", "clause_qualities",
+        "clause_times",
+    )),
+    *range(_AT["asks_family_history"], _AT["well"]),
+    *map(_AT.__getitem__, ("symptoms_asked", "diseases_asked", "asked")),
+]  # fmt: skip
+
+
+def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
+    """The features of each statement (row) and each part of the question (column)."""
+    return _features(tuple(clauses), chart_of(tuple(facts))).T
+
+
+def _features(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
+    """The same with the features first and the statements last."""
+    question = question_of(clauses)
+    table = np.empty((len(FEATURES), len(question.asked), len(chart.statements)))
+    if not table.size:
+        return table
+    table[:] = question.known
+    table[_AT["well"] : _AT["silent_symptoms"]] = chart.alone[:, None]
+    sets = _packed(question.sets, chart.concepts)
+    of_parts = 2 * len(question.asked)
+    kinds = (sets[:, None, :of_parts] & chart.kinds[:, :, None]).reshape(len(sets), -1)
+    counts = chart.shared(np.hstack([kinds, sets[:, of_parts:]]))
+    by_kind = counts[:, : kinds.shape[1]].reshape(2, len(_masks()), 2, *table.shape[1:])
+    _fill_pairs(table, question, chart, by_kind)
+    _fill_matches(table, question, chart)
+    by_clause = counts[:, kinds.shape[1] : -1].reshape(2, -1, len(clauses), table.shape[2])
+    _fill_clauses(table, clauses, question, chart, by_clause)
+    table[_AT["asked_told"]] = counts[0, -1]
+    return table
+
+
+def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats) -> None:
+    """The features of a part and a statement.
+
+    `by_kind` says how many concepts of a type the part names, or names a kind of, that the statement names: first with
+    what these are kinds of, and then without.
+    """
+    (closed, above), (told, wider) = by_kind.swapaxes(1, 2)
+    parts = [one.part for one in question.asked]
+    own = table[_AT["part_concepts"]]
+    exact, found, parents = told[_MAIN], closed[_MAIN], wider[_NO_ROOT]
+    shares = table[_AT["exact_share"] : _AT["part_concepts"]]
+    table[:4] = exact, found - exact, parents, above[_ANY] - wider[_ANY]
+    shares[:] = exact, found, found + parents
+    shares /= np.maximum(1, own)
+    np.minimum(1.0, shares[2], out=shares[2])
+    table[_AT["match_symptom"] : _AT["parent_symptom"]] = closed[: len(MAIN_TYPES)]
+    table[_AT["parent_symptom"] : _AT["match_trigger"]] = (
+        wider[_SYMPTOM], wider[_DISEASE], wider[_ROOT] > 0, closed[_ROOT] > 0
     )  # fmt: skip
+    table[[_AT["match_trigger"], _AT["match_quality"], _AT["match_time"]]] = closed[_TRIGGER:_PLACE]
+    for at, part in enumerate(parts):
+        if part.named.names & _masks()[_PLACE]:
+            near = closed[_PLACE, at] + told[_PLACE, at] + wider[_PLACE, at] > 0
+            table[_AT["place"], at] = np.where(chart.places > 0, np.where(near, 3, _OTHER_PLACE), 1)
+        if shared := part.stems & chart.saying.keys():
+            weight = np.zeros(table.shape[2])
+            for word in shared:
+                weight[chart.saying[word]] += chart.weights[word]
+                table[_AT["words"], at, chart.saying[word]] += 1
+            table[_AT["word_share"], at] = weight / chart.weight(part.stems)
+            table[_AT["statement_word_share"], at] = weight / chart.stems
+    concepts = chart.alone[_CONCEPTS]
+    # All of it, if one of its concepts is a kind of something asked for.
+    table[_AT["statement_share"]] = np.where(found > exact, concepts, exact) / np.maximum(1, concepts)
+    modified = closed[_TRIGGER:_PLACE].sum(axis=0) > 0
+    table[_AT["only_modifier"]] = modified & (own > 0) & (found + parents == 0)
+
+
+_OTHER_PLACE = 2
+
+
+def _fill_matches(table: Floats, question: Question, chart: Chart) -> None:
+    """The features of a part and the whole chart: a rough match score shows which parts the chart answers."""
+    value = np.where(table[_AT["match_share"]] > 0, 1.0, np.where(table[_AT["parent"]] > 0, _PARTIAL, 0.0))
+    matches = np.where(table[_AT["place"]] == _OTHER_PLACE, value * _ELSEWHERE, value)
+    best = matches.max(axis=1)
+    table[_AT["own_match"]] = matches
+    table[_AT["best_match"]] = best[:, None]
+    # The sum goes down the rows, as it did when the trees were fitted: in another order it may end differently.
+    table[_AT["all_matches"]] = np.ascontiguousarray(matches.T).sum(axis=0)[:, None]
+    table[_AT["rank"]] = (matches[:, None] > matches[:, :, None]).sum(axis=2)
+    table[_AT["first_match"]] = matches[question.begins][question.place]
+    table[_AT["other_match"]] = matches.max(axis=0)
+    table[_AT["asks_main_complaint"]] = [[bool(one.part.main & chart.main)] for one in question.asked]
+    table[_AT["tells_main_complaint"]] = chart.tells_main
+    silent = [part.named.names for at, part in question.single if best[at] < _PARTIAL]
+    symptoms = sum(bool(names & _masks()[_SYMPTOM]) for names in silent)
+    diseases = sum(bool(names & lexicon.of_types("disease", "procedure")) for names in silent)
+    well, nothing_else = chart.alone[:2]
+    table[_AT["silent_symptoms"]], table[_AT["silent_diseases"]] = symptoms, diseases
+    # What a statement such as "no other symptoms" would cover.
+    table[_AT["left_open"]] = diseases * well + symptoms * np.maximum(well, nothing_else)
+
+
+def _fill_clauses(
+    table: Floats, clauses: Sequence[Clause], question: Question, chart: Chart, by_clause: Floats
+) -> None:
+    """The features of a clause and a statement, given how many concepts of `_sets` the statement names."""
+    place = question.place
+    closed, told = by_clause[0][:, place], by_clause[1]
+    table[_AT["subject_match"]] = closed[0]
+    table[_AT["subject_share"]] = closed[0] / np.maximum(1, table[_AT["subject"]])
+    table[_AT["match_before"]] = closed[1]
+    table[[_AT["clause_trigger_match"], _AT["clause_quality_match"], _AT["clause_time_match"]]] = closed[5:]
+    table[_AT["only_known"]] = (closed[2] > 0) & (closed[3] == 0)
+    on = question.aspects
+    if on.any():
+        tells = (on & chart.aspects[:, None])[:, place]
+        table[_AT["aspects_asked"] - len(on) : _AT["aspects_asked"]] = np.add(on[:, place], tells, dtype=np.float64)
+        asked = on.sum(axis=0)[place]
+        table[_AT["aspects_told"]] += tells.sum(axis=0) / np.maximum(1, asked)
+    table[_AT["kin"]] = chart.alone[_OF_KIN]
+    for at, clause in enumerate(map(clauses.__getitem__, place)):
+        if clause.of_kin:
+            table[_AT["kin"], at] += 2
+        if clause.where:
+            table[_AT["where"], at] += chart.places > 0
+            table[_AT["finer_place"], at] = chart.places > told[4, place[at]]
+        if clause.worse or clause.better:
+            table[_AT["direction"], at] = (clause.worse & chart.worse) | (clause.better & chart.better)
+            table[_AT["changes"], at] = 1 + (chart.worse | chart.better)
+        if clause.background[_DRUGS]:
+            table[_AT["drugs"], at] = 1 + chart.alone[_TELLS_DRUGS]
 
 
 _DRUGS = [part.section for part in cues.BACKGROUND].index(Section.DRUGS)
 
 
-def _clause_alone(clause: Clause) -> tuple[float, ...]:
-    text = clause.text
-    return (
-        *clause.background,
-        bool(cues.OPENING.search(text)), bool(cues.ANYTHING_ELSE.search(text)), bool(cues.EXAMINED.search(text)),
-        bool(cues.BEFORE.search(text)), bool(cues.PRONOUN.search(text)), cues.beginning(text), len(clause.parts),
-    )  # fmt: skip
-
-
 def _alone(told: Statement) -> tuple[float, ...]:
-    trigger, quality, time = _masks()[_TRIGGER:_AT]
+    trigger, quality, time = _masks()[_TRIGGER:_PLACE]
     names, fact = told.named.names, told.fact
     return (
         told.well, told.nothing_else, bool(cues.IN_GENERAL.search(fact.text)), told.negative, fact.denied, told.primary,
@@ -337,24 +392,7 @@ def _alone(told: Statement) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-_OF_KIN, _TELLS_DRUGS, _CONCEPTS = (
-    FEATURES.index(name) - FEATURES.index("well") for name in ("of_kin", "tells_drugs", "concepts")
-)
-
-
-def _whole(asked: Sequence[Asked], best: Floats) -> list[float]:
-    """How much the whole question asks for, and how much of it the chart does not answer."""
-    symptom, disease = lexicon.of_types("symptom"), lexicon.of_types("disease", "procedure")
-    single = [(one.part, best[at] < _PARTIAL) for at, one in enumerate(asked) if not one.part.whole]
-    symptoms = [silent for part, silent in single if part.named.names & symptom]
-    diseases = [silent for part, silent in single if part.named.names & disease]
-    return [sum(symptoms), sum(diseases), len(symptoms), len(diseases)]
-
-
-def _left_open(whole: list[float], well: Floats, nothing_else: Floats) -> Floats:
-    """The number of unanswered things that a statement such as "no other symptoms" would cover."""
-    symptoms, diseases = whole[:2]
-    return np.asarray(diseases * well + symptoms * ((nothing_else > 0) | (well > 0)))
+_OF_KIN, _TELLS_DRUGS, _CONCEPTS = (_AT[name] - _AT["well"] for name in ("of_kin", "tells_drugs", "concepts"))
 
 
 # ---- trees
