@@ -98,10 +98,26 @@ def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
 
 
 @lru_cache(maxsize=1)
-def _disease_pattern() -> re.Pattern[str]:
+def _disease_names() -> dict[str, list[str]]:
+    """All names of diseases, the longest first, by the words that a text with one of them has: its first."""
+    by_word: dict[str, list[str]] = {}
     names = {name for d in knowledge().diseases.values() for name in (d.name, *d.synonyms)}
+    for name in sorted(names, key=len, reverse=True):
+        first = _WORD.findall(name.lower().replace("'", ""))[0].removesuffix("s")
+        for word in (first, f"{first}s"):
+            by_word.setdefault(word, []).append(name)
+    return by_word
+
+
+@lru_cache(maxsize=1024)
+def _disease_pattern(*first: str) -> re.Pattern[str]:
+    """Matches the names of diseases that begin with one of these words."""
+    names = dict.fromkeys(name for word in first for name in _disease_names()[word])
     patterns = [_name_pattern(name) for name in sorted(names, key=len, reverse=True)]
     return re.compile(rf"\b(?:{'|'.join(patterns)})\b")
+
+
+_WORD = re.compile(r"\w+")
 
 
 def _name_pattern(name: str) -> str:
@@ -110,17 +126,6 @@ def _name_pattern(name: str) -> str:
         return re.escape(name)
     stems = (re.escape(word.removesuffix("s")) for word in re.split(r"[\s-]+", name.replace("'", "")))
     return "(?i:" + r"(?:['’]?s)?[\s-]+".join(stems) + "(?:['’]?s)?)"
-
-
-_WORD = re.compile(r"\w+")
-
-
-@lru_cache(maxsize=1)
-def _first_words() -> frozenset[str]:
-    """The words that a name can begin with: most facts have none of them, and the pattern is slow."""
-    names = {name.lower().replace("'", "") for d in knowledge().diseases.values() for name in (d.name, *d.synonyms)}
-    first = {_WORD.findall(name)[0] for name in names}
-    return frozenset(first | {word.removesuffix("s") for word in first} | {f"{word}s" for word in first})
 
 
 _A_CONDITION = re.compile(r"\ban? a condition\b", re.IGNORECASE)
@@ -136,9 +141,10 @@ def without_disease(fact: Fact) -> str:
 
     All names alike: what is withheld must not depend on the true diagnosis.
     """
-    if fact.section in _MAY_NAME_DISEASES or _first_words().isdisjoint(_WORD.findall(fact.text.lower())):
+    first = sorted(_disease_names().keys() & set(_WORD.findall(fact.text.lower())))
+    if fact.section in _MAY_NAME_DISEASES or not any(_disease_pattern(word).search(fact.text) for word in first):
         return fact.text
-    withheld = _disease_pattern().sub("a condition", fact.text)
+    withheld = _disease_pattern(*first).sub("a condition", fact.text)
     withheld = _A_CONDITION.sub("a condition", withheld)
     return _HIS_CONDITION.sub(r"\1 condition", withheld)
 

@@ -105,8 +105,8 @@ _NONE: dict[str, _Node] = {}
 
 
 @lru_cache(maxsize=65536)
-def _after(node: _Node, word: str) -> tuple[_Node, ...]:
-    return tuple(node.after(word))
+def _after(node: _Node, word: str) -> list[_Node]:
+    return list(node.after(word))
 
 
 @dataclass(frozen=True)
@@ -173,21 +173,24 @@ def _hits(text: str) -> list[list[Found]]:
     words = tokens(text)
     concepts, wordings = _lexicon().concepts, _lexicon().wordings
     hits: list[list[Found]] = []
-    for start in range(len(words)):
-        reached, here = (wordings,), list[Found]()
-        for end in range(start, len(words)):
-            reached = tuple(node for before in reached for node in _after(before, words[end]))
-            if not reached:
+    for start, first in enumerate(words):
+        reached, end, here = _after(wordings, first), start + 1, list[Found]()
+        while reached:
+            here += [Found(concepts[name], start, end) for node in reached for name in node.names]
+            if end == len(words):
                 break
-            here += [Found(concepts[name], start, end + 1) for node in reached for name in node.names]
+            reached = [node for before in reached for node in _after(before, words[end])]
+            end += 1
         hits.append(list(dict.fromkeys(here)) if len(here) > 1 else here)
     return hits
 
 
 def _outermost(hits: list[list[Found]]) -> tuple[Found, ...]:
-    longest = max((hit.end - hit.start for here in hits for hit in here), default=0)
     # Only wordings of several words can have others inside.
     long = [[hit for hit in here if hit.end - hit.start > 1] for here in hits]
+    longest = max((hit.end - hit.start for here in long for hit in here), default=0)
+    if not longest:
+        return tuple(hit for here in hits for hit in here)
     return tuple(
         hit
         for start, here in enumerate(hits)

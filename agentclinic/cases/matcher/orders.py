@@ -35,8 +35,12 @@ class Ordered:
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """The things an order names, each with the facts that answer it."""
-    order = tidy(order)[:LONGEST_NAME]
-    chart = _charted(tuple(facts))
+    return list(_asked_of_measurement(tidy(order)[:LONGEST_NAME], tuple(facts)))
+
+
+@lru_cache(maxsize=4096)  # the laboratory, and scoring after it
+def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
+    chart = _charted(facts)
     examined = whole_examination(order, chart)
     if examined is not None:
         return [Ordered("Physical examination", examined)]

@@ -29,6 +29,11 @@ class Topic:
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
+    return list(_asked_of_patient(question, tuple(facts)))
+
+
+@lru_cache(maxsize=4096)  # doctors repeat themselves, and scoring asks again
+def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
     read = clauses(question)
     told = _choose_facts(read, facts)
     topics: list[Topic] = []
@@ -42,16 +47,15 @@ def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
     return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
-def _choose_facts(read: Sequence[Clause], facts: Sequence[Fact]) -> dict[tuple[int, int], list[Fact]]:
+def _choose_facts(read: Sequence[Clause], facts: tuple[Fact, ...]) -> dict[tuple[int, int], list[Fact]]:
     """The facts that answer, by the clause and part each answers best."""
     asked = parts_of(read)
     chances = answer_probabilities(read, facts)
-    chart = [(one.fact.section, one.timed) for one in chart_of(tuple(facts)).statements]
-    settled = {kind: [_settled(clause, *kind) for clause in read] for kind in dict.fromkeys(chart)}
-    for row, kind in enumerate(chart):
+    for kind, rows in chart_of(facts).alike.items():
+        settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
-            if (certain := settled[kind][one.at]) is not None:
-                chances[row, at] = certain
+            if (certain := settled[one.at]) is not None:
+                chances[rows, at] = certain
     told: dict[tuple[int, int], list[Fact]] = {}
     if chances.size:
         for row in np.flatnonzero(chances.max(axis=1) >= threshold()):

@@ -120,6 +120,8 @@ class Chart:
     """Those that each statement names with what they are kinds of, and then those it names, as bits."""
     kinds: NDArray[np.uint64]
     """Those in each set of `_masks`."""
+    alike: dict[tuple[Section, bool], list[int]]
+    """The statements by their section and whether they mention a time."""
     main: int
     """What the main complaint is, and is a kind of."""
     tells_main: NDArray[np.bool_]
@@ -157,7 +159,9 @@ def chart_of(facts: tuple[Fact, ...]) -> Chart:
     counts = Counter(word for one in told for word in one.stems)
     weights = {word: math.log((len(told) + 1) / (count + 0.5)) for word, count in counts.items()}
     saying: dict[str, list[int]] = {}
+    alike: dict[tuple[Section, bool], list[int]] = {}
     for row, one in enumerate(told):
+        alike.setdefault((one.fact.section, one.timed), []).append(row)
         for word in one.stems:
             saying.setdefault(word, []).append(row)
     concepts = np.flatnonzero(_bits([reduce(or_, (one.named.closed for one in told), 0)])[0])
@@ -167,7 +171,7 @@ def chart_of(facts: tuple[Fact, ...]) -> Chart:
     return Chart(
         told, weights, math.log(2 * (len(told) + 1)), saying,
         np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
-        concepts, np.ascontiguousarray(_packed(_bits(named), concepts)), _packed(_bits(_masks()), concepts),
+        concepts, np.ascontiguousarray(_packed(_bits(named), concepts)), _packed(_bits(_masks()), concepts), alike,
         main, np.array([bool(one.main & main) for one in told], bool),
         np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
         np.array([one.aspects for one in told], bool).T, np.array([one.places.bit_count() for one in told]),
@@ -215,26 +219,32 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
     sets += [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
     single = [(at, part) for at, part in enumerate(parts) if not part.whole]
     known = np.zeros((len(FEATURES), len(asked), 1))
-    for at, (one, clause) in enumerate((one, clauses[one.at]) for one in asked):
-        part, text = one.part, clause.text
-        aspects = sum(clause.aspects)
+    alone = [_clause_alone(clause) for clause in clauses]
+    symptoms = sum(bool(part.named.names & masks[_SYMPTOM]) for _, part in single)
+    diseases = sum(bool(part.named.names & lexicon.of_types("disease", "procedure")) for _, part in single)
+    for at, one in enumerate(asked):
+        part = one.part
         known[:, at, 0][_OF_QUESTION] = (
             part.main.bit_count(), (part.named.names & masks[_TRIGGER]).bit_count(),
             (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
-            clause.subject.bit_count(), clause.main.bit_count(), clause.known.bit_count(),
-            aspects + clause.where, 0 if aspects else 0.5, clause.where,
-            *((clause.names & masks[kind]).bit_count() for kind in (_TRIGGER, _QUALITY, _TIME)),
-            *clause.background, bool(cues.OPENING.search(text)), bool(cues.ANYTHING_ELSE.search(text)),
-            bool(cues.EXAMINED.search(text)), bool(cues.BEFORE.search(text)), bool(cues.PRONOUN.search(text)),
-            cues.beginning(text), len(clause.parts), len(clauses), one.at,
-            sum(bool(part.named.names & masks[_SYMPTOM]) for _, part in single),
-            sum(bool(part.named.names & lexicon.of_types("disease", "procedure")) for _, part in single),
-            mains.bit_count(),
+            *alone[one.at], len(clauses), one.at, symptoms, diseases, mains.bit_count(),
         )  # fmt: skip
     aspects_asked = np.array([clause.aspects for clause in clauses]).T[:, :, None]
     return Question(
         asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], _bits([*sets, mains]), known,
         aspects_asked, single,
+    )  # fmt: skip
+
+
+def _clause_alone(clause: Clause) -> tuple[float, ...]:
+    text, aspects = clause.text, sum(clause.aspects)
+    return (
+        clause.subject.bit_count(), clause.main.bit_count(), clause.known.bit_count(),
+        aspects + clause.where, 0 if aspects else 0.5, clause.where,
+        *((clause.names & mask).bit_count() for mask in _masks()[_TRIGGER:_PLACE]),
+        *clause.background,
+        bool(cues.OPENING.search(text)), bool(cues.ANYTHING_ELSE.search(text)), bool(cues.EXAMINED.search(text)),
+        bool(cues.BEFORE.search(text)), bool(cues.PRONOUN.search(text)), cues.beginning(text), len(clause.parts),
     )  # fmt: skip
 
 
@@ -417,9 +427,7 @@ class _Trees:
     def probabilities(self, table: Floats) -> Floats:
         """One for each pair; the features are the rows of the table."""
         goes_left = np.where(table.take(self.feature, axis=0) <= self.bound, np.uint8(255), np.uint8(0))
-        leaves = np.full((self.split.shape[1], table.shape[1]), 255, np.uint8)
-        for split, keeps in zip(self.split, self.keeps, strict=True):
-            leaves &= goes_left.take(split, axis=0) | keeps
+        leaves = np.bitwise_and.reduce(goes_left.take(self.split, axis=0) | self.keeps)
         first = _FIRST_BIT.take(leaves.T) + np.arange(0, len(self.value), _LEAVES)
         return np.asarray(1 / (1 + np.exp(-self.value.take(first).sum(axis=1))))
 
