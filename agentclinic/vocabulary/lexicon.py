@@ -61,24 +61,29 @@ class _Node:
     reading it.
     """
 
-    __slots__ = ("_begun", "_waiting", "_whole", "names")
+    __slots__ = ("_begun", "_depth", "_waiting", "_whole", "names")
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._waiting: list[tuple[Sequence[str], int, str]] = []
-        """Wordings that continue from here, with the place of their next word and their concepts."""
-        self._whole: dict[str, _Node] = {}
-        self._begun: dict[str, dict[str, _Node]] = {}
+    def __init__(self, depth: int = 0) -> None:
+        self.names: tuple[str, ...] = ()
+        self._depth = depth
+        # Most nodes end a wording: without tables of their own, garbage collection has less to look at.
+        self._waiting: list[_Wording] | None = None
+        """Wordings that continue from here."""
+        self._whole: dict[str, _Node] = _NONE
+        self._begun: dict[str, dict[str, _Node]] = _NOT_BEGUN
         """Beginnings of words, by their first letters."""
 
-    def add(self, wording: Sequence[str], place: int, name: str) -> None:
-        if place < len(wording):
-            self._waiting.append((wording, place, name))
+    def add(self, wording: _Wording) -> None:
+        if self._depth == len(wording[0]):
+            self.names += (wording[1],)
+        elif self._waiting is None:
+            self._waiting = [wording]
         else:
-            self.names.append(name)
+            self._waiting.append(wording)
 
     def after(self, word: str) -> Iterator[_Node]:
-        self._grow()
+        if self._waiting is not None:
+            self._grow(self._waiting)
         if word in self._whole:
             yield self._whole[word]
         if self._begun and word != _STOP:
@@ -87,21 +92,24 @@ class _Node:
                     if len(beginning[:_LETTERS]) == letters and word.startswith(beginning):
                         yield node
 
-    def _grow(self) -> None:
-        for wording, place, name in self._waiting:
-            word = wording[place]
+    def _grow(self, waiting: list[_Wording]) -> None:
+        self._whole, self._begun, self._waiting = {}, {}, None
+        for wording in waiting:
+            word = wording[0][self._depth]
             if word.endswith("*"):
                 word = word.removesuffix("*")
                 nodes = self._begun.setdefault(word[:_LETTERS], {})
             else:
                 word, nodes = singular(word), self._whole
             if word not in nodes:
-                nodes[word] = _Node()
-            nodes[word].add(wording, place + 1, name)
-        self._waiting.clear()
+                nodes[word] = _Node(self._depth + 1)
+            nodes[word].add(wording)
 
 
+_Wording = tuple[tuple[str, ...], str]
+"""The words of a wording, and the concept it names."""
 _NONE: dict[str, _Node] = {}
+_NOT_BEGUN: dict[str, dict[str, _Node]] = {}
 
 
 @lru_cache(maxsize=65536)
@@ -151,7 +159,7 @@ def _lexicon() -> _Lexicon:
         concepts[name] = Concept(name, kind, above, basic)
         for wording in listed.split("|"):
             if words := wording.split():
-                wordings.add(words, 0, name)
+                wordings.add((tuple(words), name))
     return _Lexicon(concepts, wordings, {name: _closed(name, concepts, frozenset()) for name in concepts})
 
 
