@@ -410,8 +410,10 @@ _OF_KIN, _TELLS_DRUGS, _CONCEPTS = (_AT[name] - _AT["well"] for name in ("of_kin
 
 @dataclass(frozen=True)
 class _Trees:
-    """All trees at once. A pair starts with all leaves of a tree; where it goes right, it loses those on the left, and
-    ends in the first that remains (Lucchese et al., 2015)."""
+    """All trees at once (Lucchese et al., 2015).
+
+    A pair starts with all leaves of a tree. Where it goes right, it loses those on the left. It ends in the first left.
+    """
 
     feature: NDArray[np.intp]
     bound: Floats
