@@ -21,6 +21,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -113,8 +115,8 @@ def question() -> Figures:
     asked = {(row["dataset"], row["case"], row["question"]): None for row in rows if row["dataset"] in known}
     load_tables()
     charts = {key[:2]: known[key[0]][key[1]].patient_facts for key in asked}
-    first = [seconds(lambda c=chart: asked_of_patient("What brings you in?", c)) for chart in charts.values()]
-    later = [seconds(lambda k=key: asked_of_patient(k[2], charts[k[:2]])) for key in asked]
+    first = [seconds(partial(asked_of_patient, "What brings you in?", chart)) for chart in charts.values()]
+    later = [seconds(partial(asked_of_patient, key[2], charts[key[:2]])) for key in asked]
     return {**percentiles(later), **percentiles(first, "the first about a chart, ")}
 
 
@@ -128,9 +130,7 @@ def verdict() -> Figures:
 SECTIONS: dict[str, Callable[[], Figures]] = {"encounters": encounters, "question": question, "verdict": verdict}
 """What is measured, and how; each returns its figures by name."""
 if find_spec("speed_harness"):
-    import speed_harness
-
-    SECTIONS |= speed_harness.SECTIONS
+    SECTIONS |= import_module("speed_harness").SECTIONS
 
 
 def measured(section: str, checkout: Path) -> Figures:

@@ -84,6 +84,9 @@ class Fact:
     denied: bool = False
     """The statement denies something ("Denies fever")."""
 
+    def __hash__(self) -> int:
+        return hash((self.path, self.text))  # the hash of an enum is slow, and charts are looked up for each question
+
 
 @dataclass(frozen=True)
 class Door:

@@ -11,7 +11,7 @@ import numpy as np
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import Clause, Part, clauses
 from agentclinic.cases.matcher.cues import Asked
-from agentclinic.cases.matcher.relevance import answer_probabilities, chart_of, parts_of, threshold
+from agentclinic.cases.matcher.relevance import chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import lexicon
@@ -47,19 +47,20 @@ def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
     return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
-def _choose_facts(read: Sequence[Clause], facts: tuple[Fact, ...]) -> dict[tuple[int, int], list[Fact]]:
+def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> dict[tuple[int, int], list[Fact]]:
     """The facts that answer, by the clause and part each answers best."""
     asked = parts_of(read)
-    chances = answer_probabilities(read, facts)
-    for kind, rows in chart_of(facts).alike.items():
+    chart = chart_of(facts)
+    found = chances(read, chart)
+    for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
             if (certain := settled[one.at]) is not None:
-                chances[rows, at] = certain
+                found[rows, at] = certain
     told: dict[tuple[int, int], list[Fact]] = {}
-    if chances.size:
-        for row in np.flatnonzero(chances.max(axis=1) >= threshold()):
-            best = asked[chances[row].argmax()]
+    if found.size:
+        for row in np.flatnonzero(found.max(axis=1) >= threshold()):
+            best = asked[found[row].argmax()]
             told.setdefault((best.at, best.part.place), []).append(facts[row])
     return told
 

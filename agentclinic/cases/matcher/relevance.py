@@ -86,7 +86,12 @@ def parts_of(clauses: Sequence[Clause]) -> tuple[Asked, ...]:
 
 def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     """The probability that each statement (row) answers each part of the question (column, as in `parts_of`)."""
-    table = _features(tuple(clauses), chart_of(tuple(facts)))
+    return chances(tuple(clauses), chart_of(tuple(facts)))
+
+
+def chances(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
+    """The same for a chart that has been read."""
+    table = _features(clauses, chart)
     found = np.zeros(table.shape[1:])
     possible = np.flatnonzero((table[_SIGNS] > 0).any(axis=0))
     if len(possible):
@@ -139,7 +144,7 @@ class Chart:
     def shared(self, sets: NDArray[np.uint64]) -> Floats:
         """How many concepts each set shares with what each statement names, first with and then without its kinds."""
         counts = np.bitwise_count(sets[:, :, None] & self.told[:, None]).sum(axis=0, dtype=np.uint16)
-        return counts.reshape(sets.shape[1], 2, -1).transpose(1, 0, 2).astype(np.float64)
+        return np.asarray(counts.reshape(sets.shape[1], 2, -1).transpose(1, 0, 2), dtype=np.float64)
 
 
 def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
