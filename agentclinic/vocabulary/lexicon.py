@@ -31,8 +31,6 @@ _WITHIN = frozenset({"place", "quality"})
 """Types that also count inside a longer wording: "pain after meals" mentions meals."""
 _ROOTS = {"symptom": "complaint", "disease": "medical condition"}
 """The parent of all concepts of a type: "no significant medical history" denies every disease."""
-_LETTERS = 3
-"""How many letters of a beginning are used as its index key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,73 +52,13 @@ class Found(NamedTuple):
     end: int
 
 
-class _Node:
-    """A node in the tree of wordings: the words that may follow, and the concepts whose wordings end here.
-
-    The tree is built where it is used: a text matches few of the wordings, and building them all takes longer than
-    reading it.
-    """
-
-    __slots__ = ("_begun", "_depth", "_waiting", "_whole", "names")
-
-    def __init__(self, depth: int = 0) -> None:
-        self.names: tuple[str, ...] = ()
-        self._depth = depth
-        # Most nodes end a wording: without tables of their own, garbage collection has less to look at.
-        self._waiting: list[_Wording] | None = None
-        """Wordings that continue from here."""
-        self._whole: dict[str, _Node] = _NONE
-        self._begun: dict[str, dict[str, _Node]] = _NOT_BEGUN
-        """Beginnings of words, by their first letters."""
-
-    def add(self, wording: _Wording) -> None:
-        if self._depth == len(wording[0]):
-            self.names += (wording[1],)
-        elif self._waiting is None:
-            self._waiting = [wording]
-        else:
-            self._waiting.append(wording)
-
-    def after(self, word: str) -> Iterator[_Node]:
-        if self._waiting is not None:
-            self._grow(self._waiting)
-        if word in self._whole:
-            yield self._whole[word]
-        if self._begun and word != _STOP:
-            for letters in range(_LETTERS + 1):
-                for beginning, node in self._begun.get(word[:letters], _NONE).items():
-                    if len(beginning[:_LETTERS]) == letters and word.startswith(beginning):
-                        yield node
-
-    def _grow(self, waiting: list[_Wording]) -> None:
-        self._whole, self._begun, self._waiting = {}, {}, None
-        for wording in waiting:
-            word = wording[0][self._depth]
-            if word.endswith("*"):
-                word = word.removesuffix("*")
-                nodes = self._begun.setdefault(word[:_LETTERS], {})
-            else:
-                word, nodes = singular(word), self._whole
-            if word not in nodes:
-                nodes[word] = _Node(self._depth + 1)
-            nodes[word].add(wording)
-
-
-_Wording = tuple[tuple[str, ...], str]
-"""The words of a wording, and the concept it names."""
-_NONE: dict[str, _Node] = {}
-_NOT_BEGUN: dict[str, dict[str, _Node]] = {}
-
-
-@lru_cache(maxsize=65536)
-def _after(node: _Node, word: str) -> list[_Node]:
-    return list(node.after(word))
-
-
 @dataclass(frozen=True)
 class _Lexicon:
     concepts: dict[str, Concept]
-    wordings: _Node
+    wordings: dict[str, tuple[str, ...]]
+    """The concepts that each wording names; none for a text with which only longer wordings begin."""
+    begun: frozenset[str]
+    """The beginnings of words in the wordings: `vomit*`."""
     closed: dict[str, frozenset[str]]
 
 
@@ -146,7 +84,7 @@ def _lines() -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=1)
 def _lexicon() -> _Lexicon:
     concepts: dict[str, Concept] = {}
-    wordings = _Node()
+    wordings: dict[str, tuple[str, ...]] = {}
     for kind, line in _lines():
         head, _, listed = line.partition(":")
         name, _, parents = (part.strip() for part in head.partition("<"))
@@ -158,9 +96,12 @@ def _lexicon() -> _Lexicon:
             kind, above, basic = known.type, tuple(dict.fromkeys(known.parents + above)), known.basic or basic
         concepts[name] = Concept(name, kind, above, basic)
         for wording in listed.split("|"):
-            if words := wording.split():
-                wordings.add((tuple(words), name))
-    return _Lexicon(concepts, wordings, {name: _closed(name, concepts, frozenset()) for name in concepts})
+            words = [word if word.endswith("*") else singular(word) for word in wording.split()]
+            for end in range(1, len(words) + 1):
+                begin = " ".join(words[:end])
+                wordings[begin] = (*wordings.get(begin, ()), *([name] if end == len(words) else ()))
+    begun = frozenset(word for wording in wordings for word in wording.split(" ") if word.endswith("*"))
+    return _Lexicon(concepts, wordings, begun, {name: _closed(name, concepts, frozenset()) for name in concepts})
 
 
 def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> frozenset[str]:
@@ -177,17 +118,25 @@ def found(text: str) -> tuple[Found, ...]:
     return _outermost(_hits(text))
 
 
+@lru_cache(maxsize=65536)
+def _forms(word: str) -> tuple[str, ...]:
+    """How a wording may have a word: in full, or by its beginning."""
+    beginnings = (f"{word[:end]}*" for end in range(len(word) + 1) if word != _STOP)
+    return (word, *(one for one in beginnings if one in _lexicon().begun))
+
+
 def _hits(text: str) -> list[list[Found]]:
     words = tokens(text)
     concepts, wordings = _lexicon().concepts, _lexicon().wordings
     hits: list[list[Found]] = []
     for start, first in enumerate(words):
-        reached, end, here = _after(wordings, first), start + 1, list[Found]()
+        reached, end, here = [form for form in _forms(first) if form in wordings], start + 1, list[Found]()
         while reached:
-            here += [Found(concepts[name], start, end) for node in reached for name in node.names]
+            here += [Found(concepts[name], start, end) for one in reached for name in wordings[one]]
             if end == len(words):
                 break
-            reached = [node for before in reached for node in _after(before, words[end])]
+            forms = _forms(words[end])
+            reached = [longer for one in reached for form in forms if (longer := f"{one} {form}") in wordings]
             end += 1
         hits.append(list(dict.fromkeys(here)) if len(here) > 1 else here)
     return hits
