@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [os.environ.get("BENCHMARK_CHECKOUT", str(ROOT))]
+sys.path[:0] = [os.environ.get("BENCHMARK_CHECKOUT", str(ROOT)), str(ROOT / "benchmarks")]
 
 import anyio
 import judge as labeled

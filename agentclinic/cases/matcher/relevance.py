@@ -90,7 +90,6 @@ def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Fl
 
 
 def chances(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
-    """The same for a chart that has been read."""
     table = _features(clauses, chart)
     found = np.zeros(table.shape[1:])
     possible = np.flatnonzero((table[_SIGNS] > 0).any(axis=0))
@@ -153,9 +152,9 @@ def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
     return np.unpackbits(packed.reshape(len(sets), width), axis=1, bitorder="little")
 
 
-def _packed(bits: NDArray[np.uint8], concepts: NDArray[np.intp]) -> NDArray[np.uint64]:
+def _packed(sets: Sequence[int], concepts: NDArray[np.intp]) -> NDArray[np.uint64]:
     """Sets as columns of packed bits, as far as they are about these concepts."""
-    return np.packbits(bits.take(concepts, axis=1), axis=1).view(np.uint64).T
+    return np.packbits(_bits(sets).take(concepts, axis=1), axis=1).view(np.uint64).T
 
 
 @lru_cache(maxsize=512)  # one takes about 40 kB
@@ -170,13 +169,13 @@ def chart_of(facts: tuple[Fact, ...]) -> Chart:
         for word in one.stems:
             saying.setdefault(word, []).append(row)
     concepts = np.flatnonzero(_bits([reduce(or_, (one.named.closed for one in told), 0)])[0])
-    concepts = np.pad(concepts, (0, -len(concepts) % 64), constant_values=-1)  # the last bit is no concept
+    concepts = np.pad(concepts, (0, -len(concepts) % 64), constant_values=-1)  # the last bit stands for no concept
     named = [*(one.named.closed for one in told), *(one.named.names for one in told)]
     main = reduce(or_, (one.named.closed & ~lexicon.roots() for one in told if one.primary), 0)
     return Chart(
         told, weights, math.log(2 * (len(told) + 1)), saying,
         np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
-        concepts, np.ascontiguousarray(_packed(_bits(named), concepts)), _packed(_bits(_masks()), concepts), alike,
+        concepts, np.ascontiguousarray(_packed(named, concepts)), _packed(_masks(), concepts), alike,
         main, np.array([bool(one.main & main) for one in told], bool),
         np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
         np.array([one.aspects for one in told], bool).T, np.array([one.places.bit_count() for one in told]),
@@ -205,8 +204,8 @@ class Question:
     """The clause of each part."""
     begins: list[int]
     """The first part of each clause."""
-    sets: NDArray[np.uint8]
-    """As bits: what each part names, and names a kind of; what each clause is about; what the whole question names."""
+    sets: list[int]
+    """What each part names, and names a kind of; what each clause is about; what the whole question names."""
     known: Floats
     """The features that depend on nothing else; 0 for the others."""
     aspects: NDArray[np.bool_]
@@ -234,10 +233,9 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
             (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
             *alone[one.at], len(clauses), one.at, symptoms, diseases, mains.bit_count(),
         )  # fmt: skip
-    aspects_asked = np.array([clause.aspects for clause in clauses]).T[:, :, None]
     return Question(
-        asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], _bits([*sets, mains]), known,
-        aspects_asked, single,
+        asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], [*sets, mains], known,
+        np.array([clause.aspects for clause in clauses]).T[:, :, None], single,
     )  # fmt: skip
 
 
