@@ -125,7 +125,7 @@ def _open_ended(request: AuditedReply) -> bool:
     asked = request.asked.replace("_", " ")
     if request.role == "measurement":
         return bool(_OPEN_ORDER.search(asked))
-    return any(pattern.search(asked) for pattern in (OPENING, ANYTHING_ELSE, _OPEN_QUESTION))
+    return bool(OPENING.search(asked) or ANYTHING_ELSE.search(asked) or _OPEN_QUESTION.search(asked))
 
 
 def _part(fact: Fact) -> str:

@@ -37,7 +37,7 @@ class Beliefs:
     likelihood: Floats
     entropy: Floats
     ratio_present: Floats
-    """log P(finding | disease) - log leak; 0 if the disease does not list the finding."""
+    """log P(finding | disease) - log leak, a row for each finding; 0 if the disease does not list it."""
     ratio_absent: Floats
     leak_present: Floats
     leak_absent: Floats
@@ -62,18 +62,18 @@ class Beliefs:
         total = np.zeros(len(self.hypotheses))
         if not len(columns):
             return total
-        total[:-1] = np.where(present, self.leak_present[columns], self.leak_absent[columns]).sum()
         total[-1] = np.where(present, self.other_present[columns], self.other_absent[columns]).sum()
-        ratios = np.where(present, self.ratio_present[:, columns], self.ratio_absent[:, columns])
+        ratios = np.where(present[:, None], self.ratio_present[columns], self.ratio_absent[columns])
         groups: dict[str, list[int]] = {}
-        for place, column in enumerate(columns):
+        for place, column in enumerate(columns.tolist()):
             groups.setdefault(self.group[column] or f"#{column}", []).append(place)
-        for places in groups.values():
-            if len(places) == 1:
-                total[:-1] += ratios[:, places[0]]
-            else:
-                listed = self.linked[:, columns[places]].sum(axis=1)
-                total[:-1] += ratios[:, places].sum(axis=1) / np.sqrt(np.maximum(listed, 1))
+        leak = np.where(present, self.leak_present[columns], self.leak_absent[columns]).sum()
+        terms = np.vstack([np.full(len(total) - 1, leak), ratios[[places[0] for places in groups.values()]]])
+        for row, places in enumerate(groups.values(), start=1):
+            if len(places) > 1:
+                listed = self.linked[columns[places]].sum(axis=0)
+                terms[row] = ratios[places].sum(axis=0) / np.sqrt(np.maximum(listed, 1))
+        total[:-1] = terms.sum(axis=0)
         return total
 
     def expected_information(self, posterior: Floats) -> Floats:
@@ -104,13 +104,13 @@ def beliefs(known: Knowledge) -> Beliefs:
         column=column,
         likelihood=likelihood,
         entropy=_entropy(likelihood),
-        ratio_present=np.log(rows) - np.log(leak),
-        ratio_absent=np.log1p(-rows) - np.log1p(-leak),
+        ratio_present=(np.log(rows) - np.log(leak)).T.copy(),
+        ratio_absent=(np.log1p(-rows) - np.log1p(-leak)).T.copy(),
         leak_present=np.log(leak),
         leak_absent=np.log1p(-leak),
         other_present=np.log(other),
         other_absent=np.log1p(-other),
-        linked=linked,
+        linked=linked.T.copy(),
         group=tuple(group),
         by_name=np.argsort(np.argsort(np.array(list(known.diseases)))),
     )

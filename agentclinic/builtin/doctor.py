@@ -39,7 +39,7 @@ def act(payload: DoctorPayload) -> Reply:
         step = _advised_step(mind, evidence, payload)
         if step is None and posterior[:-1].max() < _COMMIT_AT:
             step = _best_step(mind, posterior, evidence, payload)
-    text = step or f"DIAGNOSIS READY: {ranked(mind, posterior)[0][0].name}"
+    text = step or f"DIAGNOSIS READY: {ranked(mind, posterior, 1)[0][0].name}"
     return Reply(text, usage=NO_TOKENS, differential=differential(mind, posterior))
 
 
@@ -62,8 +62,9 @@ def think(door: Door, exchanges: tuple[Exchange, ...]) -> tuple[Beliefs, Evidenc
     return mind, evidence, mind.posterior(door, evidence)
 
 
-def ranked(mind: Beliefs, posterior: Floats) -> list[tuple[Disease, float]]:
-    order = np.lexsort((mind.by_name, -posterior[:-1]))
+def ranked(mind: Beliefs, posterior: Floats, most: int | None = None) -> list[tuple[Disease, float]]:
+    """The diseases with their probabilities, the likeliest first; at most this many."""
+    order = np.lexsort((mind.by_name, -posterior[:-1]))[:most]
     return [(mind.known.diseases[mind.hypotheses[row]], float(posterior[row])) for row in order]
 
 
@@ -73,7 +74,7 @@ _LISTED = 5
 
 def differential(mind: Beliefs, posterior: Floats) -> Differential:
     """The leading diseases with their probabilities, and the total probability of all others."""
-    top = ranked(mind, posterior)[: _LISTED if mind.known.other else None]
+    top = ranked(mind, posterior, _LISTED if mind.known.other else None)
     return Differential(
         source=Source.POSTERIOR,
         hypotheses=tuple(Hypothesis(diagnosis=disease.name, probability=round(p, 6)) for disease, p in top),

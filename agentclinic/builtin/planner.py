@@ -55,7 +55,7 @@ def plan_and_speak(payload: InlinePayload) -> Reply:
 
 def _plan(payload: PlannerPayload) -> tuple[PlannerReply, Differential]:
     mind, evidence, posterior = think(payload.door, (*payload.baseline, *payload.exchanges))
-    leaders = [disease for disease, _ in ranked(mind, posterior)[: payload.max_hypotheses]]
+    leaders = [disease for disease, _ in ranked(mind, posterior, payload.max_hypotheses)]
     reply = PlannerReply(
         hypotheses=[
             PlannedHypothesis(diagnosis=disease.name, findings=_findings(mind, disease, evidence, payload.min_findings))
@@ -80,11 +80,11 @@ def synthesize(payload: SynthesisPayload) -> Reply:
     if payload.menu:
         mind = beliefs(known_in(payload.menu))
         posterior = mind.posterior(Door("", ""), facts_in(payload.menu, payload.facts))
-        return Reply(ranked(mind, posterior)[0][0].name, usage=NO_TOKENS, differential=differential(mind, posterior))
+        return Reply(ranked(mind, posterior, 1)[0][0].name, usage=NO_TOKENS, differential=differential(mind, posterior))
     mind = beliefs(knowledge())
     door = Door("", payload.facts[0] if payload.facts else "")  # age and sex are in the first fact, if anywhere
     posterior = mind.posterior(door, gather_facts(payload.facts, age_in_years(door.demographics)))
-    return Reply(ranked(mind, posterior)[0][0].name, usage=NO_TOKENS, differential=differential(mind, posterior))
+    return Reply(ranked(mind, posterior, 1)[0][0].name, usage=NO_TOKENS, differential=differential(mind, posterior))
 
 
 def step(payload: DoctorPayload, tools: tuple[Tool, ...]) -> Reply:

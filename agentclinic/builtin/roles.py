@@ -107,7 +107,7 @@ def _gains(mind: Beliefs, posterior: Floats, payload: LearnerPayload, missed: li
     """
     rows = {name: row for row, name in enumerate(mind.hypotheses)}
     truth = mind.known.disease_named(payload.truth)
-    said = mind.known.disease_named(payload.diagnosis) or ranked(mind, posterior)[0][0]
+    said = mind.known.disease_named(payload.diagnosis) or ranked(mind, posterior, 1)[0][0]
     right, wrong = rows[truth.id] if truth else len(rows) - 1, rows[said.id]
     if right == wrong:  # it was right: what would have made it surer
         rest = np.delete(posterior, right)

@@ -84,6 +84,9 @@ class Fact:
     denied: bool = False
     """The statement denies something ("Denies fever")."""
 
+    def __hash__(self) -> int:
+        return hash((self.path, self.text))  # the hash of an enum is slow, and charts are looked up for each question
+
 
 @dataclass(frozen=True)
 class Door:
@@ -175,6 +178,7 @@ _CANNOT_SPEAK = re.compile(
     r"\b(?:newborn|neonate|infant|toddler|unresponsive|unconscious|comatose|non-?verbal|intubated)\b",
     re.IGNORECASE,
 )
+_NEWBORN = re.compile(r"\b(?:newborn|neonate)\b", re.IGNORECASE)
 _AGE = re.compile(r"(\d{1,3}(?:\.\d+)?)[- ]*(year|month|week|day|hour)", re.IGNORECASE)
 _YEARS_PER = {"year": 1.0, "month": 1 / 12, "week": 7 / 365, "day": 1 / 365, "hour": 1 / 8766}
 _FEMALE = re.compile(r"\b(?:female|woman|girl|lady|gravida|daughter)\b", re.IGNORECASE)
@@ -184,7 +188,7 @@ _ASIDE = re.compile(r"\([^)]{0,200}\)")
 
 def age_in_years(demographics: str) -> float | None:
     """The stated age in years (0 for a newborn); None if there is none."""
-    if re.search(r"\b(?:newborn|neonate)\b", demographics, re.IGNORECASE):
+    if _NEWBORN.search(demographics):
         return 0.0
     found = _AGE.search(demographics)
     return float(found[1]) * _YEARS_PER[found[2].lower()] if found else None

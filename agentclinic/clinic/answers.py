@@ -98,10 +98,26 @@ def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
 
 
 @lru_cache(maxsize=1)
-def _disease_pattern() -> re.Pattern[str]:
+def _disease_names() -> dict[str, list[str]]:
+    """All names of diseases, the longest first, by the words that a text with one of them has: its first."""
+    by_word: dict[str, list[str]] = {}
     names = {name for d in knowledge().diseases.values() for name in (d.name, *d.synonyms)}
+    for name in sorted(names, key=len, reverse=True):
+        first = _WORD.findall(name.lower().replace("'", ""))[0].removesuffix("s")
+        for word in (first, f"{first}s"):
+            by_word.setdefault(word, []).append(name)
+    return by_word
+
+
+@lru_cache(maxsize=1024)
+def _disease_pattern(*first: str) -> re.Pattern[str]:
+    """Matches the names of diseases that begin with one of these words."""
+    names = dict.fromkeys(name for word in first for name in _disease_names()[word])
     patterns = [_name_pattern(name) for name in sorted(names, key=len, reverse=True)]
     return re.compile(rf"\b(?:{'|'.join(patterns)})\b")
+
+
+_WORD = re.compile(r"\w+")
 
 
 def _name_pattern(name: str) -> str:
@@ -112,6 +128,7 @@ def _name_pattern(name: str) -> str:
     return "(?i:" + r"(?:['’]?s)?[\s-]+".join(stems) + "(?:['’]?s)?)"
 
 
+_A_CONDITION = re.compile(r"\ban? a condition\b", re.IGNORECASE)
 # "my old a condition", after a name was withheld, becomes "my old condition".
 _HIS_CONDITION = re.compile(
     r"\b((?:my|your|his|her|their|the|this)(?: (?:old|known|usual|chronic|previous|past))?) a condition\b",
@@ -124,10 +141,11 @@ def without_disease(fact: Fact) -> str:
 
     All names alike: what is withheld must not depend on the true diagnosis.
     """
-    if fact.section in _MAY_NAME_DISEASES:
+    first = sorted(_disease_names().keys() & set(_WORD.findall(fact.text.lower())))
+    if fact.section in _MAY_NAME_DISEASES or not any(_disease_pattern(word).search(fact.text) for word in first):
         return fact.text
-    withheld = _disease_pattern().sub("a condition", fact.text)
-    withheld = re.sub(r"\ban? a condition\b", "a condition", withheld, flags=re.IGNORECASE)
+    withheld = _disease_pattern(*first).sub("a condition", fact.text)
+    withheld = _A_CONDITION.sub("a condition", withheld)
     return _HIS_CONDITION.sub(r"\1 condition", withheld)
 
 

@@ -10,6 +10,8 @@ import re
 from agentclinic.cases.model import Section
 
 _PATIENT = r"\b(?:[Tt]he patient|Patient)"
+_THE_PATIENT, _THE_PATIENTS = re.compile(rf"{_PATIENT}\b"), re.compile(rf"{_PATIENT}['’]s\b")
+_I, _YOU = re.compile(r"\bI\b"), re.compile(r"\b[Yy]ou\b")
 _IRREGULAR = {"has": "have", "is": "am", "does": "do", "goes": "go", "lies": "lie", "dies": "die", "ties": "tie"}
 _NOT_VERBS = frozenset({"always", "sometimes", "previous", "was", "as", "this", "his", "us", "perhaps", "besides"})
 _ADVERB = (
@@ -56,12 +58,18 @@ _AFTER_SUBJECT = re.compile(
     r"\s+(?:also|have|had|did|do|can|could|may|might|will|would|should|must|first|recently|now|never|feel|notice|began"
     r"|went|came|got|\w+ed)\b"
 )
-_Rules = tuple[tuple[str, str], ...]
-_DENIALS: _Rules = (
+_Rules = tuple[tuple[re.Pattern[str], str], ...]
+
+
+def _rules(*rules: tuple[str, str]) -> _Rules:
+    return tuple((re.compile(pattern), replacement) for pattern, replacement in rules)
+
+
+_DENIALS = _rules(
     (rf"^Denies\s+(?:any\s+)?({_DOING})\b", r"I have not been \1"),
     (r"^Den(?:ies|ied)\s+(?:any\s+|having\s+)?", "No "),
 )
-_PRONOUNS: _Rules = (
+_PRONOUNS = _rules(
     (r"\b(?:her|him)\b(?=\s+(?:with|to|for|in|on|at|when|while|and|or|that|from|up|down)\b)", "me"),
     (r"\b(gave|gives|told|offered|prescribed|made|brought|sent) (?:her|him)\b", r"\1 me"),
     (r"\b(?:[Hh]er|[Hh]is)\b(?=\s+\w)", "my"),
@@ -70,7 +78,7 @@ _PRONOUNS: _Rules = (
     (r"\b(?:she|he|She|He)\b", "I"),
     (rf"{_PATIENT}\b", "I"),
 )
-_YOU_TO_I: _Rules = (
+_YOU_TO_I = _rules(
     (r"\b[Yy]ou(?: are|['’]re)\b", "I am"),
     (r"\b[Yy]ou were\b", "I was"),
     (r"\b[Yy]ou['’]ve\b", "I have"),
@@ -79,7 +87,7 @@ _YOU_TO_I: _Rules = (
     (r"\byourself\b", "myself"),
 )
 # A patient says "I have had a cough", not "I report a cough".
-_PLAIN: _Rules = (
+_PLAIN = _rules(
     (rf"^I (?:also )?{_SAYS} (?:of )?that (?=\w)", ""),
     (rf"\bI (also )?{_SAYS} (?:of )?({_DOING})\b", r"I have \1been \2"),
     (rf"^I (also )?{_SAYS}(?: of| with)?{_OBJECT} (?!I\b)", r"I \1have had "),
@@ -89,18 +97,18 @@ _PLAIN: _Rules = (
 
 def _apply(rules: _Rules, text: str) -> str:
     for pattern, replacement in rules:
-        text = re.sub(pattern, replacement, text)
+        text = pattern.sub(replacement, text)
     return text
 
 
 def own_voice(text: str, section: Section) -> str:
     """A statement of the chart as the patient would say it."""
-    text = _apply(_DENIALS, re.sub(rf"{_PATIENT}['’]s\b", "my", _ROLE.sub("", text)))
+    text = _apply(_DENIALS, _THE_PATIENTS.sub("my", _ROLE.sub("", text)))
     if section is not Section.FAMILY:  # there "he" is the father
         text = _first_person(text)
-    text = re.sub(rf"{_PATIENT}\b", "I", text)
+    text = _THE_PATIENT.sub("I", text)
     if not _QUOTED_YOU.search(text):  # scripts in prose address the actor: "You have been coughing"
-        text = re.sub(r"\b[Yy]ou\b", _i_or_me, _apply(_YOU_TO_I, text))
+        text = _YOU.sub(_i_or_me, _apply(_YOU_TO_I, text))
     return _apply(_PLAIN, text)
 
 
@@ -108,7 +116,7 @@ def _first_person(text: str) -> str:
     text = _SUBJECT.sub(lambda m: f"I{m[1]}{_first_person_verb(m[2])}", text)
     text = _NO_SUBJECT.sub(lambda m: f"I {m[1].lower()}{_first_person_verb(m[2].lower())}", text)
     text = _apply(_PRONOUNS, text)
-    begin = re.search(r"\bI\b", text)
+    begin = _I.search(text)
     return text[: begin.start()] + _NEXT_VERB.sub(_following, text[begin.start() :]) if begin else text
 
 

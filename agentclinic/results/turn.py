@@ -129,6 +129,9 @@ class Exchange:
     reply: str
     disclosures: tuple[Disclosure, ...] = ()
 
+    def __hash__(self) -> int:
+        return hash((self.content, self.reply))  # every turn looks up all exchanges before it
+
 
 class Turn(BaseModel):
     """One utterance, in the encounter and in its record."""

@@ -423,11 +423,13 @@ def _by_chart(found: Comparison, said: Answer, names: tuple[Name, ...], chart: s
     told = {word for part in (said.main, *said.also, *said.causes) for word in part.words} - said.left_open
     added = told & _NEEDS_CHART - {word for one in names for word in (*one.key, *one.spelled)}
     added -= {word for one in names for word in implied(one)}
+    wanted = {word[:_STEM] for word in added}
     shown = {
         word[:_STEM]
-        for clause in clauses(chart)
+        for clause in (clauses(chart) if wanted else ())
         for place, word in enumerate(clause.words)
-        if not (clause.negated[place] or any(map(clause.denied_after, range(place + 1, place + 4))))
+        if word[:_STEM] in wanted
+        and not (clause.negated[place] or any(map(clause.denied_after, range(place + 1, place + 4))))
     }
     if missing := {word for word in added if word[:_STEM] not in shown} - {"virus", "bacteria"}:
         return Comparison(None, f"the chart does not show {' '.join(sorted(missing))}")

@@ -8,10 +8,12 @@ audit counts the finer ones below it as the same thing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from agentclinic.vocabulary.text import fold, singular
 
@@ -24,15 +26,14 @@ SMALL = frozenset(
 _STOP = ","
 _STOPS = frozenset(",;:.?!()[]")
 """Characters that end a wording: "fever, chills" names two things."""
+_TOKEN = re.compile(rf"[^\W_]+|[{re.escape(''.join(sorted(_STOPS)))}]")
 _WITHIN = frozenset({"place", "quality"})
 """Types that also count inside a longer wording: "pain after meals" mentions meals."""
 _ROOTS = {"symptom": "complaint", "disease": "medical condition"}
 """The parent of all concepts of a type: "no significant medical history" denies every disease."""
-_LETTERS = 3
-"""How many letters of a beginning are used as its index key."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Concept:
     """Something that can be asked about or told."""
 
@@ -43,8 +44,7 @@ class Concept:
     """Whether it is a basic complaint."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A concept named in a text, with the range of its words."""
 
     concept: Concept
@@ -52,68 +52,22 @@ class Found:
     end: int
 
 
-class _Node:
-    """A node in the tree of wordings: the words that may follow, and the concepts whose wordings end here.
-
-    The tree is built where it is used: a text matches few of the wordings, and building them all takes longer than
-    reading it.
-    """
-
-    __slots__ = ("_begun", "_waiting", "_whole", "names")
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._waiting: list[tuple[Sequence[str], int, str]] = []
-        """Wordings that continue from here, with the place of their next word and their concepts."""
-        self._whole: dict[str, _Node] = {}
-        self._begun: dict[str, dict[str, _Node]] = {}
-        """Beginnings of words, by their first letters."""
-
-    def add(self, wording: Sequence[str], place: int, name: str) -> None:
-        if place < len(wording):
-            self._waiting.append((wording, place, name))
-        else:
-            self.names.append(name)
-
-    def after(self, word: str) -> Iterator[_Node]:
-        self._grow()
-        if word in self._whole:
-            yield self._whole[word]
-        if self._begun and word != _STOP:
-            for letters in range(_LETTERS + 1):
-                for beginning, node in self._begun.get(word[:letters], _NONE).items():
-                    if len(beginning[:_LETTERS]) == letters and word.startswith(beginning):
-                        yield node
-
-    def _grow(self) -> None:
-        for wording, place, name in self._waiting:
-            word = wording[place]
-            if word.endswith("*"):
-                word = word.removesuffix("*")
-                nodes = self._begun.setdefault(word[:_LETTERS], {})
-            else:
-                word, nodes = singular(word), self._whole
-            if word not in nodes:
-                nodes[word] = _Node()
-            nodes[word].add(wording, place + 1, name)
-        self._waiting.clear()
-
-
-_NONE: dict[str, _Node] = {}
-
-
 @dataclass(frozen=True)
 class _Lexicon:
     concepts: dict[str, Concept]
-    wordings: _Node
+    wordings: dict[str, tuple[str, ...]]
+    """The concepts that each wording names; none for a text with which only longer wordings begin."""
+    begun: frozenset[str]
+    """The beginnings of words in the wordings: `vomit*`."""
     closed: dict[str, frozenset[str]]
 
 
 @lru_cache(maxsize=65536)
 def tokens(text: str) -> tuple[str, ...]:
     """The words of a text in the singular, without small words."""
-    plain = "".join(letter if letter.isalnum() else f" {_STOP} " if letter in _STOPS else " " for letter in fold(text))
-    return tuple(singular(word) for word in plain.split() if word not in SMALL)
+    return tuple(
+        _STOP if word in _STOPS else singular(word) for word in _TOKEN.findall(fold(text)) if word not in SMALL
+    )
 
 
 def _lines() -> Iterator[tuple[str, str]]:
@@ -130,7 +84,7 @@ def _lines() -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=1)
 def _lexicon() -> _Lexicon:
     concepts: dict[str, Concept] = {}
-    wordings = _Node()
+    wordings: dict[str, tuple[str, ...]] = {}
     for kind, line in _lines():
         head, _, listed = line.partition(":")
         name, _, parents = (part.strip() for part in head.partition("<"))
@@ -142,9 +96,12 @@ def _lexicon() -> _Lexicon:
             kind, above, basic = known.type, tuple(dict.fromkeys(known.parents + above)), known.basic or basic
         concepts[name] = Concept(name, kind, above, basic)
         for wording in listed.split("|"):
-            if words := wording.split():
-                wordings.add(words, 0, name)
-    return _Lexicon(concepts, wordings, {name: _closed(name, concepts, frozenset()) for name in concepts})
+            words = [word if word.endswith("*") else singular(word) for word in wording.split()]
+            for end in range(1, len(words) + 1):
+                begin = " ".join(words[:end])
+                wordings[begin] = (*wordings.get(begin, ()), *([name] if end == len(words) else ()))
+    begun = frozenset(word for wording in wordings for word in wording.split(" ") if word.endswith("*"))
+    return _Lexicon(concepts, wordings, begun, {name: _closed(name, concepts, frozenset()) for name in concepts})
 
 
 def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> frozenset[str]:
@@ -161,28 +118,41 @@ def found(text: str) -> tuple[Found, ...]:
     return _outermost(_hits(text))
 
 
+@lru_cache(maxsize=65536)
+def _forms(word: str) -> tuple[str, ...]:
+    """How a wording may have a word: in full, or by its beginning."""
+    beginnings = (f"{word[:end]}*" for end in range(len(word) + 1) if word != _STOP)
+    return (word, *(one for one in beginnings if one in _lexicon().begun))
+
+
 def _hits(text: str) -> list[list[Found]]:
     words = tokens(text)
-    concepts = _lexicon().concepts
+    concepts, wordings = _lexicon().concepts, _lexicon().wordings
     hits: list[list[Found]] = []
-    for start in range(len(words)):
-        reached, here = [_lexicon().wordings], []
-        for end in range(start, len(words)):
-            reached = [node for before in reached for node in before.after(words[end])]
-            if not reached:
+    for start, first in enumerate(words):
+        reached, end, here = [form for form in _forms(first) if form in wordings], start + 1, list[Found]()
+        while reached:
+            here += [Found(concepts[name], start, end) for one in reached for name in wordings[one]]
+            if end == len(words):
                 break
-            here += [Found(concepts[name], start, end + 1) for node in reached for name in node.names]
-        hits.append(list(dict.fromkeys(here)))
+            forms = _forms(words[end])
+            reached = [longer for one in reached for form in forms if (longer := f"{one} {form}") in wordings]
+            end += 1
+        hits.append(list(dict.fromkeys(here)) if len(here) > 1 else here)
     return hits
 
 
 def _outermost(hits: list[list[Found]]) -> tuple[Found, ...]:
-    longest = max((hit.end - hit.start for here in hits for hit in here), default=0)
+    # Only wordings of several words can have others inside.
+    long = [[hit for hit in here if hit.end - hit.start > 1] for here in hits]
+    longest = max((hit.end - hit.start for here in long for hit in here), default=0)
+    if not longest:
+        return tuple(hit for here in hits for hit in here)
     return tuple(
         hit
         for start, here in enumerate(hits)
         for hit in here
-        if not any(_inside(hit, other) for near in hits[max(0, start - longest) : start + 1] for other in near)
+        if not any(_inside(hit, other) for near in long[max(0, start - longest) : start + 1] for other in near)
     )
 
 
@@ -238,6 +208,11 @@ def named(text: str) -> Named:
 @lru_cache(maxsize=1)
 def roots() -> int:
     return sum(_bits()[root] for root in _ROOTS.values())
+
+
+@lru_cache(maxsize=1)
+def everything() -> int:
+    return sum(_bits().values())
 
 
 @lru_cache(maxsize=32)

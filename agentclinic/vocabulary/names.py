@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from rapidfuzz.distance import OSA
 
@@ -81,14 +81,14 @@ class Name:
     spelled: tuple[str, ...] = field(default=(), compare=False)
     """The same before synonyms were replaced."""
 
-    @property
+    @cached_property
     def key(self) -> frozenset[str]:
         return frozenset(self.words)
 
-    @property
+    @cached_property
     def specific(self) -> tuple[str, ...]:
         """The words that say which disease it is."""
-        return tuple(word for word in self.words if word not in GENERIC | GRADE)
+        return tuple(word for word in self.words if word not in GENERIC and word not in GRADE)
 
 
 def name(text: str) -> Name:
@@ -101,6 +101,7 @@ def name_of(tokens: tuple[str, ...]) -> Name:
     return Name(_book().replace(tokens), tokens)
 
 
+@lru_cache(maxsize=16384)
 def spelled(text: str) -> tuple[str, ...]:
     """The words of a name in one spelling, head last, abbreviations written out; synonyms stay as they are."""
     text = _POSSESSIVE.sub("", tidy(text))
@@ -114,10 +115,16 @@ def spelled(text: str) -> tuple[str, ...]:
 def implied(meant: Name) -> frozenset[str]:
     """Words a name implies: those of its synonyms, and the organism that is its only cause."""
     implied_words = set(_book().words_of.get(meant.words, ()))
-    for disease, organism in name_table().caused_by.items():
-        if name(disease).key <= meant.key:
-            implied_words |= name(organism).key
+    for disease, organism in _causes():
+        if disease <= meant.key:
+            implied_words |= organism
     return frozenset(implied_words | {wide for word in implied_words for wide in wider(word)})
+
+
+@lru_cache(maxsize=1)
+def _causes() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """The words of diseases that have one cause, and those of the cause."""
+    return tuple((name(disease).key, name(organism).key) for disease, organism in name_table().caused_by.items())
 
 
 def _expand(text: str) -> str:

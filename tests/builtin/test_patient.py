@@ -11,10 +11,12 @@ from helpers import ask, case_of, needs_public_data, nejm, osce, public_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
 from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.answers import without_disease
 from agentclinic.clinic.first_person import own_voice
 from agentclinic.results.turn import Provenance
+from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import STOP_WORDS, words
 
 QUESTIONS = [
@@ -125,6 +127,12 @@ def test_the_patient_names_no_disease_whatever_the_true_diagnosis(name: str, tru
 )
 def test_past_drug_and_family_history_may_name_diseases(section: str, question: str) -> None:
     assert "gout" in said("Something against gout", section, question)
+
+
+def test_every_name_of_every_disease_is_withheld() -> None:
+    names = [name for disease in knowledge().diseases.values() for name in (disease.name, *disease.synonyms)]
+    facts = [Fact("History", Section.HISTORY, (), f"She was told of {name} last year.") for name in names]
+    assert [fact.text for fact in facts if "a condition" not in without_disease(fact)] == []
 
 
 def test_a_withheld_name_reads_naturally_after_a_possessive() -> None:

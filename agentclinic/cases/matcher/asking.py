@@ -66,7 +66,7 @@ _SUBJECT_REACH = 3
 """Longest subject in words: "the double vision", "your right knee pain"."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """One of the things a clause asks about."""
 
@@ -83,7 +83,7 @@ class Part:
     """Whether it is part of a condition or follows one: "blue with crying or feeding"."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clause:
     """One of the questions asked together."""
 

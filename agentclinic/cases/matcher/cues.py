@@ -20,8 +20,36 @@ class Asked(StrEnum):
     UNCLEAR = "unclear"
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
+@dataclass(frozen=True)
+class Cue:
+    """A pattern in lower case that is looked for in any case: four times as fast as one that ignores the case."""
+
+    pattern: re.Pattern[str]
+
+    def search(self, text: str) -> re.Match[str] | None:
+        return self.pattern.search(text.lower())
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return self.pattern.match(text.lower())
+
+
+def _any(*patterns: str) -> Cue:
+    """Any of several patterns. Those that begin with a word are tried only where one begins."""
+    every = _alternatives("|".join(patterns))
+    bounded = [one.removeprefix(r"\b") for one in every if one.startswith(r"\b")]
+    others = [one for one in every if not one.startswith(r"\b")]
+    return Cue(re.compile("|".join([rf"\b(?:{'|'.join(bounded)})", *others] if bounded else others)))
+
+
+def _alternatives(pattern: str) -> list[str]:
+    found, depth = [""], 0
+    for piece in re.findall(r"\\.|\[(?:\\.|[^]])*\]|.", pattern):
+        depth += (piece == "(") - (piece == ")")
+        if piece == "|" and not depth:
+            found.append("")
+        else:
+            found[-1] += piece
+    return found
 
 
 @dataclass(frozen=True)
@@ -29,8 +57,8 @@ class Aspect:
     """An aspect of a complaint, with patterns for questions that ask about it and statements that tell it."""
 
     name: str
-    asked: re.Pattern[str]
-    told: re.Pattern[str]
+    asked: Cue
+    told: Cue
 
 
 _SPAN = r"(?:second|minute|hour|day|night|week|month|year)s?"
@@ -97,7 +125,7 @@ ASPECTS = (
         ),
         _any(
             r"\bsevere\w*|\bmild\w*|\bmoderate\w*|/10\b|\bintens|\bout of (?:10|ten)\b|\bworst\b|\bunbearable\b",
-            r"\blow[ -]grade\b|\b\d+(?:\.\d+)? ?(?:°|kg|lb|pounds|pads|mL)",
+            r"\blow[ -]grade\b|\b\d+(?:\.\d+)? ?(?:°|kg|lb|pounds|pads|ml)",
         ),
     ),
     Aspect(
@@ -183,7 +211,7 @@ _BEGINS = _any(rf"^(?:and |or |so |but )?({'|'.join(_BEGINNINGS)})\b")
 def beginning(clause: str) -> int:
     """The question word a clause begins with, as a number; -1 if none."""
     begins = _BEGINS.match(clause)
-    return _BEGINNINGS.index(begins[1].lower()) if begins else -1
+    return _BEGINNINGS.index(begins[1]) if begins else -1
 
 
 _KIN = (
@@ -245,7 +273,7 @@ class Background:
 
     section: Section
     kind: Asked
-    asked: re.Pattern[str]
+    asked: Cue
 
 
 BACKGROUND = (

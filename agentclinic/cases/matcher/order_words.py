@@ -24,6 +24,7 @@ _SIDES = frozenset({"left", "right"})
 _ABBREVIATION = 4
 """Longest abbreviation in words."""
 Tokens = frozenset[tuple[str, str]]
+_NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ class Reading:
     sides: frozenset[str] = frozenset()
 
     def of(self, kind: str) -> frozenset[str]:
-        return self.by_kind.get(kind, frozenset())
+        return self.by_kind.get(kind, _NOTHING)
 
     @property
     def named(self) -> bool:

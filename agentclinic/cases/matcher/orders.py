@@ -35,8 +35,12 @@ class Ordered:
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """The things an order names, each with the facts that answer it."""
-    order = tidy(order)[:LONGEST_NAME]
-    chart = tuple((fact, charted_as(fact)) for fact in facts)
+    return list(_asked_of_measurement(tidy(order)[:LONGEST_NAME], tuple(facts)))
+
+
+@lru_cache(maxsize=4096)  # the laboratory, and scoring after it
+def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
+    chart = _charted(facts)
     examined = whole_examination(order, chart)
     if examined is not None:
         return [Ordered("Physical examination", examined)]
@@ -63,6 +67,11 @@ def _redundant(item: Item, before: Sequence[Item], after: Sequence[Item]) -> boo
     values = item.read.of("values")
     panels = (vocabulary().panels[panel] for other in others for panel in other.read.of("panels"))
     return bool(values) and any(values <= panel.values for panel in panels)
+
+
+@lru_cache(maxsize=512)
+def _charted(facts: tuple[Fact, ...]) -> Chart:
+    return tuple((fact, charted_as(fact)) for fact in facts)
 
 
 @lru_cache(maxsize=32768)
@@ -227,8 +236,9 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
             return False
         return not (_AGAINST & charted.words and value in vocabulary().of_blood) and _qualified(asked, fact, charted)
     panels = vocabulary().panels
-    alone = sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
-    return alone and not charted.of("values") and any(value in panels[panel].values for panel in charted.of("panels"))
+    if charted.of("values") or not any(value in panels[panel].values for panel in charted.of("panels")):
+        return False
+    return sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
 
 
 def _of_other_method(asked: Reading, charted: Reading) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import Clause, Part, clauses
 from agentclinic.cases.matcher.cues import Asked
-from agentclinic.cases.matcher.relevance import answer_probabilities, parts_of, threshold
-from agentclinic.cases.matcher.statements import Statement, statement
+from agentclinic.cases.matcher.relevance import chances, chart_of, parts_of, threshold
+from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
@@ -29,6 +29,11 @@ class Topic:
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
+    return list(_asked_of_patient(question, tuple(facts)))
+
+
+@lru_cache(maxsize=4096)  # doctors repeat themselves, and scoring asks again
+def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
     read = clauses(question)
     told = _choose_facts(read, facts)
     topics: list[Topic] = []
@@ -42,19 +47,21 @@ def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
     return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
-def _choose_facts(read: Sequence[Clause], facts: Sequence[Fact]) -> dict[tuple[int, int], list[Fact]]:
+def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> dict[tuple[int, int], list[Fact]]:
     """The facts that answer, by the clause and part each answers best."""
     asked = parts_of(read)
+    chart = chart_of(facts)
+    found = chances(read, chart)
+    for kind, rows in chart.alike.items():
+        settled = [_settled(clause, *kind) for clause in read]
+        for at, one in enumerate(asked):
+            if (certain := settled[one.at]) is not None:
+                found[rows, at] = certain
     told: dict[tuple[int, int], list[Fact]] = {}
-    for fact, row in zip(facts, answer_probabilities(read, facts), strict=True):
-        said = statement(fact)
-        settled = [_settled(clause, said) for clause in read]
-        weighed = [
-            p if settled[one.at] is None else float(settled[one.at] or 0) for one, p in zip(asked, row, strict=True)
-        ]
-        best = int(np.argmax(weighed)) if weighed else 0
-        if weighed and weighed[best] >= threshold():
-            told.setdefault((asked[best].at, asked[best].part.place), []).append(fact)
+    if found.size:
+        for row in np.flatnonzero(found.max(axis=1) >= threshold()):
+            best = asked[found[row].argmax()]
+            told.setdefault((best.at, best.part.place), []).append(facts[row])
     return told
 
 
@@ -66,9 +73,9 @@ _WHOLE_SECTIONS = {
 """Sections that a question can ask for as a whole: "what medications do you take?"."""
 
 
-def _settled(clause: Clause, told: Statement) -> bool | None:
+def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
     """Whether a clause certainly asks for a statement or certainly does not; None if the trees decide."""
-    section, asked = told.fact.section, clause.sections
+    asked = clause.sections
     if section is Section.FAMILY and clause.of_kin and not clause.main & _of_a_kind():
         return True
     name = _WHOLE_SECTIONS.get(section)
@@ -76,7 +83,7 @@ def _settled(clause: Clause, told: Statement) -> bool | None:
         return True
     if section is Section.ALLERGIES and section not in asked:
         return False
-    return False if clause.when and not told.timed else None
+    return False if clause.when and not timed else None
 
 
 @lru_cache(maxsize=1)

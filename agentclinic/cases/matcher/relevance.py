@@ -80,18 +80,22 @@ class Asked:
     part: Part
 
 
-def parts_of(clauses: Sequence[Clause]) -> list[Asked]:
-    return [Asked(at, part) for at, clause in enumerate(clauses) for part in clause.parts]
+def parts_of(clauses: Sequence[Clause]) -> tuple[Asked, ...]:
+    return question_of(tuple(clauses)).asked
 
 
 def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     """The probability that each statement (row) answers each part of the question (column, as in `parts_of`)."""
-    table = features(clauses, facts)
-    found = np.zeros(table.shape[:2])
-    possible = (table[:, :, _SIGNS] > 0).any(axis=2)
-    if possible.any():
-        found[possible] = _trees().probabilities(table[possible])
-    return found
+    return chances(tuple(clauses), chart_of(tuple(facts)))
+
+
+def chances(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
+    table = _features(clauses, chart)
+    found = np.zeros(table.shape[1:])
+    possible = np.flatnonzero((table[_SIGNS] > 0).any(axis=0))
+    if len(possible):
+        found.ravel()[possible] = _trees().probabilities(table.reshape(len(FEATURES), -1).take(possible, axis=1))
+    return found.T
 
 
 def threshold() -> float:
@@ -102,182 +106,295 @@ def threshold() -> float:
 # ---- features
 
 
-def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
-    asked = parts_of(clauses)
-    chart = [statement(fact) for fact in facts]
-    rows, columns = len(chart), len(asked)
-    if not rows or not columns:
-        return np.zeros((rows, columns, len(FEATURES)))
-    words = _Words.of(chart)
-    wanted = [(one.part, words.weight(one.part.stems) or 1.0, _nothing_shared(one.part)) for one in asked]
-    pairs = np.array([[_pair(*one, told, words) for one in wanted] for told in chart])
-    matches = _matches(pairs)
-    place = [one.at for one in asked]
-    begins = [place.index(at) for at in range(len(clauses))]
-    main = reduce(or_, (told.named.closed & ~lexicon.roots() for told in chart if told.primary), 0)
-    of_chart = (
-        matches, matches.max(axis=0), matches.sum(axis=0), _rank(matches),
-        matches[:, begins][:, place], matches.max(axis=1, keepdims=True),
-        np.array([bool(one.part.main & main) for one in asked]),
-        np.array([[bool(told.main & main)] for told in chart]),
-    )  # fmt: skip
-    with_clause = np.array([[_clause_pair(clause, told) for clause in clauses] for told in chart])[:, place]
-    of_clause = np.array([[*_clause_alone(clause), len(clauses), at] for at, clause in enumerate(clauses)])[place]
-    alone = np.array([[*_alone(told), row / rows] for row, told in enumerate(chart)])
-    whole = _whole(clauses, asked, matches.max(axis=0))
-    mains = _mains(clauses)
-    of_question = np.array(
-        [[*whole, *_left_open(whole, told), (mains & told.named.closed).bit_count()] for told in chart]
-    )
-    blocks = (pairs, *(np.broadcast_to(one, (rows, columns))[..., None] for one in of_chart), with_clause,
-              of_clause[None], alone[:, None], of_question[:, None])  # fmt: skip
-    return np.concatenate([np.broadcast_to(b, (rows, columns, b.shape[2])) for b in blocks], axis=2, dtype=np.float64)
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """The statements of a patient's script as tables, with a column for each: every question reads all of them."""
 
-
-def _matches(pairs: Floats) -> Floats:
-    """A rough match score of a statement and a part, to see which parts the chart answers."""
-    hit = (pairs[:, :, _EXACT] + pairs[:, :, _CHILD]) > 0
-    value = np.where(hit, 1.0, np.where(pairs[:, :, _PARENT] > 0, _PARTIAL, 0.0))
-    return np.asarray(np.where(pairs[:, :, _PLACE] == _OTHER_PLACE, value * _ELSEWHERE, value))
-
-
-def _rank(matches: Floats) -> Floats:
-    """How many statements match a part better than this one; there are only a few different scores."""
-    better = ((matches < score) * (matches == score).sum(axis=0) for score in np.unique(matches))
-    return np.asarray(sum(better), dtype=np.float64)
-
-
-_EXACT, _CHILD, _PARENT, _PLACE = (FEATURES.index(name) for name in ("exact", "child", "parent", "place"))
-_OTHER_PLACE = 2
-
-
-@dataclass(frozen=True)
-class _Words:
-    """Weights of the words in a chart: rare words say more than common ones."""
-
+    statements: tuple[Statement, ...]
     weights: dict[str, float]
+    """Rare words of the script say more than common ones."""
     unknown: float
-
-    @classmethod
-    def of(cls, chart: Sequence[Statement]) -> _Words:
-        counts = Counter(word for told in chart for word in told.stems)
-        weights = {word: math.log((len(chart) + 1) / (count + 0.5)) for word, count in counts.items()}
-        return cls(weights, math.log(2 * (len(chart) + 1)))
+    saying: dict[str, list[int]]
+    """The statements in which a word occurs."""
+    stems: Floats
+    """The weight of all words of each statement."""
+    concepts: NDArray[np.intp]
+    """The concepts that any statement names or names a kind of, by their bits."""
+    told: NDArray[np.uint64]
+    """Those that each statement names with what they are kinds of, and then those it names, as bits."""
+    kinds: NDArray[np.uint64]
+    """Those in each set of `_masks`."""
+    alike: dict[tuple[Section, bool], list[int]]
+    """The statements by their section and whether they mention a time."""
+    main: int
+    """What the main complaint is, and is a kind of."""
+    tells_main: NDArray[np.bool_]
+    alone: Floats
+    """The features of each statement."""
+    aspects: NDArray[np.bool_]
+    places: NDArray[np.int64]
+    """How many places each statement names."""
+    worse: NDArray[np.bool_]
+    better: NDArray[np.bool_]
 
     def weight(self, words: Iterable[str]) -> float:
-        return sum(self.weights.get(word, self.unknown) for word in words)
+        return sum(self.weights.get(word, self.unknown) for word in words) or 1.0
+
+    def shared(self, sets: NDArray[np.uint64]) -> Floats:
+        """How many concepts each set shares with what each statement names, first with and then without its kinds."""
+        counts = np.bitwise_count(sets[:, :, None] & self.told[:, None]).sum(axis=0, dtype=np.uint16)
+        return np.asarray(counts.reshape(sets.shape[1], 2, -1).transpose(1, 0, 2), dtype=np.float64)
+
+
+def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
+    width = lexicon.everything().bit_length() // 8 + 1
+    packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8)
+    return np.unpackbits(packed.reshape(len(sets), width), axis=1, bitorder="little")
+
+
+def _packed(sets: Sequence[int], concepts: NDArray[np.intp]) -> NDArray[np.uint64]:
+    """Sets as columns of packed bits, as far as they are about these concepts."""
+    return np.packbits(_bits(sets).take(concepts, axis=1), axis=1).view(np.uint64).T
+
+
+@lru_cache(maxsize=512)  # one takes about 40 kB
+def chart_of(facts: tuple[Fact, ...]) -> Chart:
+    told = tuple(map(statement, facts))
+    counts = Counter(word for one in told for word in one.stems)
+    weights = {word: math.log((len(told) + 1) / (count + 0.5)) for word, count in counts.items()}
+    saying: dict[str, list[int]] = {}
+    alike: dict[tuple[Section, bool], list[int]] = {}
+    for row, one in enumerate(told):
+        alike.setdefault((one.fact.section, one.timed), []).append(row)
+        for word in one.stems:
+            saying.setdefault(word, []).append(row)
+    concepts = np.flatnonzero(_bits([reduce(or_, (one.named.closed for one in told), 0)])[0])
+    concepts = np.pad(concepts, (0, -len(concepts) % 64), constant_values=-1)  # the last bit stands for no concept
+    named = [*(one.named.closed for one in told), *(one.named.names for one in told)]
+    main = reduce(or_, (one.named.closed & ~lexicon.roots() for one in told if one.primary), 0)
+    return Chart(
+        told, weights, math.log(2 * (len(told) + 1)), saying,
+        np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
+        concepts, np.ascontiguousarray(_packed(named, concepts)), _packed(_masks(), concepts), alike,
+        main, np.array([bool(one.main & main) for one in told], bool),
+        np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
+        np.array([one.aspects for one in told], bool).T, np.array([one.places.bit_count() for one in told]),
+        np.array([one.worse for one in told], bool), np.array([one.better for one in told], bool),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1)
 def _masks() -> tuple[int, ...]:
-    return tuple(lexicon.of_types(kind) for kind in (*MAIN_TYPES, "trigger", "quality", "time", "place"))
+    """The concepts of each type, the roots, the main ones, those of them that are no roots, and all that are none."""
+    kinds = [lexicon.of_types(kind) for kind in (*MAIN_TYPES, "trigger", "quality", "time", "place")]
+    roots, mains = lexicon.roots(), lexicon.of_types(*MAIN_TYPES)
+    return (*kinds, roots, mains, mains & ~roots, lexicon.everything() & ~roots)
 
 
-def _pair(part: Part, asked_weight: float, unshared: list[float], told: Statement, words: _Words) -> list[float]:
-    *mains, trigger, quality, time, place = _masks()
-    names, above = part.named.names, part.named.above
-    match = names & told.named.closed
-    # Concepts in the statement that are more general than what was asked.
-    wider = above & told.named.names & ~match
-    shared = part.stems & told.stems
-    kin = above & told.named.above & ~wider & ~lexicon.roots()
-    if not (match or wider or shared or kin):
-        nothing = unshared.copy()
-        nothing[_PLACE] = _same_place(part.named.closed & place, names & place, told)
-        return nothing
-    own = part.main.bit_count()
-    exact = (part.main & told.named.names).bit_count()
-    found = (part.main & match).bit_count()
-    parents = (wider & told.main & ~lexicon.roots()).bit_count()
-    siblings = kin.bit_count()
-    weight = words.weight(shared) if shared else 0.0
-    count = max(1, own)
-    return [
-        exact, found - exact, parents, siblings,
-        exact / count, found / count, min(1.0, (found + parents) / count), own,
-        *([(match & kind).bit_count() for kind in mains] if match else _NO_TYPES),
-        (wider & mains[0]).bit_count(), (wider & mains[1]).bit_count(),
-        bool(wider & lexicon.roots()), bool(match & lexicon.roots()),
-        (match & trigger).bit_count(), (names & trigger).bit_count(),
-        (match & quality).bit_count(), (names & quality).bit_count(), (match & time).bit_count(),
-        _same_place(part.named.closed & place, names & place, told),
-        (told.main & (names | _below(part, told))).bit_count() / max(1, told.main.bit_count()),
-        weight / asked_weight, len(shared),
-        weight / (words.weight(told.stems) or 1.0) if shared else 0.0,
-        part.whole, part.place, part.conditional,
-        bool(own and not found and not parents and match & (trigger | quality | time)),
-    ]  # fmt: skip
+_SYMPTOM, _DISEASE = MAIN_TYPES.index("symptom"), MAIN_TYPES.index("disease")
+_TRIGGER, _QUALITY, _TIME, _PLACE, _ROOT, _MAIN, _NO_ROOT, _ANY = range(len(MAIN_TYPES), len(MAIN_TYPES) + 8)
 
 
-_NO_TYPES = [0] * len(MAIN_TYPES)
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A question as tables, whatever the chart."""
+
+    asked: tuple[Asked, ...]
+    place: list[int]
+    """The clause of each part."""
+    begins: list[int]
+    """The first part of each clause."""
+    sets: list[int]
+    """What each part names, and names a kind of; what each clause is about; what the whole question names."""
+    known: Floats
+    """The features that depend on nothing else; 0 for the others."""
+    aspects: NDArray[np.bool_]
+    single: list[tuple[int, Part]]
+    """The parts that are not whole clauses, with their places."""
 
 
-def _nothing_shared(part: Part) -> list[float]:
-    """The features of a part and a statement with nothing in common, which most pairs have."""
-    *_, trigger, quality, _, _ = _masks()
-    names = part.named.names
-    values = {
-        "part_concepts": part.main.bit_count(), "part_triggers": (names & trigger).bit_count(),
-        "part_qualities": (names & quality).bit_count(), "whole": part.whole, "part_at": part.place,
-        "conditional": part.conditional,
-    }  # fmt: skip
-    return [values.get(name, 0) for name in FEATURES[: FEATURES.index("own_match")]]
-
-
-def _below(part: Part, told: Statement) -> int:
-    """The statement's concepts, if one of them is a kind of something asked for."""
-    return told.main if part.main & told.named.above else 0
-
-
-def _same_place(closed: int, names: int, told: Statement) -> int:
-    """0: no place asked for; 1: none told; 2: a different one; 3: the same, part of it, or containing it."""
-    if not names:
-        return 0
-    if not told.places:
-        return 1
-    return 3 if names & told.named.closed or closed & told.places else 2
-
-
-def _clause_pair(clause: Clause, told: Statement) -> list[float]:
-    closed = told.named.closed
-    subject, count = (clause.subject & closed).bit_count(), clause.subject.bit_count()
-    trigger, quality, time = _masks()[len(MAIN_TYPES) : -1]
-    asked = [tells for on, tells in zip(clause.aspects, told.aspects, strict=True) if on]
-    aspects = (
-        [1 + tells if on else 0 for on, tells in zip(clause.aspects, told.aspects, strict=True)] if asked else _NONE
-    )
-    names = clause.names
-    return [
-        count, subject, subject / max(1, count), (clause.before & closed).bit_count(), clause.main.bit_count(),
-        clause.known.bit_count(), bool(clause.known & closed) and not clause.main & ~clause.known & closed,
-        *aspects, len(asked) + clause.where, (sum(asked) / len(asked) if asked else 0.5),
-        clause.where * (1 + bool(told.places)), clause.where and bool(told.places & ~clause.places),
-        clause.of_kin * 2 + told.of_kin,
-        (clause.worse and told.worse) or (clause.better and told.better),
-        (clause.worse or clause.better) * (1 + (told.worse or told.better)),
-        clause.background[_DRUGS] * (1 + told.drugs),
-        (names & trigger).bit_count(), (names & trigger & closed).bit_count(),
-        (names & quality).bit_count(), (names & quality & closed).bit_count(),
-        (names & time).bit_count(), (names & time & closed).bit_count(),
-    ]  # fmt: skip
-
-
-_NONE = [0] * len(cues.ASPECTS)
-_DRUGS = [part.section for part in cues.BACKGROUND].index(Section.DRUGS)
+@lru_cache(maxsize=2048)
+def question_of(clauses: tuple[Clause, ...]) -> Question:
+    asked = tuple(Asked(at, part) for at, clause in enumerate(clauses) for part in clause.parts)
+    parts, place = [one.part for one in asked], [one.at for one in asked]
+    masks = _masks()
+    mains = reduce(or_, (clause.main for clause in clauses), 0)
+    sets = [part.named.names for part in parts] + [part.named.above for part in parts]
+    sets += [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
+    single = [(at, part) for at, part in enumerate(parts) if not part.whole]
+    known = np.zeros((len(FEATURES), len(asked), 1))
+    alone = [_clause_alone(clause) for clause in clauses]
+    symptoms = sum(bool(part.named.names & masks[_SYMPTOM]) for _, part in single)
+    diseases = sum(bool(part.named.names & lexicon.of_types("disease", "procedure")) for _, part in single)
+    for at, one in enumerate(asked):
+        part = one.part
+        known[:, at, 0][_OF_QUESTION] = (
+            part.main.bit_count(), (part.named.names & masks[_TRIGGER]).bit_count(),
+            (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
+            *alone[one.at], len(clauses), one.at, symptoms, diseases, mains.bit_count(),
+        )  # fmt: skip
+    return Question(
+        asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], [*sets, mains], known,
+        np.array([clause.aspects for clause in clauses]).T[:, :, None], single,
+    )  # fmt: skip
 
 
 def _clause_alone(clause: Clause) -> tuple[float, ...]:
-    text = clause.text
+    text, aspects = clause.text, sum(clause.aspects)
     return (
+        clause.subject.bit_count(), clause.main.bit_count(), clause.known.bit_count(),
+        aspects + clause.where, 0 if aspects else 0.5, clause.where,
+        *((clause.names & mask).bit_count() for mask in _masks()[_TRIGGER:_PLACE]),
         *clause.background,
         bool(cues.OPENING.search(text)), bool(cues.ANYTHING_ELSE.search(text)), bool(cues.EXAMINED.search(text)),
         bool(cues.BEFORE.search(text)), bool(cues.PRONOUN.search(text)), cues.beginning(text), len(clause.parts),
     )  # fmt: skip
 
 
-@lru_cache(maxsize=32768)
+def _sets(clause: Clause) -> tuple[int, ...]:
+    """What a clause is about, and what it names of the types that narrow a question down."""
+    narrow = (clause.names & mask for mask in _masks()[_TRIGGER:_PLACE])
+    return (clause.subject, clause.before, clause.known, clause.main & ~clause.known, clause.places, *narrow)
+
+
+_AT = {name: at for at, name in enumerate(FEATURES)}
+_OF_QUESTION = [
+    *map(_AT.__getitem__, (
+        "part_concepts", "part_triggers", "part_qualities", "whole", "part_at", "conditional", "subject",
+        "clause_concepts", "known", "aspects_asked", "aspects_told", "where", "clause_triggers", "clause_qualities",
+        "clause_times",
+    )),
+    *range(_AT["asks_family_history"], _AT["well"]),
+    *map(_AT.__getitem__, ("symptoms_asked", "diseases_asked", "asked")),
+]  # fmt: skip
+
+
+def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
+    """The features of each statement (row) and each part of the question (column)."""
+    return _features(tuple(clauses), chart_of(tuple(facts))).T
+
+
+def _features(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
+    """The same with the features first and the statements last."""
+    question = question_of(clauses)
+    table = np.empty((len(FEATURES), len(question.asked), len(chart.statements)))
+    if not table.size:
+        return table
+    table[:] = question.known
+    table[_AT["well"] : _AT["silent_symptoms"]] = chart.alone[:, None]
+    sets = _packed(question.sets, chart.concepts)
+    of_parts = 2 * len(question.asked)
+    kinds = (sets[:, None, :of_parts] & chart.kinds[:, :, None]).reshape(len(sets), -1)
+    counts = chart.shared(np.hstack([kinds, sets[:, of_parts:]]))
+    by_kind = counts[:, : kinds.shape[1]].reshape(2, len(_masks()), 2, *table.shape[1:])
+    _fill_pairs(table, question, chart, by_kind)
+    _fill_matches(table, question, chart)
+    by_clause = counts[:, kinds.shape[1] : -1].reshape(2, -1, len(clauses), table.shape[2])
+    _fill_clauses(table, clauses, question, chart, by_clause)
+    table[_AT["asked_told"]] = counts[0, -1]
+    return table
+
+
+def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats) -> None:
+    """The features of a part and a statement.
+
+    `by_kind` says how many concepts of a type the part names, or names a kind of, that the statement names: first with
+    what these are kinds of, and then without.
+    """
+    (closed, above), (told, wider) = by_kind.swapaxes(1, 2)
+    parts = [one.part for one in question.asked]
+    own = table[_AT["part_concepts"]]
+    exact, found, parents = told[_MAIN], closed[_MAIN], wider[_NO_ROOT]
+    shares = table[_AT["exact_share"] : _AT["part_concepts"]]
+    table[:4] = exact, found - exact, parents, above[_ANY] - wider[_ANY]
+    shares[:] = exact, found, found + parents
+    shares /= np.maximum(1, own)
+    np.minimum(1.0, shares[2], out=shares[2])
+    table[_AT["match_symptom"] : _AT["parent_symptom"]] = closed[: len(MAIN_TYPES)]
+    table[_AT["parent_symptom"] : _AT["match_trigger"]] = (
+        wider[_SYMPTOM], wider[_DISEASE], wider[_ROOT] > 0, closed[_ROOT] > 0
+    )  # fmt: skip
+    table[[_AT["match_trigger"], _AT["match_quality"], _AT["match_time"]]] = closed[_TRIGGER:_PLACE]
+    for at, part in enumerate(parts):
+        if part.named.names & _masks()[_PLACE]:
+            near = closed[_PLACE, at] + told[_PLACE, at] + wider[_PLACE, at] > 0
+            table[_AT["place"], at] = np.where(chart.places > 0, np.where(near, 3, _OTHER_PLACE), 1)
+        if shared := part.stems & chart.saying.keys():
+            weight = np.zeros(table.shape[2])
+            for word in shared:
+                weight[chart.saying[word]] += chart.weights[word]
+                table[_AT["words"], at, chart.saying[word]] += 1
+            table[_AT["word_share"], at] = weight / chart.weight(part.stems)
+            table[_AT["statement_word_share"], at] = weight / chart.stems
+    concepts = chart.alone[_CONCEPTS]
+    # All of it, if one of its concepts is a kind of something asked for.
+    table[_AT["statement_share"]] = np.where(found > exact, concepts, exact) / np.maximum(1, concepts)
+    modified = closed[_TRIGGER:_PLACE].sum(axis=0) > 0
+    table[_AT["only_modifier"]] = modified & (own > 0) & (found + parents == 0)
+
+
+_OTHER_PLACE = 2
+
+
+def _fill_matches(table: Floats, question: Question, chart: Chart) -> None:
+    """The features of a part and the whole chart: a rough match score shows which parts the chart answers."""
+    value = np.where(table[_AT["match_share"]] > 0, 1.0, np.where(table[_AT["parent"]] > 0, _PARTIAL, 0.0))
+    matches = np.where(table[_AT["place"]] == _OTHER_PLACE, value * _ELSEWHERE, value)
+    best = matches.max(axis=1)
+    table[_AT["own_match"]] = matches
+    table[_AT["best_match"]] = best[:, None]
+    # The sum goes down the rows, as it did when the trees were fitted: in another order it may end differently.
+    table[_AT["all_matches"]] = np.ascontiguousarray(matches.T).sum(axis=0)[:, None]
+    table[_AT["rank"]] = (matches[:, None] > matches[:, :, None]).sum(axis=2)
+    table[_AT["first_match"]] = matches[question.begins][question.place]
+    table[_AT["other_match"]] = matches.max(axis=0)
+    table[_AT["asks_main_complaint"]] = [[bool(one.part.main & chart.main)] for one in question.asked]
+    table[_AT["tells_main_complaint"]] = chart.tells_main
+    silent = [part.named.names for at, part in question.single if best[at] < _PARTIAL]
+    symptoms = sum(bool(names & _masks()[_SYMPTOM]) for names in silent)
+    diseases = sum(bool(names & lexicon.of_types("disease", "procedure")) for names in silent)
+    well, nothing_else = chart.alone[:2]
+    table[_AT["silent_symptoms"]], table[_AT["silent_diseases"]] = symptoms, diseases
+    # What a statement such as "no other symptoms" would cover.
+    table[_AT["left_open"]] = diseases * well + symptoms * np.maximum(well, nothing_else)
+
+
+def _fill_clauses(
+    table: Floats, clauses: Sequence[Clause], question: Question, chart: Chart, by_clause: Floats
+) -> None:
+    """The features of a clause and a statement, given how many concepts of `_sets` the statement names."""
+    place = question.place
+    closed, told = by_clause[0][:, place], by_clause[1]
+    table[_AT["subject_match"]] = closed[0]
+    table[_AT["subject_share"]] = closed[0] / np.maximum(1, table[_AT["subject"]])
+    table[_AT["match_before"]] = closed[1]
+    table[[_AT["clause_trigger_match"], _AT["clause_quality_match"], _AT["clause_time_match"]]] = closed[5:]
+    table[_AT["only_known"]] = (closed[2] > 0) & (closed[3] == 0)
+    on = question.aspects
+    if on.any():
+        tells = (on & chart.aspects[:, None])[:, place]
+        table[_AT["aspects_asked"] - len(on) : _AT["aspects_asked"]] = np.add(on[:, place], tells, dtype=np.float64)
+        asked = on.sum(axis=0)[place]
+        table[_AT["aspects_told"]] += tells.sum(axis=0) / np.maximum(1, asked)
+    table[_AT["kin"]] = chart.alone[_OF_KIN]
+    for at, clause in enumerate(map(clauses.__getitem__, place)):
+        if clause.of_kin:
+            table[_AT["kin"], at] += 2
+        if clause.where:
+            table[_AT["where"], at] += chart.places > 0
+            table[_AT["finer_place"], at] = chart.places > told[4, place[at]]
+        if clause.worse or clause.better:
+            table[_AT["direction"], at] = (clause.worse & chart.worse) | (clause.better & chart.better)
+            table[_AT["changes"], at] = 1 + (chart.worse | chart.better)
+        if clause.background[_DRUGS]:
+            table[_AT["drugs"], at] = 1 + chart.alone[_TELLS_DRUGS]
+
+
+_DRUGS = [part.section for part in cues.BACKGROUND].index(Section.DRUGS)
+
+
 def _alone(told: Statement) -> tuple[float, ...]:
-    *_, trigger, quality, time, _ = _masks()
+    trigger, quality, time = _masks()[_TRIGGER:_PLACE]
     names, fact = told.named.names, told.fact
     return (
         told.well, told.nothing_else, bool(cues.IN_GENERAL.search(fact.text)), told.negative, fact.denied, told.primary,
@@ -288,23 +405,7 @@ def _alone(told: Statement) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-def _mains(clauses: Sequence[Clause]) -> int:
-    return reduce(or_, (clause.main for clause in clauses), 0)
-
-
-def _whole(clauses: Sequence[Clause], asked: Sequence[Asked], best: Floats) -> list[float]:
-    """How much the whole question asks for, and how much of it the chart does not answer."""
-    symptom, disease = lexicon.of_types("symptom"), lexicon.of_types("disease", "procedure")
-    single = [(one.part, best[at] < _PARTIAL) for at, one in enumerate(asked) if not one.part.whole]
-    symptoms = [silent for part, silent in single if part.named.names & symptom]
-    diseases = [silent for part, silent in single if part.named.names & disease]
-    return [sum(symptoms), sum(diseases), len(symptoms), len(diseases), _mains(clauses).bit_count()]
-
-
-def _left_open(whole: list[float], told: Statement) -> tuple[float]:
-    """The number of unanswered things that a statement such as "no other symptoms" would cover."""
-    symptoms, diseases = whole[:2]
-    return (diseases * told.well + symptoms * (told.nothing_else or told.well),)
+_OF_KIN, _TELLS_DRUGS, _CONCEPTS = (_AT[name] - _AT["well"] for name in ("of_kin", "tells_drugs", "concepts"))
 
 
 # ---- trees
@@ -312,27 +413,32 @@ def _left_open(whole: list[float], told: Statement) -> tuple[float]:
 
 @dataclass(frozen=True)
 class _Trees:
-    """All trees in flat arrays, one entry per node: feature, bound and next node. A leaf points to itself."""
+    """All trees at once (Lucchese et al., 2015).
 
-    feature: NDArray[np.int64]
+    A pair starts with all leaves of a tree. Where it goes right, it loses those on the left. It ends in the first left.
+    """
+
+    feature: NDArray[np.intp]
     bound: Floats
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    """Different splits: left if the feature is at most the bound."""
+    split: NDArray[np.intp]
+    """The splits of the trees: the first of each tree, then the second, ..."""
+    keeps: NDArray[np.uint8]
+    """The leaves that remain after going right, as bits."""
     value: Floats
-    roots: NDArray[np.int64]
-    """The first node of each tree."""
-    depth: int
+    """The leaves of all trees, eight each."""
     threshold: float
 
     def probabilities(self, table: Floats) -> Floats:
-        width = table.shape[1]
-        flat = np.ascontiguousarray(table).ravel()
-        offset = (np.arange(len(table)) * width)[:, None]
-        node = np.broadcast_to(self.roots, (len(table), len(self.roots)))
-        for _ in range(self.depth):
-            low = flat.take(self.feature.take(node) + offset) <= self.bound.take(node)
-            node = np.where(low, self.left.take(node), self.right.take(node))
-        return np.asarray(1 / (1 + np.exp(-self.value.take(node).sum(axis=1))))
+        """One for each pair; the features are the rows of the table."""
+        goes_left = np.where(table.take(self.feature, axis=0) <= self.bound, np.uint8(255), np.uint8(0))
+        leaves = np.bitwise_and.reduce(goes_left.take(self.split, axis=0) | self.keeps)
+        first = _FIRST_BIT.take(leaves.T) + np.arange(0, len(self.value), _LEAVES)
+        return np.asarray(1 / (1 + np.exp(-self.value.take(first).sum(axis=1))))
+
+
+_LEAVES = 8
+_FIRST_BIT = np.array([(bits & -bits).bit_length() - 1 for bits in range(2**_LEAVES)])
 
 
 @lru_cache(maxsize=1)
@@ -340,16 +446,22 @@ def _trees() -> _Trees:
     data = json.loads(_TREES.read_text(encoding="utf-8"))
     if tuple(data["features"]) != FEATURES:
         raise ValueError(f"{_TREES.name} was fitted to different features; run benchmarks/fit_patient.py --write")
-    nodes = len(data["feature"][0])
-    roots = np.arange(len(data["feature"])) * nodes
-    left, right = (np.array(data[key], dtype=np.int64) + roots[:, None] for key in ("left", "right"))
+    feature, bound, left, right, value = (np.array(data[key]) for key in ("feature", "bound", "left", "right", "value"))
+    if feature.shape[1] >= 2 * _LEAVES:
+        raise ValueError(f"{_TREES.name}: a tree has more than {_LEAVES} leaves")
+    is_leaf = left == np.arange(left.shape[1])
+    before = np.cumsum(is_leaf, axis=1) - is_leaf  # nodes come before what is below them, on the left first
+    from_left, to_right = (1 << np.take_along_axis(before, side, axis=1) for side in (left, right))
+    keeps = np.where(is_leaf, 255, 255 & ~(to_right - from_left))
+    splits = np.argsort(is_leaf, axis=1, kind="stable")[:, : _LEAVES - 1]
+    leaves = np.argsort(~is_leaf, axis=1, kind="stable")[:, :_LEAVES]
+    both = np.stack([np.take_along_axis(one, splits, axis=1).T.ravel() for one in (feature, bound)])
+    different, split = np.unique(both, axis=1, return_inverse=True)
     return _Trees(
-        np.array(data["feature"], dtype=np.int64).ravel(),
-        np.array(data["bound"]).ravel(),
-        left.ravel(),
-        right.ravel(),
-        np.array(data["value"]).ravel(),
-        roots,
-        data["depth"],
+        different[0].astype(np.intp),
+        different[1][:, None],
+        split.reshape(_LEAVES - 1, -1),
+        np.take_along_axis(keeps, splits, axis=1).T[:, :, None].astype(np.uint8),
+        np.take_along_axis(value, leaves, axis=1).ravel(),
         data["threshold"],
     )

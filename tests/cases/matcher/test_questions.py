@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import ask, case_of, osce
+from numpy.typing import NDArray
 
-from agentclinic.cases.matcher import relevance
+from agentclinic.cases.matcher import asked_of_patient, cues, relevance
 from agentclinic.cases.matcher.asking import clause_texts, clauses
 
 CASE = case_of(
@@ -131,3 +133,35 @@ def test_of_a_question_that_never_ends_the_beginning_and_the_end_are_read() -> N
         read = clauses(f"Any nosebleeds? {filler * 10_000}? Do you see double?")
         assert (read[0].text, read[-1].text) == ("Any nosebleeds", "Do you see double")
         assert sum(len(clause.parts) for clause in read) < 300
+
+
+def test_all_trees_at_once_say_what_each_tree_says() -> None:
+    parts = clauses("When did the headache start, and any fever, chills or migraines in the family?")
+    table = relevance.features(parts, CASE.patient_facts).reshape(-1, len(relevance.FEATURES))
+    data = json.loads(relevance._TREES.read_text(encoding="utf-8"))
+
+    def walked(row: NDArray[np.float64], tree: int) -> float:
+        node = 0
+        feature, bound, left, right, value = (data[key][tree] for key in ("feature", "bound", "left", "right", "value"))
+        while left[node] != node:
+            node = left[node] if row[feature[node]] <= bound[node] else right[node]
+        return float(value[node])
+
+    sums = [sum(walked(row, tree) for tree in range(len(data["feature"]))) for row in table]
+    found = relevance._trees().probabilities(table.T)
+    assert np.allclose(found, 1 / (1 + np.exp(-np.array(sums))), rtol=0, atol=1e-12)
+
+
+def test_a_question_for_another_chart_is_answered_from_that_chart() -> None:
+    other = case_of(osce(patient={"History": "Headaches since Monday."}))
+    question = "When did the headaches start?"
+    first, second = (asked_of_patient(question, case.patient_facts) for case in (CASE, other))
+    assert {fact.text for topic in first for fact in topic.facts} != {f.text for topic in second for f in topic.facts}
+    assert asked_of_patient(question, CASE.patient_facts) == first
+
+
+def test_a_cue_is_found_in_any_case_and_at_the_place_its_pattern_says() -> None:
+    cue = cues._any(r"\bab(?:c|d)|[|x]y", r"\bef\b")
+    assert cue.pattern.pattern == r"\b(?:ab(?:c|d)|ef\b)|[|x]y"
+    found = [bool(cue.search(text)) for text in ("An ABD.", "xabd", "of EF", "efg", "a|Y", "y")]
+    assert found == [True, False, True, False, True, False]
