@@ -256,7 +256,9 @@ def complaints(text: str) -> frozenset[str]:
 
 def is_symptom(text: str) -> bool:
     """Whether a text as a whole is a wording of a symptom."""
-    reached, concepts = [_lexicon().wordings], _lexicon().concepts
+    concepts, wordings, reached = _lexicon().concepts, _lexicon().wordings, [""]
     for word in tokens(text):
-        reached = [node for before in reached for node in before.after(word)]
-    return any(concepts[name].type == "symptom" for node in reached for name in node.names)
+        reached = [
+            longer for one in reached for form in _forms(word) if (longer := f"{one} {form}".strip()) in wordings
+        ]
+    return any(concepts[name].type == "symptom" for one in reached for name in wordings.get(one, ()))
