@@ -109,7 +109,7 @@ class Reward:
         used = {name for name, weight in self.weights.items() if weight}
         if len(used) > 1 and any(PARTS[name].world for name in used):
             # Utility already counts every turn and dollar, and minus the regret of a turn is the exact advantage of its
-            # action in the best play: with other parts added, the best play might no longer earn the most.
+            # action under the best play: with other parts added, the best play might no longer earn the most.
             raise ConfigError("reward: utility and regret stand alone, without other parts")
         if not used & {"right", "lenient", "proper", "utility", "regret"}:
             raise ConfigError(
