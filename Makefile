@@ -33,7 +33,7 @@ docs-test: $(VENV)/.installed-dev browser
 	@clone=$$(mktemp -d) && trap 'rm -rf "$$clone"' EXIT && \
 	  git clone --quiet --depth 1 "file://$(CURDIR)" "$$clone/agentclinic" && cd "$$clone/agentclinic" && \
 	  $(abspath $(BIN))/python tests/support/first_hour.py . && \
-	  .venv/bin/python -m pip install --quiet --disable-pip-version-check '.[generate,pandas,ray]' && \
+	  .venv/bin/python -m pip install --quiet --disable-pip-version-check '.[generate,gymnasium,pandas,ray]' && \
 	  .venv/bin/python tests/support/docs_runner.py
 
 lint: $(VENV)/.installed-dev

@@ -245,7 +245,7 @@ class RunSettings(_Section):
     split: str | None = None
     """File that divides the cases into those to learn from and those to test on; needs `part`."""
     part: Literal["train", "test"] | None = None
-    """Play only this part of the split; without one, this half of the data set, with twins and near copies together."""
+    """Play only this part of `split`; without that file, this half of the data set (twins and near copies together)."""
     synthesis_llm: str | None = None
     """Model that makes the diagnosis from the uncertainty doctor's facts (default: the doctor's)."""
     synthesis_endpoint: str | None = None

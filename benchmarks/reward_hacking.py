@@ -1,6 +1,6 @@
 """Whether a doctor that does not try to find out can earn more than one that does, in any reward of the environments.
 
-python benchmarks/reward_hacking.py              every policy, all open cases of OpenOSCE, 50 of each world; 5 minutes
+python benchmarks/reward_hacking.py              every policy, all open cases of OpenOSCE, 50 of each world; 2 minutes
 python benchmarks/reward_hacking.py --cases 8    a quick look
 
 Prints the mean reward of each policy. Policies see only what an environment tells them, except for the best constant,
@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT)]
 
 from agentclinic.api import evaluate
 from agentclinic.cases.solvable import is_world, names
-from agentclinic.envs import ClinicEnv
+from agentclinic.envs import ClinicEnv, record_of
 from agentclinic.envs.episode import open_clinic
 from agentclinic.envs.rewards import PARTS, REWARDS, reward_of
 from agentclinic.results.record import Record
@@ -78,7 +78,7 @@ def constant(env: ClinicEnv, name: str, differential: Mapping[str, float] | None
 
 
 def silent(_env: ClinicEnv) -> None:
-    """Leave it at that."""
+    """Say nothing."""
 
 
 def talk(env: ClinicEnv, said: Sequence[str]) -> None:
@@ -172,8 +172,7 @@ def played(dataset: str, policy: Policy, cases: Iterable[str | int]) -> list[Rec
     for case in cases:
         env.reset(case=case)
         policy(env)
-        env.get_reward()
-        records.append(env._begun().record())
+        records.append(record_of(env))
     return records
 
 

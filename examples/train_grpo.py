@@ -1,9 +1,10 @@
-"""Train a small language model in a solvable world: warm start on the best doctor's calls, then GRPO (TRL, LoRA).
+"""Train a small language model in a solvable world: a warm start on the optimal doctor's calls, then GRPO with LoRA.
 
     python examples/train_grpo.py --model Qwen/Qwen2.5-1.5B-Instruct --steps 100 --output training
 
 Needs the extra `train`. Before and after each stage, the model plays patients that it is not trained on: in its world,
-in its world under other names, and in a second world. A research example, not medical advice.
+in its world under other names, and in a second world, one encounter each at temperature 1. A research example, not
+medical advice.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ TOOLS = {
     "test": ("order_test", "name"),
     "diagnosis": ("diagnose", "diagnosis"),
 }
-"""The tool that does what an utterance of a doctor does, and its argument."""
+"""The tool for each kind of utterance, and its argument."""
 HELD_OUT = 100_000
 """Patients from this number on are for evaluation."""
 played: list[Record] = []
@@ -48,7 +49,7 @@ class Watched(ClinicEnv):
 
 
 def environments(given: argparse.Namespace) -> dict[str, Callable[[], ClinicEnv]]:
-    """Where the model plays, by name; the seed of a world decides the invented names in it."""
+    """Where the model plays, by name; the seed of a world decides its invented names."""
     first, second = f"Solvable:{given.world}", f"Solvable:{given.second_world}"
     return {
         "world": partial(Watched, first, given.reward, seed=1),
@@ -64,7 +65,7 @@ def patients(environment: str, first: int, count: int) -> Dataset:
 
 
 def demonstrations(given: argparse.Namespace) -> Dataset:
-    """Encounters of the best doctor, with its utterances as calls of the tools."""
+    """Encounters of the optimal doctor, with its utterances as tool calls."""
     env = environments(given)["world"]()
     run = evaluate(
         "optimal",
@@ -99,7 +100,7 @@ class Until(TrainerCallback):
         self._seconds = 60 * minutes
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
-        """Note when the time is up."""
+        """Note when the time will be up."""
         self._end = time.monotonic() + self._seconds
 
     def on_step_end(self, _args: TrainingArguments, _state: Any, control: Any, **_: Any) -> None:
@@ -135,12 +136,12 @@ def main() -> None:
     parser.add_argument("--second-world", default="chest-pain,invented", help="a world for evaluation only")
     parser.add_argument("--reward", default="utility", help="utility or regret")
     parser.add_argument(
-        "--demonstrations", type=int, default=256, help="encounters of the best doctor; 0 for no warm start"
+        "--demonstrations", type=int, default=256, help="encounters of the optimal doctor; 0 for no warm start"
     )
     parser.add_argument("--epochs", type=float, default=1.0, help="passes over the demonstrations")
     parser.add_argument("--steps", type=int, default=100, help="at most this many steps of GRPO")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop GRPO after this time")
-    parser.add_argument("--group", type=int, default=8, help="encounters of one patient that are compared")
+    parser.add_argument("--group", type=int, default=8, help="encounters with one patient, which are compared")
     parser.add_argument("--batch", type=int, default=64, help="encounters in a step")
     parser.add_argument("--micro-batch", type=int, default=8, help="encounters in one backward pass")
     parser.add_argument("--length", type=int, default=1024, help="tokens of an encounter after the prompt")

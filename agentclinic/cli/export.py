@@ -23,7 +23,8 @@ def export_command(
 ) -> None:
     """Write a run as a log of Inspect AI.
 
-    Holds each encounter's dialogue, verdict, usage and errors, and the figures of `score`.
+    The log has the dialogue, verdict, tokens and errors of each encounter, and the figures of `score`. Needs the extra
+    inspect.
     """
     from agentclinic.results.run_data import load_run
 
@@ -32,11 +33,11 @@ def export_command(
     data = load_run(run, judge)
     target = output or data.path.with_name("inspect.eval")
     if target.suffix != ".eval":
-        raise InputError(f"{target}: a log of Inspect ends in .eval; name another file with -o")
+        raise InputError(f"{target}: the name of an Inspect log ends in .eval; name another file with -o")
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {target.parent}; create it first")
     if output and target.exists():
-        raise InputError(f"{target}: exists; name another file with -o, or delete it")
+        raise InputError(f"{target}: already exists; name another file with -o, or delete it")
     from agentclinic.envs.inspect_log import write_log
 
     print(f"Written to {write_log(data, target)}")

@@ -26,8 +26,8 @@ def serve_env_command(
     reward: Annotated[
         str | None,
         typer.Option(
-            help="right, lenient, frugal or careful, in a solvable world utility or regret; or weights of its parts, "
-            "such as right=1,price=0.2. [default: right, or utility]"
+            help="right, lenient, frugal or careful (in a solvable world: utility or regret), or weights of parts, "
+            "such as right=1,price=0.2. [default: right; in a solvable world: utility]"
         ),
     ] = None,
     max_sessions: Annotated[int, typer.Option(min=1, help="How many sessions may be open at once.")] = 256,
@@ -36,9 +36,9 @@ def serve_env_command(
 ) -> None:
     """Serve the clinic as an OpenEnv environment to train in.
 
-    Serves this machine only, on port 8809 unless you choose another, until Ctrl-C. Each session is one doctor, who
-    speaks for itself: the settings are those of the cases, the patient, the laboratory and the judge. The lockbox is
-    never served. Needs the extra openenv.
+    Serves this machine only, on port 8809 unless you choose another, until Ctrl-C. Clients play the doctor; the
+    settings are for the cases, the patient, the laboratory and the judge. The lockbox is never served. Needs the extra
+    openenv.
     """
     from agentclinic import sync_bridge
     from agentclinic.envs.episode import clinic_of

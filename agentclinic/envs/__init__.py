@@ -1,4 +1,4 @@
-"""Environments: the clinic as a place to train in. `ClinicEnv` needs no extra; the adapters for other libraries do."""
+"""Environments: the clinic to train in. `ClinicEnv` needs no extra; the adapters for other libraries do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["ClinicEnv", "record_of"]
 
 
-def __getattr__(name: str) -> Any:  # other libraries load the adapters beside it when they are imported
+def __getattr__(name: str) -> Any:  # lazy: importing an adapter does not need `ClinicEnv`
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("agentclinic.envs.clinic_env"), name)

@@ -35,7 +35,7 @@ _TOKENS = re.compile("|".join((DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)))
 
 
 class ClinicEnv:
-    """A clinic to train in: `reset` brings a patient, the tools lead the encounter, `get_reward` says what it is worth.
+    """A clinic to train in: `reset` begins an encounter, the tools play it, and `get_reward` returns its reward.
 
     dataset   a data set, the path of a case file, or Solvable:WORLD
     reward    a name (right, lenient, frugal, careful; in worlds utility,
@@ -45,8 +45,8 @@ class ClinicEnv:
     Options are those of `evaluate`: part="train" or "test" for one half of
     the data set, seed for the patients of a solvable world, patient_llm, ...
 
-    The same settings, seeds and calls give the same replies and rewards. A tool does what its name says, whatever the
-    words: control tokens in them are left out, and anything that is not text or not understood costs a call.
+    With builtin roles, the same settings, seeds and calls give the same replies and rewards. Each tool does one thing,
+    whatever words it is given: control tokens are removed, and what is not text or not understood uses up a call.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ClinicEnv:
     def reset(self, seed: int | None = None, case: str | int | None = None, **_: object) -> str:
         """Begin an encounter and return what the doctor knows at the door.
 
-        The case is the one named by its id or row, else one that the seed decides; without a seed, the next at random.
+        `case` names a case by its id or row; otherwise the seed chooses one. Without either, it is drawn at random.
         Further arguments, such as other columns of a training set, are ignored.
         """
         chosen = self._chance.randrange(2**31) if seed is None else seed
@@ -115,7 +115,7 @@ class ClinicEnv:
     def get_reward(self) -> float:
         """The reward of the encounter; one that is not over ends now, without a diagnosis.
 
-        It is not a number if a patient, a laboratory or a judge at an endpoint failed: that says nothing of the doctor.
+        It is `nan` if a patient, a laboratory or a judge at an endpoint failed: that says nothing about the doctor.
         """
         episode = self._begun()
         episode.record()

@@ -1,7 +1,7 @@
-"""Episodes: encounters of the clinic in which the words of the doctor come from outside.
+"""Episodes: encounters in which the words of the doctor come from outside.
 
-The words come from where the plain doctor's model would be: it is told the same, and answered, judged and recorded in
-the same way as in a run.
+They take the place of the replies of the plain doctor's model: the prompts, answers, verdict and record are those of a
+run.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 OUTSIDE = "outside"
-"""What records call a doctor's model that speaks from outside."""
+"""The doctor's model in the records of episodes."""
 _THE_DOCTORS = (
     *("doctor", "doctor_llm", "doctor_endpoint", "doctor_bias", "doctor_test_policy_enabled", "memory"),
     *("doctor_image_request", "elicit_confidence", "agent_config", "synthesis_llm", "repeats"),
 )
-"""Settings of a doctor of ours."""
+"""Settings of our own doctors."""
 MOST_STATED, LONGEST_NAME = 20, 200
-"""Diseases of a differential, and characters of a name: more than anyone weighs, and few enough to score at once."""
+"""Limits on a differential's diseases and their names' characters: more than anyone needs, and quick to score."""
 
 
 @dataclass(frozen=True, repr=False)  # it would show the truth
 class Clinic:
-    """The cases that environments serve, and everyone the doctor meets there; shared by all with the same settings."""
+    """Cases, patient, laboratory, judge and reward; shared by all environments with the same settings."""
 
     plan: Plan
     reward: Reward
@@ -79,8 +79,8 @@ class Clinic:
             return random.Random(f"{run.seed} {index(seed)}").choice(self.plan.units)
         if str(case) not in self.cases:
             raise ConfigError(
-                f"case: {str(case)[:200]!r} is not served here; it does not exist, is in the lockbox, or is in the "
-                "other half of the data set"
+                f"case: {str(case)[:200]!r} is not served here; it does not exist, is in the lockbox or in the other "
+                "half of the data set, or was not selected"
             )
         wanted = self.cases[str(case)]
         return next(unit for unit in self.plan.units if unit.case is wanted)
@@ -90,7 +90,7 @@ class Clinic:
         case = _draw(run.dataset, run.seed, number)
         if named is not None and str(named) not in (case.name, str(number)):
             raise ConfigError(
-                f"case: {str(named)[:200]!r} is not of this world and seed, whose ids are like {case.name}"
+                f"case: {str(named)[:200]!r} does not belong to this world and seed, whose ids look like {case.name}"
             )
         return Unit(case, 0, unit_seed(run.seed, case, 0))
 
@@ -116,7 +116,7 @@ def _opened(config: str | None, llm_config: str | None, reward: str, options: st
 
 
 def clinic_of(settings: Settings, reward: str | Mapping[str, float] | None = None) -> Clinic:
-    """The clinic with these settings of a run; flags for a doctor of ours are refused, and files may have them."""
+    """The clinic with the settings of a run. Those of our own doctors are refused as flags, and ignored in files."""
     run, given = settings.run, settings.given.flags
     for key, default in defaults(*_THE_DOCTORS).items():
         if key in given and given[key] != default:
@@ -228,7 +228,7 @@ class Episode:
         return self._record
 
     def rewards(self) -> dict[str, float]:
-        """The parts of the reward earned so far, weighted; not a number if a model of ours failed."""
+        """The parts of the reward earned so far, weighted; `nan` if a patient, a laboratory or a judge failed."""
         if not self.done:
             return self._clinic.reward.parts(self._so_far(), ended=False)
         record = self.record()

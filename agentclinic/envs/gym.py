@@ -44,7 +44,7 @@ def _(*_: object, **__: object) -> None:
 
 
 class GymClinic(gymnasium.Env[str, str]):
-    """One encounter an episode: an action is what the doctor says, an observation what the doctor is then told.
+    """An episode is one encounter, an action what the doctor says, an observation what the doctor is then told.
 
     The settings are those of `ClinicEnv`. The diagnosis terminates an episode; running out of turns, or the failure of
     a patient, laboratory or judge at an endpoint, truncates it. Only then does `info` say anything: the parts of the

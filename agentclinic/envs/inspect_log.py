@@ -1,4 +1,4 @@
-"""A run as a log of Inspect; how a record is scored there, and what the figures are called."""
+"""Runs as logs of Inspect: how a record is scored there, and what the figures are called."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ try:
         ModelUsage,
     )
     from inspect_ai.scorer import CORRECT, INCORRECT, Score
-finally:
+finally:  # also if the import fails: the line that says what to install is clearer
     needs("inspect_ai", "inspect", "0.3.285")
 
 SCORER = "diagnosis"

@@ -55,7 +55,7 @@ def openosce(**options: Any) -> Task:
 
 @task
 def clinic(dataset: str = "OpenOSCE", **options: Any) -> Task:
-    """A data set or a file of cases."""
+    """A data set or a case file."""
     return _task(dataset, options)
 
 
@@ -113,7 +113,7 @@ def doctor(opened: Clinic) -> Solver:
                 await _wait(opened, episode.say, state.output.completion)
         except LimitExceededError:
             raise  # a limit of Inspect's ends the encounter without a diagnosis
-        except Exception:  # the model failed, which says nothing about the doctor
+        except Exception:  # the model failed: there is nothing to judge
             del _played[state.uuid]
             raise
         return state

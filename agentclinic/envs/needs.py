@@ -1,4 +1,4 @@
-"""What an adapter needs: the library it is for, in a version that it works with."""
+"""Checks that the library of an adapter is installed, in a version that the adapter works with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentclinic.errors import InputError, how_to_install
 
 
 def needs(module: str, extra: str, at_least: str) -> None:
-    """Refuse to go on, in one line that says what to install, if a library is missing or older than `at_least`."""
+    """Refuse, in one line that says what to install, if a library is missing or older than `at_least`."""
     try:
         installed = version(module)
     except PackageNotFoundError:

@@ -35,7 +35,7 @@ class ClinicObservation(types.Observation):
     """What the doctor hears; at the end, `metadata` has the `record` of the encounter and the parts of the `rewards`.
 
     The reward of an encounter is the sum of those of its steps. The last one is null if a patient, a laboratory or a
-    judge at an endpoint failed: that says nothing of the doctor.
+    judge at an endpoint failed: that says nothing about the doctor.
     """
 
     text: str
@@ -50,7 +50,7 @@ class ClinicState(types.State):
 
 
 class ClinicEnvironment(interfaces.Environment):
-    """One session, which has at most one encounter at a time and lets go of it at its end."""
+    """One session. It holds at most one encounter, and drops it when it ends."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
     REQUIRES_SINGLE_THREAD_EXECUTOR = True  # or the library keeps a thread for each session
@@ -65,8 +65,8 @@ class ClinicEnvironment(interfaces.Environment):
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, case: str | int | None = None, **_: Any
     ) -> ClinicObservation:
-        """Begin an encounter: with the case named by its id or row, else with one that the seed decides."""
-        # Over a WebSocket, the library does not check them.
+        """Begin an encounter with the case named by its id or row, or else with one that the seed chooses."""
+        # The library checks these only over HTTP.
         asked = types.ResetRequest(seed=seed, episode_id=episode_id)
         chosen = random.randrange(2**31) if asked.seed is None else asked.seed
         self._episode = Episode(self._clinic, self._clinic.unit(chosen, case))
@@ -117,7 +117,7 @@ class ClinicEnvironment(interfaces.Environment):
 
 
 def openenv_app(clinic: Clinic, max_sessions: int, *, host: str = LOOPBACK, password: str | None = None) -> ASGIApp:
-    """The application: OpenEnv's protocol behind the checks of the viewer; a session more than allowed is refused."""
+    """The application: OpenEnv's protocol behind the viewer's checks; sessions beyond `max_sessions` are refused."""
     # Without OpenEnv's own pages and FastAPI's: they load scripts from elsewhere, which the checks do not allow.
     app = FastAPI(title="AgentClinic", version=__version__, docs_url=None, redoc_url=None)
     app.add_exception_handler(AgentClinicError, explained)

@@ -21,7 +21,7 @@ from agentclinic.scoring.verdicts import lenient, strict
 
 
 class Part(NamedTuple):
-    """One part of a reward: what it is worth in an encounter that has ended or, for a cost, in one so far."""
+    """One part of a reward: its worth in an encounter that has ended or, unless it is paid at the end, so far."""
 
     worth: Callable[[Record], float]
     at_end: bool
@@ -45,7 +45,7 @@ def _spoken(record: Record) -> list[tuple[str, ...]]:
 
 
 def _turns(record: Record) -> float:
-    """The share of the turns that were taken; all of them without a diagnosis, or silence would be cheap."""
+    """Minus the share of the allowed turns; all of them without a diagnosis, or silence would be cheap."""
     return -len(_spoken(record)) / (record.max_infs or 1) if _diagnosed(record) else -1.0
 
 
@@ -55,9 +55,9 @@ def _key_findings(record: Record) -> float:
 
 
 def _proper(record: Record) -> float:
-    """1 - Brier score: 1 if certain and right, -1 if certain and wrong, about 0 for no probability on any disease.
+    """1 - Brier score: 1 if certain and right, -1 if certain and wrong, about 0 if every probability is 0.
 
-    A diagnosis without probabilities counts as certain, and none that can be read as certain and wrong: leaving
+    A diagnosis without probabilities counts as certain, and no readable diagnosis as certain and wrong: leaving
     something out gains nothing.
     """
     if not _diagnosed(record):
@@ -108,11 +108,13 @@ class Reward:
             raise ConfigError("reward: weights are numbers from 0 up; costs are negative already")
         used = {name for name, weight in self.weights.items() if weight}
         if len(used) > 1 and any(PARTS[name].world for name in used):
-            # Utility already counts every turn and dollar, and regret is the exact advantage over the best play: with
-            # anything added to them, another policy than the best one would be the best.
+            # Utility already counts every turn and dollar, and minus the regret of a turn is the exact advantage of its
+            # action under the best play: with other parts added, the best play might no longer earn the most.
             raise ConfigError("reward: utility and regret stand alone, without other parts")
         if not used & {"right", "lenient", "proper", "utility", "regret"}:
-            raise ConfigError("reward: without right, lenient, proper, utility or regret, saying nothing is best")
+            raise ConfigError(
+                "reward: without right, lenient, proper, utility or regret, the diagnosis does not matter"
+            )
 
     def parts(self, record: Record, *, ended: bool) -> dict[str, float]:
         """What each part is worth, weighted; before the end, the parts that are paid at once."""
@@ -124,7 +126,7 @@ class Reward:
 
 
 def reward_of(given: str | Mapping[str, float] | None, *, world: bool) -> Reward:
-    """A reward by name or by weights, by default whether the diagnosis is right, or the utility of a world."""
+    """A reward by name or by weights; by default `right`, or `utility` in a solvable world."""
     if given is None:
         given = "utility" if world else "right"
     if isinstance(given, str) and given not in REWARDS:
@@ -132,5 +134,7 @@ def reward_of(given: str | Mapping[str, float] | None, *, world: bool) -> Reward
     reward = Reward(REWARDS[given] if isinstance(given, str) else dict(given))
     if any(PARTS[name].world != world for name, weight in reward.weights.items() if weight):
         have = ", ".join(name for name, part in PARTS.items() if part.world == world)
-        raise ConfigError(f"reward: {'in a solvable world' if world else 'outside solvable worlds'} it has {have}")
+        raise ConfigError(
+            f"reward: {'in a solvable world' if world else 'outside solvable worlds'}, its parts are {have}"
+        )
     return reward

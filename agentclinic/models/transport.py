@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def open_session(
     address: str, gate: Gate, *, connections: int, keep_alive: float, silence: float, connect: float
 ) -> aiohttp.ClientSession:
-    """A session for requests to one address, without redirects, cookies or a proxy of the environment.
+    """A session for requests to one address, without cookies.
 
-    With a closed gate, it connects only to addresses that were checked just before. `silence` and `connect` are how
-    many seconds an answer may pause, and a connection may take.
+    With a closed gate, it connects only to addresses that were checked just before. `silence` is how many seconds an
+    answer may pause, and `connect` how many a connection may take.
     """
     options: dict[str, Any] = {"limit": connections, "keepalive_timeout": keep_alive}
     unix = unix_parts(address)
@@ -78,7 +78,7 @@ def proxy_for(parts: SplitResult) -> str | None:
 async def exchange(
     session: aiohttp.ClientSession, method: str, url: str, headers: Mapping[str, str], content: bytes | None, **how: Any
 ) -> tuple[int, Mapping[str, str], bytes]:
-    """Send a request; returns status, headers and body of the answer."""
+    """Send a request, without following redirects; returns status, headers and body of the answer."""
     async with session.request(method, url, headers=headers, data=content, allow_redirects=False, **how) as answer:
         # Read in pieces: an answer may be compressed, or never end.
         most = LARGEST_FILE if url.endswith("/content") else LARGEST_ANSWER

@@ -1,4 +1,4 @@
-"""Load the tables that replies are read with while the first replies are awaited."""
+"""Loads the tables for reading replies while the first replies are awaited."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentclinic.vocabulary.compare import commits, compare
 
 _PAUSE = 0.01
 _BUSY = 0.2
-"""Share of a pause, in seconds of CPU time, from which on there are replies to read first."""
+"""If more than this share of a pause of `_PAUSE` seconds was CPU time, there are replies to read first."""
 _SAID = "Since when have you had this pain?"
 
 
@@ -46,7 +46,7 @@ async def _load(pieces: list[Callable[[], object]]) -> None:
 
 
 def _pieces(plan: Plan, models: Models) -> Iterator[Callable[[], object]]:
-    """In the order in which they are needed; what is builtin needs its tables at once and loads them itself."""
+    """In the order in which they are needed; builtin roles need theirs at once and load them themselves."""
     cases = {unit.case.id: unit.case for unit in plan.units[: plan.settings.run.workers] if not unit.case.drawn}
     if not cases or not models.simulates("doctor"):
         return

@@ -21,7 +21,10 @@ from agentclinic.viewer.server import listen
         (["--reward", "rigth"], "there is no reward 'rigth'"),
         (["--reward", "right=1,price"], "write weights as right=1,price=0.2"),
         (["--reward", "right=1,prize=2"], "there is no part 'prize'"),
-        (["--dataset", "Solvable:chest-pain", "--reward", "right"], "in a solvable world it has utility, regret"),
+        (
+            ["--dataset", "Solvable:chest-pain", "--reward", "right"],
+            "in a solvable world, its parts are utility, regret",
+        ),
         (["--host", "0.0.0.0"], "set AGENTCLINIC_PASSWORD"),
         (["--max-sessions", "100000"], "--max-sessions 100000: this process may open at most"),
     ],

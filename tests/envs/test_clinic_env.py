@@ -20,7 +20,7 @@ from solvable_support import Saying, played
 
 from agentclinic.api import load_cases
 from agentclinic.cases.model import Case
-from agentclinic.envs import ClinicEnv
+from agentclinic.envs import ClinicEnv, record_of
 from agentclinic.envs.episode import Episode, open_clinic
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.results.record import Record
@@ -42,12 +42,6 @@ def played_by(env: ClinicEnv, calls: list[tuple[str, str]] = CALLS, **reset: Any
     """What the doctor is told, and the reward."""
     told = [env.reset(**reset), *(getattr(env, tool)(words) for tool, words in calls)]
     return told, env.get_reward()
-
-
-def record_of(env: ClinicEnv) -> Record:
-    episode = env._episode
-    assert episode is not None
-    return episode.record()
 
 
 def public(thing: object) -> list[str]:
@@ -179,7 +173,7 @@ def test_a_case_that_does_not_exist_is_refused(case: Any) -> None:
 
 @pytest.mark.parametrize("case", ["chest-pain-5-17", "headache-0-17", "chest-pain", "17x", "-4", True, "٣"])
 def test_a_case_of_another_world_or_seed_is_refused(case: Any) -> None:
-    with pytest.raises(ConfigError, match=r"not of this world and seed, whose ids are like chest-pain-0-"):
+    with pytest.raises(ConfigError, match=r"does not belong to this world and seed, whose ids look like chest-pain-0-"):
         ClinicEnv(WORLD).reset(case=case)
 
 
