@@ -17,6 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agentclinic.envs.needs import needs
+from agentclinic.errors import AgentClinicError
+
+try:
+    for library, version in {"trl": "1.16", "torch": "2.6", "peft": "0.20"}.items():
+        needs(library, "train", version)
+except AgentClinicError as error:
+    raise SystemExit(str(error)) from None
+
 import torch
 from datasets import Dataset
 from peft import LoraConfig, get_peft_model
@@ -152,6 +161,8 @@ def main() -> None:
     parser.add_argument("--rank", type=int, default=32, help="rank of the LoRA")
     parser.add_argument("--output", type=Path, default=Path("training"))
     given = parser.parse_args()
+    for environment in environments(given).values():  # what cannot work is refused before the model is loaded
+        environment()
     given.output.mkdir(parents=True, exist_ok=True)
 
     cuda = torch.cuda.is_available()

@@ -40,4 +40,7 @@ def export_command(
         raise InputError(f"{target}: already exists; name another file with -o, or delete it")
     from agentclinic.envs.inspect_log import write_log
 
-    print(f"Written to {write_log(data, target)}")
+    log = write_log(data, target)
+    if log.status != "success" and log.results:
+        print(f"The run is not finished: {len(log.samples or ())} of its {log.results.total_samples} encounters.")
+    print(f"Written to {target}")

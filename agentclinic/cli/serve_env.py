@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import progress
 from agentclinic.errors import InputError
 
 PORT = 8809
@@ -40,10 +39,8 @@ def serve_env_command(
     settings are for the cases, the patient, the laboratory and the judge. The lockbox is never served. Needs the extra
     openenv.
     """
-    from agentclinic import sync_bridge
     from agentclinic.envs.episode import clinic_of
     from agentclinic.privacy import DataClass
-    from agentclinic.runs.execute import make_ready
     from agentclinic.viewer.connections import Server, limits_here
     from agentclinic.viewer.server import address_of, is_loopback, listen, password_for, serve_at
 
@@ -57,7 +54,6 @@ def serve_env_command(
     with listen(host, port) as listener:
         from agentclinic.envs.openenv_server import openenv_app
 
-        sync_bridge.call(make_ready, clinic.plan, clinic.models, progress(quiet=True))
         app = openenv_app(clinic, max_sessions, host=host, password=password)
         print(
             f"Serving {clinic.plan.dataset} to OpenEnv clients at {address_of(listener).rstrip('/')}, up to "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from agentclinic.clinic.doctor import door_text
 from agentclinic.clinic.prompts import joined
-from agentclinic.envs.episode import Episode, open_clinic
+from agentclinic.envs.episode import Episode, open_clinic, refuse_typos
 from agentclinic.errors import AgentClinicError
 from agentclinic.results.record import Record
 from agentclinic.results.utterance import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, one_line
@@ -62,12 +62,13 @@ class ClinicEnv:
         self._chance = random.Random(self._clinic.plan.settings.run.seed)
         self._episode: Episode | None = None
 
-    def reset(self, seed: int | None = None, case: str | int | None = None, **_: object) -> str:
+    def reset(self, seed: int | None = None, case: str | int | None = None, **others: object) -> str:
         """Begin an encounter and return what the doctor knows at the door.
 
         `case` names a case by its id or row; otherwise the seed chooses one. Without either, it is drawn at random.
         Further arguments, such as other columns of a training set, are ignored.
         """
+        refuse_typos(others, "seed", "case")
         chosen = self._chance.randrange(2**31) if seed is None else seed
         self._episode = Episode(self._clinic, self._clinic.unit(chosen, case))
         door = self._episode.case.door

@@ -7,9 +7,11 @@ run.
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -19,20 +21,24 @@ from typing import Any, SupportsIndex, TypeGuard, TypeVar, TypeVarTuple
 
 from agentclinic import sync_bridge
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import load_cases
-from agentclinic.cases.solvable import is_world
+from agentclinic.cases.registry import load_cases, resolve
+from agentclinic.cases.solvable import is_world, spec
 from agentclinic.clinic.doctor import Assignment, Utterance
-from agentclinic.config import Given, Settings, defaults, is_at_endpoint, load_settings
+from agentclinic.clinic.prompts import user_prompts
+from agentclinic.config import Settings, defaults, is_at_endpoint, load_settings, nearest
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.envs.rewards import Reward, reward_of
 from agentclinic.errors import ConfigError
+from agentclinic.files import exists, expanded
 from agentclinic.jsonl import encodable
 from agentclinic.models.base import Message, Reply
 from agentclinic.results.record import MISSING, Record, Status
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models, shared_models
+from agentclinic.runs.execute import make_ready
 from agentclinic.runs.plan import Plan, Unit, make_plan, unit_seed
 from agentclinic.runs.play import UnitSeat, open_unit
+from agentclinic.runs.progress import Progress
 from agentclinic.scoring.outcome import outcome
 from agentclinic.scoring.regret import regret_of
 
@@ -46,6 +52,7 @@ _THE_DOCTORS = (
     *("doctor_image_request", "elicit_confidence", "agent_config", "synthesis_llm", "repeats"),
 )
 """Settings of our own doctors."""
+SELECTION = ("num_scenarios", "scenarios", "offset", "sample")
 MOST_STATED, LONGEST_NAME = 20, 200
 """Limits on a differential's diseases and their names' characters: more than anyone needs, and quick to score."""
 
@@ -56,7 +63,12 @@ class Clinic:
 
     plan: Plan
     reward: Reward
-    models: Models
+    _models: Models
+
+    @property
+    def models(self) -> Models:
+        """The models; in a forked process, new ones for those at endpoints."""
+        return sync_bridge.call(shared_models, self.plan.settings, self.plan.data_class) if self.waits else self._models
 
     @cached_property
     def waits(self) -> bool:
@@ -87,7 +99,8 @@ class Clinic:
 
     def _drawn(self, number: int, named: str | int | None) -> Unit:
         run = self.plan.settings.run
-        case = _draw(run.dataset, run.seed, number)
+        world = spec(run.dataset)
+        case = _draw(run.dataset, run.seed, number, world.path.stat().st_mtime_ns if world else 0)
         if named is not None and str(named) not in (case.name, str(number)):
             raise ConfigError(
                 f"case: {str(named)[:200]!r} does not belong to this world and seed, whose ids look like {case.name}"
@@ -96,7 +109,7 @@ class Clinic:
 
 
 @lru_cache(maxsize=1024)  # in training, a whole group meets the same patient
-def _draw(dataset: str, seed: int, number: int) -> Case:
+def _draw(dataset: str, seed: int, number: int, _changed: int) -> Case:
     (case,) = load_cases(dataset, seed=seed, count=1, first=number)
     return case
 
@@ -105,14 +118,6 @@ def _number(case: str) -> int:
     """The number at the end of a drawn case's id; 0 if there is none, for an id that is then refused."""
     found = re.search(r"\d{1,18}$", case)
     return int(found[0]) if found else 0
-
-
-@lru_cache(maxsize=32)
-def _opened(config: str | None, llm_config: str | None, reward: str, options: str) -> Clinic:
-    settings = load_settings(
-        Path(config) if config else None, Path(llm_config) if llm_config else None, json.loads(options), (), Given()
-    )
-    return clinic_of(settings, json.loads(reward))
 
 
 def clinic_of(settings: Settings, reward: str | Mapping[str, float] | None = None) -> Clinic:
@@ -124,28 +129,67 @@ def clinic_of(settings: Settings, reward: str | Mapping[str, float] | None = Non
     if run.lockbox:
         raise ConfigError("lockbox: environments never serve the lockbox; it is for one evaluation per release")
     world = is_world(run.dataset)
+    chosen = next((key for key in SELECTION if world and key in given), None)
+    if chosen:
+        raise ConfigError(f"{chosen} has no effect in an environment of a world: the seed of reset chooses the patient")
     changes = {**defaults(*_THE_DOCTORS), **({"num_scenarios": 1} if world else {})}
     plan = make_plan(settings.changed(**changes))
     if plan.people or plan.roles.dialogue["doctor"] != "chat":
         raise ConfigError("an environment is a chat without people: leave out preset, dialogue, inf_type and human")
-    models = sync_bridge.call(shared_models, plan.settings, plan.data_class)
-    return Clinic(plan, reward_of(reward, world=world), models)
+    clinic = Clinic(
+        plan, reward_of(reward, world=world), sync_bridge.call(shared_models, plan.settings, plan.data_class)
+    )
+    if clinic.waits and plan.settings.run.check:
+        sync_bridge.call(make_ready, plan, clinic.models, Progress())
+    return clinic
 
 
-sync_bridge.after_fork(_opened.cache_clear)
+_open: dict[str, Clinic] = {}
+_MOST_OPEN = 32
+sync_bridge.after_fork(_open.clear)
 
 
 def open_clinic(
-    dataset: str,
+    dataset: str | Path,
     reward: str | Mapping[str, float] | None = None,
     *,
     config: str | Path | None = None,
     llm_config: str | Path | None = None,
     **options: Any,
 ) -> Clinic:
-    """The clinic with these settings, which are those of a run; opened once in a process."""
-    texts = [str(path) if path else None for path in (config, llm_config)]
-    return _opened(*texts, json.dumps(reward), json.dumps({"dataset": dataset, **options}, sort_keys=True))
+    """The clinic with these settings, which are those of a run; opened once in a process unless a file changes."""
+    given, weights = json.loads(json.dumps([{**options, "dataset": dataset}, reward], default=_plain))
+    settings = load_settings(Path(config) if config else None, Path(llm_config) if llm_config else None, given)
+    key = json.dumps(
+        [settings.model_dump_json(), weights, [*map(str, _read(settings))], os.environ.get("OPENAI_BASE_URL")]
+    )
+    if key not in _open:
+        if len(_open) >= _MOST_OPEN:
+            del _open[next(iter(_open))]
+        _open[key] = clinic_of(settings, weights)
+    return _open[key]
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy's as one of Python's, and a path as text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _read(settings: Settings) -> Iterator[tuple[Path, int]]:
+    """The files that decide what is played, with the times of their last change."""
+    run, prompts = settings.run, user_prompts(settings.run.prompts_dir)
+    world = spec(run.dataset)
+    cases = world.path if world else resolve(run.dataset, settings.datasets)[1]
+    files = [cases, *(sorted(prompts.iterdir()) if prompts else ()), *([Path(run.split)] if run.split else ())]
+    for path in map(expanded, files):
+        yield path.absolute(), path.stat().st_mtime_ns if exists(path) else 0
+
+
+def refuse_typos(given: Iterable[str], *known: str) -> None:
+    """Refuse an argument of `reset` that was probably meant to be another; other ones may be a trainer's columns."""
+    for name in given:
+        if name not in known and (near := nearest(name, known)):
+            raise ConfigError(f"reset: did you mean {near!r} by {name!r}?")
 
 
 def _is_differential(given: object) -> TypeGuard[Mapping[str, float]]:
@@ -211,7 +255,8 @@ class Episode:
         """
         if self.done:
             return
-        said = self._doctor.speak(self._seat.observe(), Reply(encodable(words), usage=Usage(requests=0)))
+        words = encodable(words) if isinstance(words, str) else ""
+        said = self._doctor.speak(self._seat.observe(), Reply(words, usage=Usage(requests=0)))
         if _is_differential(differential):
             stated = Utterance("?", differential).stated(said.action)
             said = said.model_copy(update={"differential": stated})
@@ -225,6 +270,10 @@ class Episode:
             record = self._run(self._seat.record, self._doctor)
             costs = {**(record.cost_usd or {}), "doctor": None}  # what the doctor did on its own is not known
             self._record = record.model_copy(update={"doctor_llm": OUTSIDE, "cost_usd": costs})
+            if fault := record.fault:
+                warnings.warn(
+                    f"{record.status}: the {fault.role} failed: {fault.message}", RuntimeWarning, stacklevel=2
+                )
         return self._record
 
     def rewards(self) -> dict[str, float]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from agentclinic.clinic.prompts import joined
-from agentclinic.envs.episode import Episode, open_clinic
+from agentclinic.envs.episode import Episode, open_clinic, refuse_typos
 from agentclinic.envs.needs import needs
 from agentclinic.errors import AgentClinicError
 from agentclinic.results.record import Status
@@ -55,7 +55,7 @@ class GymClinic(gymnasium.Env[str, str]):
 
     def __init__(
         self,
-        dataset: str,
+        dataset: str = "OpenOSCE",
         reward: str | Mapping[str, float] | None = None,
         *,
         config: str | Path | None = None,
@@ -73,6 +73,7 @@ class GymClinic(gymnasium.Env[str, str]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an encounter with the case named in `options`, else with one that the seed decides."""
         super().reset(seed=seed)
+        refuse_typos(options or (), "case")
         chosen = int(self.np_random.integers(2**31)) if seed is None else seed
         self._episode = Episode(self._clinic, self._clinic.unit(chosen, (options or {}).get("case")))
         self._paid, self._said = 0.0, [joined(self._episode.instructions, self._episode.told)]

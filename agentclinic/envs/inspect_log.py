@@ -82,14 +82,14 @@ def figures(**measured: Proportion | Estimate | None) -> dict[str, float]:
     return {name: value for name, value in ends.items() if value is not None}
 
 
-def write_log(run: RunData, target: Path) -> Path:
-    """Write a run as a log of Inspect."""
+def write_log(run: RunData, target: Path) -> EvalLog:
+    """Write a run as a log of Inspect, and return the log."""
     log = eval_log(run)
     with tempfile.TemporaryDirectory() as private:  # Inspect's own files are for everyone to read
         whole = Path(private, "run.eval")
         write_eval_log(log, whole)
         write_whole(target, whole.read_bytes())
-    return target
+    return log
 
 
 def eval_log(run: RunData) -> EvalLog:

@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from agentclinic.cases.solvable import PREFIX, is_world
 from agentclinic.clinic.doctor import door_text
-from agentclinic.envs.episode import Clinic, Episode, open_clinic
+from agentclinic.envs.episode import SELECTION, Clinic, Episode, open_clinic
 from agentclinic.envs.inspect_log import SCORER, figures, score_of
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.privacy import DataClass
@@ -67,12 +67,14 @@ def solvable(world: str = "chest-pain", **options: Any) -> Task:
 
 def _task(dataset: str, options: dict[str, Any]) -> Task:
     try:
-        opened = open_clinic(_text(dataset), **{name: _text(value) for name, value in options.items()})
+        given = {name: _text(value) for name, value in options.items()}
+        chosen = {name: given.pop(name) for name in SELECTION if is_world(dataset) and name in given}
+        opened = open_clinic(_text(dataset), **given)
         if opened.plan.data_class is DataClass.CREDENTIALED:
             raise ConfigError(
                 "dataset: credentialed data stays out of Inspect, which sends it to models itself; use agentclinic run"
             )
-        samples = _samples(opened, options.get("num_scenarios"))
+        samples = _samples(opened, chosen)
     except AgentClinicError as error:
         raise PrerequisiteError(escape(str(error))) from None  # Inspect prints it without a traceback
     return Task(MemoryDataset(samples, name=opened.plan.dataset), solver=doctor(opened), scorer=diagnosis())
@@ -83,11 +85,11 @@ def _text(value: Any) -> Any:
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _samples(opened: Clinic, number: int | None) -> list[Sample]:
+def _samples(opened: Clinic, chosen: dict[str, Any]) -> list[Sample]:
     """One sample for each case. Only what is known at the door is its input; the rest is for the scorer."""
     settings, cases = opened.plan.settings, opened.plan.cases
     if is_world(settings.run.dataset):  # an environment draws its patients as they come
-        cases = make_plan(settings.changed(num_scenarios=number)).cases
+        cases = make_plan(settings.changed(**{"num_scenarios": None, **chosen})).cases
     clusters = case_clusters(cases)
     return [
         Sample(door_text(case.door), target=case.diagnosis, id=case.name, metadata={"cluster": clusters[case.id]})

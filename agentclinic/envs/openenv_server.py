@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from agentclinic import sync_bridge
 from agentclinic.clinic.prompts import joined
-from agentclinic.envs.episode import Clinic, Episode
+from agentclinic.envs.episode import Clinic, Episode, refuse_typos
 from agentclinic.envs.needs import needs
 from agentclinic.errors import AgentClinicError
 from agentclinic.version import __version__
@@ -63,9 +63,10 @@ class ClinicEnvironment(interfaces.Environment):
         self._state = ClinicState()
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None, case: str | int | None = None, **_: Any
+        self, seed: int | None = None, episode_id: str | None = None, case: str | int | None = None, **others: Any
     ) -> ClinicObservation:
         """Begin an encounter with the case named by its id or row, or else with one that the seed chooses."""
+        refuse_typos(others, "seed", "case", "episode_id")
         # The library checks these only over HTTP.
         asked = types.ResetRequest(seed=seed, episode_id=episode_id)
         chosen = random.randrange(2**31) if asked.seed is None else asked.seed

@@ -248,11 +248,19 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
 
 def _chosen(every: Sequence[Case], run: RunSettings, split: Split | None) -> list[Case]:
     """The cases of the data set that a run plays; without a split file, `part` is a half of it."""
-    if run.part and not split and run.scenarios is None:  # so many cases of that half
-        half = halves(every)
+    if split or not run.part:
+        chosen = select(every, **run.selection)
+        return split.choose(chosen, run.part) if split and run.part else chosen
+    if run.lockbox:
+        raise ConfigError("part: the lockbox is in neither half of a data set; leave out part or lockbox")
+    half = halves(every)
+    if run.scenarios is None:  # so many cases of that half
         return select([case for case in every if half.part_of(case.id) == run.part], **run.selection)
     chosen = select(every, **run.selection)
-    return (split or halves(every)).choose(chosen, run.part) if run.part else chosen
+    other = next((case for case in chosen if half.part_of(case.id) != run.part), None)
+    if other:
+        raise ConfigError(f"scenarios: {other.name} is not in the {run.part} half; leave it out, or leave out part")
+    return chosen
 
 
 def halves(cases: Sequence[Case]) -> Split:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
 import signal
 import typing
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import numpy as np
 import pytest
 from helpers import osce, write_rows
 from runs_support import AT_ENDPOINT, asked, clinic, only_run, point_at, records, start, until
@@ -20,11 +22,12 @@ from solvable_support import Saying, played
 
 from agentclinic.api import load_cases
 from agentclinic.cases.model import Case
+from agentclinic.config import load_settings
 from agentclinic.envs import ClinicEnv, record_of
 from agentclinic.envs.episode import Episode, open_clinic
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.results.record import Record
-from agentclinic.runs.plan import halves
+from agentclinic.runs.plan import halves, make_plan
 from agentclinic.scoring.clusters import case_clusters
 
 WORLD = "Solvable:chest-pain"
@@ -314,7 +317,53 @@ def test_a_voiced_patient_at_an_endpoint_and_its_failure(server: ScriptedServer,
     server.fault("500", match={"purpose": "patient"})
     env.reset(seed=1)
     assert env.ask_patient("What brings you here?") == "The consultation is over."
-    assert math.isnan(env.get_reward()), "that says nothing of the doctor"
+    with pytest.warns(RuntimeWarning, match="model_failed: the patient failed: .* 500"):
+        assert math.isnan(env.get_reward()), "that says nothing of the doctor"
+
+
+def test_a_model_that_is_not_there_is_refused_at_once(server: ScriptedServer, tmp_path: Path) -> None:
+    llm = point_at(tmp_path, server)
+    server.fault("no_model", match={"purpose": "check"})
+    with pytest.raises(AgentClinicError, match="scripted"):
+        ClinicEnv("OpenOSCE", llm_config=llm, patient_llm="scripted")
+
+
+def test_a_file_that_has_changed_is_read_again_and_so_is_one_of_the_same_name_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, age in (("a", 41), ("b", 42)):
+        (tmp_path / folder).mkdir()
+        write_rows(tmp_path / folder / "mine.jsonl", osce(patient={"Demographics": f"{age}-year-old man"}))
+    monkeypatch.chdir(tmp_path / "a")
+    assert "41-year-old" in ClinicEnv("mine.jsonl").reset(seed=0)
+    monkeypatch.chdir(tmp_path / "b")
+    assert "42-year-old" in ClinicEnv("mine.jsonl").reset(seed=0)
+    write_rows(tmp_path / "b" / "mine.jsonl", osce(patient={"Demographics": "43-year-old man"}))
+    os.utime("mine.jsonl", ns=(1, 1))
+    assert "43-year-old" in ClinicEnv(Path("mine.jsonl")).reset(seed=0)
+    assert ClinicEnv("mine.jsonl")._clinic is ClinicEnv("mine.jsonl")._clinic
+
+
+@pytest.mark.parametrize("options", [{"num_scenarios": 3}, {"scenarios": "5"}, {"offset": 1}, {"sample": 4}])
+def test_in_a_world_a_selection_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="has no effect in an environment of a world: the seed of reset"):
+        ClinicEnv(WORLD, **options)
+
+
+@pytest.mark.parametrize("typo", ["sed", "seeds", "cse"])
+def test_a_typo_in_an_argument_of_reset_is_refused_and_other_columns_are_not(typo: str) -> None:
+    env = ClinicEnv()
+    with pytest.raises(ConfigError, match=r"reset: did you mean '(seed|case)' by"):
+        env.reset(**{typo: 3})
+    assert env.reset(seed=3, prompt=[], environment="x", target="y") == env.reset(seed=3)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    weights: Any = {"utility": np.float32(1)}
+    five: Any = np.int64(5)
+    assert ClinicEnv(WORLD, weights, seed=five).reset(seed=five - 3) == ClinicEnv(WORLD, "utility", seed=5).reset(
+        seed=2
+    )
 
 
 def test_environments_at_an_endpoint_work_in_threads(server: ScriptedServer, tmp_path: Path) -> None:
@@ -422,6 +471,15 @@ def test_a_case_of_the_other_half_is_refused_and_a_selection_chooses_within_the_
     few = open_clinic("OpenOSCE", part="train", num_scenarios=30).plan.cases
     assert len(few) == 30
     assert {case.id for case in few} < {case.id for case in train._clinic.plan.cases}, "the halves do not depend on it"
+
+
+def test_a_half_has_no_lockbox_and_a_named_case_must_be_in_it() -> None:
+    train, test = (open_clinic("OpenOSCE", part=part).plan.cases[0] for part in ("train", "test"))
+    assert [case.id for case in open_clinic("OpenOSCE", part="train", scenarios=train.name).plan.cases] == [train.id]
+    with pytest.raises(ConfigError, match=f"scenarios: {test.name} is not in the train half"):
+        open_clinic("OpenOSCE", part="train", scenarios=f"{train.name},{test.name}")
+    with pytest.raises(ConfigError, match="the lockbox is in neither half"):
+        make_plan(load_settings(overrides={"dataset": "OpenOSCE", "part": "train", "lockbox": True}))
 
 
 def test_a_run_of_a_half_plays_the_cases_that_training_did_not_also_after_a_crash(

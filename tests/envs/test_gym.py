@@ -241,7 +241,8 @@ def test_a_patient_that_fails_truncates_the_episode_and_the_reward_is_not_a_numb
     server.fault("500", match={"purpose": "patient"})
     env = made(patient_llm="scripted", simulator="free", llm_config=str(llm_config)).unwrapped
 
-    (last,) = spoken(env, WORDS, seed=1)
+    with pytest.warns(RuntimeWarning, match="the patient failed"):
+        (last,) = spoken(env, WORDS, seed=1)
 
     assert last[2:4] == (False, True)
     assert math.isnan(last[1])
