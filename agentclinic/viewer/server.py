@@ -223,7 +223,7 @@ def password_for(host: str, environment: Mapping[str, str] = os.environ) -> str 
     if len(password) < SHORTEST:
         raise InputError(
             f"--host {host}: other machines could read everything; set {PASSWORD} in the environment to a password of "
-            f"at least {SHORTEST} characters, which the browser will ask for"
+            f"at least {SHORTEST} characters, which they will have to give"
         )
     return password
 
