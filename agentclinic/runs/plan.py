@@ -467,7 +467,7 @@ def _refuse_in_world(run: RunSettings) -> None:
             raise ConfigError(f"{key} has no meaning in a solvable world; leave it out")
 
 
-_PLAIN = ("plain", "history_only")
+PLAIN = ("plain", "history_only")
 """Doctors that make the plain doctor's requests."""
 
 
@@ -480,7 +480,7 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} has no dialogue to plan")
     if planner and is_person(run.doctor_llm):
         raise ConfigError("doctor_test_policy_enabled: the planner uses the doctor's model, which cannot be a person")
-    if planner and planner.inline and run.doctor not in _PLAIN:
+    if planner and planner.inline and run.doctor not in PLAIN:
         raise ConfigError(
             f"doctor_test_policy_mode inline works with the plain doctor, and {run.doctor} makes its own requests; "
             "use separate with this doctor"
@@ -490,9 +490,19 @@ def _refuse_impossible(settings: Settings) -> None:
             "doctor_test_policy_mode inline with planner_baseline full would show the doctor the patient's script; "
             "use door, or separate"
         )
+    if planner and planner.inline and run.policy_in_prompt:
+        raise ConfigError(
+            "policy_in_prompt with doctor_test_policy_mode inline would tell the doctor its policy twice; use one of "
+            "them (--no-policy-in-prompt)"
+        )
+    if run.policy_in_prompt and run.preset is None and (run.doctor not in PLAIN or run.doctor_llm == "builtin"):
+        who = f"the {run.doctor_llm if run.doctor in PLAIN else run.doctor} doctor"
+        raise ConfigError(
+            f"policy_in_prompt has no effect: {who} does not read the plain doctor's prompt; leave it out"
+        )
     if run.elicit_confidence and run.doctor == "uncertainty":
         raise ConfigError("elicit_confidence: the uncertainty doctor states its confidence at every step; leave it off")
-    if run.elicit_confidence and run.doctor not in _PLAIN:
+    if run.elicit_confidence and run.doctor not in PLAIN:
         raise ConfigError(f"elicit_confidence works with the plain doctor only, not with {run.doctor}")
 
 

@@ -28,6 +28,7 @@ SETTINGS = {
     "generation": Setting("generation settings", "{}", "default generation"),
     "test_policy": Setting("test policy", "policy {}", "no policy"),
     "planner_baseline": Setting("planner starts from", "planner knows {}"),
+    "policy_in_prompt": Setting("policy in the doctor's prompt", "policy in prompt {}"),
     "memory": Setting("memory", "memory {}", "no memory"),
     "doctor_bias": Setting("doctor's bias", "doctor bias {}", "no doctor bias"),
     "patient_bias": Setting("patient's bias", "patient bias {}", "no patient bias"),
