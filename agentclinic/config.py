@@ -255,7 +255,8 @@ class RunSettings(_Section):
     synthesis_endpoint: str | None = None
     """Endpoint of the synthesis model, by its name in `endpoints` (default: the doctor's)."""
     resource_level: Literal["normal", "busy", "scarce"] | None = None
-    """Care setting; waiting times are doubled when busy and four times as long when scarce (docs/scoring.md)."""
+    """Care setting; waiting times are doubled when busy and four times as long when scarce, or as your
+    measurement_cost.json says (docs/scoring.md)."""
     measurement_cost_llm: str | None = None
     """Ignored with a warning: test_economics_log is filled from a price table, without a model."""
     prompts_dir: str | None = None

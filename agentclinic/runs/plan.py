@@ -46,6 +46,7 @@ from agentclinic.memory.store import load_store
 from agentclinic.models.wire import local_image
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
+from agentclinic.scoring.costs import Costs, load_costs
 from agentclinic.trust import read_program, require_cluster, require_images, require_program
 from agentclinic.version import __version__
 
@@ -136,6 +137,8 @@ class Plan:
     """The uncertainty doctor as configured."""
     policy: Policy | None
     """The test policy, if the doctor plans with one."""
+    costs: Costs | None
+    """The user's own prices of tests."""
     memory: Memory | None
     """The experiences that are offered to the doctor."""
     split: Split | None
@@ -192,6 +195,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     silent = {"embedding", "measurement"} if roles.laboratory == "voiced" else {"embedding"}
     refuse_unsent(settings, settings.models.keys() - silent, only_flags=settings.run.people)
     policy = _policy(settings)
+    costs = load_costs(_path(settings.run.prompts_dir))
     settings, unsupported = _without_unsupported(settings, prompts)
     run = settings.run
     count = needed(run.scenarios, run.offset, run.sample, run.num_scenarios) if is_world(run.dataset) else 0
@@ -224,6 +228,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         "doctor_file": custom_doctor.digest if custom_doctor else None,
         "agent": agent.digest if agent else None,
         "policy": policy.digest if policy else None,
+        "price_table": costs.digest if costs else None,
         "cases": lines_digest(case_lines(chosen)),
         "memory": memory.store.digest if memory else None,
         "split": split.checksum if split else None,
@@ -238,6 +243,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         custom_doctor=custom_doctor,
         agent=agent,
         policy=policy,
+        costs=costs,
         memory=memory,
         split=split,
         roles=roles,

@@ -237,6 +237,7 @@ class UnitSeat(Seat):
         )
         world = case.drawn.world if case.drawn else None
         # What a record says about itself.
+        record.price_table = plan.costs.used_in(record) if plan.costs and not world else None
         record.test_economics_log, record.test_economics_totals = economics(record, world)
         record.regret = regret_of(case.drawn, record) if case.drawn else None
         return record

@@ -42,6 +42,7 @@ SETTINGS = {
     "silent_symptom": Setting("symptoms not in the chart", "silent symptoms {}"),
     "image_request_enabled": Setting("images", "images {}"),
     "resource_level": Setting("resource level", "resources {}"),
+    "price_table": Setting("prices of tests", "prices {}", "our prices"),
 }
 """Fields of a record that say how a run was played; those that matter most come first in a label."""
 BEFORE_0_3: Mapping[str, Any] = {"simulator": {"patient": "free", "measurement": "free"}, "dialogue": "transcript"}
