@@ -84,7 +84,7 @@ def translated(data: Mapping[str, Any], shipped: Mapping[str, Any], where: str) 
     guidance = _guidance(file.instructions, described, file.transitions)
     kinds = _kinds(described, shipped["categories"])
     own = {key: value for key, value in data.items() if key != "instructions"}
-    own["doctor_policy"] = guidance
+    own.setdefault("doctor_policy", guidance)
     own["system_base"] = joined(file.system_base or shipped["system_base"], guidance)
     own["inline_system"] = joined(file.inline_system or shipped["inline_system"], guidance)
     if "constraints" in data:
@@ -343,11 +343,7 @@ def load_policy(name: str = "test_policy", folder: Path | None = None, *, chat: 
     if path is None:
         where = f"in {folder} or among the shipped prompts" if folder else "among the shipped prompts"
         raise ConfigError(f"doctor_test_policy: there is no {name}.json {where}; use test_policy, or add the file")
-    return read_policy(read_json(path), path, chat=chat)
-
-
-def read_policy(data: Any, path: Path, *, chat: bool = False) -> Policy:
-    """The policy in a file's content, or in a dict given in Python; `path` is what errors name."""
+    data: Any = read_json(path)
     if isinstance(data, dict) and path.parent != SHIPPED:
         # The shipped file has what a user's leaves out. If that words the planner's task itself, our words for a chat
         # must not take their place: the planner gets a transcript.
