@@ -62,7 +62,7 @@ class KnownCost(_Part):
 class CostFile(_Part):
     """All of the file; its texts are for a model, which we do not ask."""
 
-    known_costs: tuple[KnownCost, ...] = ()
+    known_costs: list[KnownCost] = Field(default_factory=list)
     scaling_rules: dict[Literal["normal", "busy", "scarce"], _Amount] = Field(default_factory=dict)
     instructions: str = ""
     system_base: str = ""
@@ -71,7 +71,7 @@ class CostFile(_Part):
 
     @field_validator("known_costs")
     @classmethod
-    def _each_once(cls, value: tuple[KnownCost, ...]) -> tuple[KnownCost, ...]:
+    def _each_once(cls, value: list[KnownCost]) -> list[KnownCost]:
         seen: set[str] = set()
         for known in value:
             if fold(known.name) in seen:

@@ -115,6 +115,7 @@ def test_a_record_needs_no_other_file_to_be_scored_at_its_prices(tmp_path: Path)
     ("content", "complaint"),
     [
         ([], "expected a JSON object"),
+        ({"known_costs": 3}, "known_costs: must be a valid list"),
         ({"known_cost": [CBC]}, "unknown key 'known_cost'; did you mean 'known_costs'"),
         ({"known_costs": [CBC, {**CBC, "cost_min": -1}]}, "known_costs.1.cost_min: must be greater than or equal to 0"),
         ({"known_costs": [{**CBC, "cost_max": "300"}]}, "known_costs.0.cost_max: must be a valid number"),
