@@ -86,10 +86,12 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "dialogue": "transcript",
         "missing_test": "normal",
         "planner_baseline": "full",
+        "policy_in_prompt": True,
         "judge": "original",
     }
 }
-"""What each preset sets; `planner_baseline` matters only with a test policy, and `judge` only with a judge's model."""
+"""What each preset sets; `planner_baseline` and `policy_in_prompt` matter only with a test policy, and `judge` only
+with a judge's model."""
 
 
 def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,6 +232,8 @@ class RunSettings(_Section):
     """Plan in a request of its own before each utterance, or plan and speak in one structured reply."""
     planner_baseline: Literal["door", "full"] = "door"
     """What the planner knows at the start: what a doctor knows at the door, or the patient's full script."""
+    policy_in_prompt: bool = False
+    """Put the test policy into the plain doctor's system prompt as well (default: the doctor gets planning notes)."""
     memory: str | None = None
     """File of experiences, made by `agentclinic learn`, that are offered to the doctor where they fit."""
     memory_retrieval: Retrieval = "bm25"
@@ -251,7 +255,8 @@ class RunSettings(_Section):
     synthesis_endpoint: str | None = None
     """Endpoint of the synthesis model, by its name in `endpoints` (default: the doctor's)."""
     resource_level: Literal["normal", "busy", "scarce"] | None = None
-    """Care setting; waiting times are doubled when busy and four times as long when scarce (docs/scoring.md)."""
+    """Care setting; waiting times are doubled when busy and four times as long when scarce, or as your
+    measurement_cost.json says (docs/scoring.md)."""
     measurement_cost_llm: str | None = None
     """Ignored with a warning: test_economics_log is filled from a price table, without a model."""
     prompts_dir: str | None = None
@@ -311,7 +316,7 @@ class RunSettings(_Section):
 
 NEEDS = {
     "engine ray": ("address", "processes"),
-    "doctor_test_policy_enabled": ("planner_baseline", "doctor_test_policy_mode"),
+    "doctor_test_policy_enabled": ("planner_baseline", "policy_in_prompt", "doctor_test_policy_mode"),
     "doctor uncertainty": ("synthesis_llm", "synthesis_endpoint", "agent_config", "uncertainty_agent_type"),
     "synthesis_llm": ("synthesis_endpoint",),
     "part": ("split",),

@@ -410,7 +410,7 @@ def test_a_preset_sets_what_the_original_did(tmp_path: Path) -> None:
         "normal",
         "full",
     )
-    assert run.preset == "original"
+    assert (run.preset, run.policy_in_prompt) == ("original", True)
 
 
 def test_a_preset_counts_where_it_is_named(tmp_path: Path) -> None:

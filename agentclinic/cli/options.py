@@ -137,8 +137,8 @@ SECTION_OF = {
         "Roles": """
             doctor_llm doctor_endpoint doctor doctor_bias elicit_confidence patient_llm patient_endpoint patient_bias
             measurement_llm measurement_endpoint agent_config uncertainty_agent_type synthesis_llm synthesis_endpoint
-            doctor_test_policy_enabled doctor_test_policy doctor_test_policy_mode planner_baseline memory
-            memory_retrieval memory_llm memory_endpoint embedding_llm embedding_endpoint""",
+            doctor_test_policy_enabled doctor_test_policy doctor_test_policy_mode planner_baseline policy_in_prompt
+            memory memory_retrieval memory_llm memory_endpoint embedding_llm embedding_endpoint""",
         "Generation": " ".join(ALL_GENERATION),
         "Data": "dataset num_scenarios offset scenarios sample seed repeats lockbox split part",
         "Simulator": "simulator dialogue missing_test silent_symptom doctor_image_request resource_level prompts_dir",

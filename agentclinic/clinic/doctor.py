@@ -81,6 +81,8 @@ class Assignment:
     dialogue: Dialogue = "transcript"
     clarify: bool = False
     """Whether a diagnosis that cannot be read as one disease is asked for once more."""
+    policy: str = ""
+    """The test policy as part of the system prompt; empty unless `policy_in_prompt` is on."""
 
     @property
     def bias_text(self) -> str:

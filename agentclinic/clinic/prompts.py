@@ -40,7 +40,7 @@ _ROLES = {
         {**_DIALOGUE, "planning_notes": "notes"},
         ("system_base", "{images}{bias}", "system_presentation_suffix"),
         {"system_base": ("max_infs", "infs"), "system_presentation_suffix": ("objective",)},
-        frozenset({"max_infs", "infs", "door", "objective", "images", "no_tests", "bias"})
+        frozenset({"max_infs", "infs", "door", "objective", "images", "no_tests", "bias", "policy"})
         | {"history", "reply", "turn", "notes"},
     ),
     "patient": _Role(

@@ -99,6 +99,7 @@ class PlainDoctor:
             "images": self._prompt.text("images_suffix") if assignment.images else "",
             "no_tests": "" if tests else self._prompt.text("no_tests"),
             "bias": assignment.bias_text,
+            "policy": assignment.policy,
         }
 
     @property

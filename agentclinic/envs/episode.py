@@ -295,6 +295,8 @@ class Episode:
             resource_level=run.resource_level,
             ground_truth=case.diagnosis,
         )
+        costs = self._clinic.plan.costs
+        record.price_table = costs.used_in(record) if costs and not case.drawn else None
         if case.drawn and (regret := regret_of(case.drawn, record)):
             spoken = sum(turn.role == "doctor" for turn in turns)  # without the ending that has not been said
             record.regret = regret.model_copy(update={"turns": regret.turns[:spoken]})

@@ -169,7 +169,7 @@ def _repeat(run: _Run) -> list[str]:
     digests = {
         name: value
         for name, value in run.digest.items()
-        if name.startswith("prompts.") or name in ("cases", "doctor_file", "agent", "policy")
+        if name.startswith("prompts.") or name in ("cases", "doctor_file", "agent", "policy", "price_table")
     }
     if digests:
         lines += ["", *markdown_table(("digest", "value"), digests.items())]

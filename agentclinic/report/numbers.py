@@ -287,7 +287,7 @@ def tests_section(result: Score) -> Section:
     ]
     for stratum, share in found.accuracy_by_unanswerable.items():
         rows.append([f"accuracy where {_UNANSWERED.get(stratum, stratum)}", as_percent(share)])
-    return _section("Tests", rows, [tests_line(found)])
+    return _section("Tests", rows, [tests_line(found), f"Prices: {'; '.join(found.price_table)}."])
 
 
 def tests_line(found: Orders) -> str:

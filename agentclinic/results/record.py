@@ -56,6 +56,36 @@ class Verdict:
     """Who decided; None if no one did, and in records from before this was kept."""
 
 
+@dataclass(frozen=True)
+class OwnPrice:
+    """What a user's own table says about a test."""
+
+    name: str
+    """In the table."""
+    usd: float
+    wait_minutes: float
+    duration_minutes: float
+
+
+class PriceTable(BaseModel):
+    """A user's own table of prices, and what it says about the tests of one encounter."""
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str
+    digest: str
+    """Start of the file's SHA-256."""
+    waiting: float
+    """Factor on waiting times at the run's resource level."""
+    waiting_known: bool
+    """Whether the table gives that factor; otherwise it is ours."""
+    tests: dict[str, OwnPrice] = {}
+    """By name, as ordered; a test that the table lacks is not here."""
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.digest}"
+
+
 class Record(BaseModel):
     """One scenario's outcome. The original's fields come first; records with only those can be read."""
 
@@ -86,6 +116,8 @@ class Record(BaseModel):
     test_economics_log: list[Any] | None = None
     test_economics_totals: dict[str, Any] | None = None
 
+    price_table: PriceTable | None = None
+    """The user's own `measurement_cost.json`, if tests were priced by it; null: by our table of tests."""
     case_hash: str | None = None
     """The case's identity: the same for copies in other data sets."""
     data_class: DataClass | None = None
@@ -99,6 +131,8 @@ class Record(BaseModel):
     """Name of the test policy the doctor planned with."""
     planner_baseline: str | None = None
     """What the planner knew at first: what is known at the door, or the patient's full script."""
+    policy_in_prompt: bool | None = None
+    """Whether the doctor's system prompt had the test policy; null without one, and in older records."""
     memory: str | None = None
     """How experiences were found and the hash of their file, if the doctor had a memory: `bm25 0123456789abcdef`."""
     session_id: str | None = None

@@ -67,6 +67,7 @@ class RunOptions(TypedDict, total=False):
     doctor_test_policy: str
     doctor_test_policy_mode: Literal["separate", "inline"]
     planner_baseline: Literal["door", "full"]
+    policy_in_prompt: bool
     memory: str | None
     memory_retrieval: Literal["bm25", "embeddings", "shuffled"]
     memory_llm: str | None

@@ -46,6 +46,7 @@ from agentclinic.memory.store import load_store
 from agentclinic.models.wire import local_image
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
+from agentclinic.scoring.costs import Costs, load_costs
 from agentclinic.trust import read_program, require_cluster, require_images, require_program
 from agentclinic.version import __version__
 
@@ -136,6 +137,8 @@ class Plan:
     """The uncertainty doctor as configured."""
     policy: Policy | None
     """The test policy, if the doctor plans with one."""
+    costs: Costs | None
+    """The user's own prices of tests."""
     memory: Memory | None
     """The experiences that are offered to the doctor."""
     split: Split | None
@@ -192,6 +195,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     silent = {"embedding", "measurement"} if roles.laboratory == "voiced" else {"embedding"}
     refuse_unsent(settings, settings.models.keys() - silent, only_flags=settings.run.people)
     policy = _policy(settings)
+    costs = load_costs(_path(settings.run.prompts_dir))
     settings, unsupported = _without_unsupported(settings, prompts)
     run = settings.run
     count = needed(run.scenarios, run.offset, run.sample, run.num_scenarios) if is_world(run.dataset) else 0
@@ -224,6 +228,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         "doctor_file": custom_doctor.digest if custom_doctor else None,
         "agent": agent.digest if agent else None,
         "policy": policy.digest if policy else None,
+        "price_table": costs.digest if costs else None,
         "cases": lines_digest(case_lines(chosen)),
         "memory": memory.store.digest if memory else None,
         "split": split.checksum if split else None,
@@ -238,6 +243,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         custom_doctor=custom_doctor,
         agent=agent,
         policy=policy,
+        costs=costs,
         memory=memory,
         split=split,
         roles=roles,
@@ -467,7 +473,7 @@ def _refuse_in_world(run: RunSettings) -> None:
             raise ConfigError(f"{key} has no meaning in a solvable world; leave it out")
 
 
-_PLAIN = ("plain", "history_only")
+PLAIN = ("plain", "history_only")
 """Doctors that make the plain doctor's requests."""
 
 
@@ -480,7 +486,7 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} has no dialogue to plan")
     if planner and is_person(run.doctor_llm):
         raise ConfigError("doctor_test_policy_enabled: the planner uses the doctor's model, which cannot be a person")
-    if planner and planner.inline and run.doctor not in _PLAIN:
+    if planner and planner.inline and run.doctor not in PLAIN:
         raise ConfigError(
             f"doctor_test_policy_mode inline works with the plain doctor, and {run.doctor} makes its own requests; "
             "use separate with this doctor"
@@ -490,9 +496,19 @@ def _refuse_impossible(settings: Settings) -> None:
             "doctor_test_policy_mode inline with planner_baseline full would show the doctor the patient's script; "
             "use door, or separate"
         )
+    if planner and planner.inline and run.policy_in_prompt:
+        raise ConfigError(
+            "policy_in_prompt with doctor_test_policy_mode inline would tell the doctor its policy twice; use one of "
+            "them (--no-policy-in-prompt)"
+        )
+    if run.policy_in_prompt and run.preset is None and (run.doctor not in PLAIN or run.doctor_llm == "builtin"):
+        who = f"the {run.doctor_llm if run.doctor in PLAIN else run.doctor} doctor"
+        raise ConfigError(
+            f"policy_in_prompt has no effect: {who} does not read the plain doctor's prompt; leave it out"
+        )
     if run.elicit_confidence and run.doctor == "uncertainty":
         raise ConfigError("elicit_confidence: the uncertainty doctor states its confidence at every step; leave it off")
-    if run.elicit_confidence and run.doctor not in _PLAIN:
+    if run.elicit_confidence and run.doctor not in PLAIN:
         raise ConfigError(f"elicit_confidence works with the plain doctor only, not with {run.doctor}")
 
 

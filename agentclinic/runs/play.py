@@ -32,7 +32,7 @@ from agentclinic.results.record import Fault, Record, Status, Verdict
 from agentclinic.results.turn import NOTHING_ASKED, Usage
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.human import Tape
-from agentclinic.runs.plan import Plan, Unit
+from agentclinic.runs.plan import PLAIN, Plan, Unit
 from agentclinic.scoring.orders import economics
 from agentclinic.scoring.regret import regret_of
 
@@ -214,6 +214,7 @@ class UnitSeat(Seat):
                 "doctor": run.doctor,
                 "test_policy": planner.policy if planner else None,
                 "planner_baseline": planner.baseline if planner else None,
+                "policy_in_prompt": run.policy_in_prompt and run.doctor in PLAIN if planner else None,
                 "memory": plan.memory.label if plan.memory else None,
                 "session_id": unit.session_id if plan.agent else None,
                 "generation": run.generation or None,
@@ -236,6 +237,7 @@ class UnitSeat(Seat):
         )
         world = case.drawn.world if case.drawn else None
         # What a record says about itself.
+        record.price_table = plan.costs.used_in(record) if plan.costs and not world else None
         record.test_economics_log, record.test_economics_totals = economics(record, world)
         record.regret = regret_of(case.drawn, record) if case.drawn else None
         return record
@@ -269,6 +271,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
         images=run.doctor_image_request,
         dialogue=plan.roles.dialogue["doctor"],
         clarify=committing and models.simulates("synthesis" if plan.agent else "doctor"),
+        policy=plan.policy.file.for_doctor if plan.policy and run.policy_in_prompt else "",
     )
     speaker = _speaker(plan, unit, models, assignment)
     doctor: Doctor = speaker

@@ -255,10 +255,12 @@ class Breakdown(BaseModel):
 
 def breakdown(rows: Sequence[Row]) -> Breakdown:
     """Break a run down by kind of case, twins, section, test and price."""
+    used = tests_used(rows)
+    known = (*(test.price.usd for test in knowledge().tests.values()), *(use.usd or 0.0 for use in used))
     return Breakdown(
         groups=groups(rows),
         twins=judged_pairs(rows),
         fact_sections=fact_sections(rows),
-        tests=tests_used(rows),
-        price=price_accuracy(rows, max(test.price.usd for test in knowledge().tests.values())),
+        tests=used,
+        price=price_accuracy(rows, max(known)),
     )

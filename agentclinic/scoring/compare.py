@@ -117,7 +117,10 @@ _CONDITIONS = {
     "patient_bias": "patient bias",
     "unsupported_bias": "biases that were ignored",
     "image_request_enabled": "images",
+    "price_table": "prices of tests",
 }
+_UNSAID = {**BEFORE_0_3, "price_table": "our table"}
+"""What a record that does not name a condition was played with."""
 
 
 @dataclass(slots=True)
@@ -205,7 +208,7 @@ class Arm:
         self.own_judge = self.own_judge or (not self.run.judge_elsewhere and judged_by_itself(record))
         for key in (*_CONDITIONS, "doctor_llm", "doctor"):
             value = getattr(record, key)
-            value = BEFORE_0_3.get(key) if value is None else value
+            value = _UNSAID.get(key) if value is None else value
             named = [f"{name} {asked}" for name, asked in value.items()] if isinstance(value, dict) else [str(value)]
             self.conditions[key][", ".join(named)] += 1
         for key in SETTINGS:

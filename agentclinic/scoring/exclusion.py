@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from agentclinic.results.record import Record
+from agentclinic.results.record import PriceTable, Record
 from agentclinic.scoring.information import AT_THE_DOOR, Request, below, discloses, requests, shown_chart
-from agentclinic.scoring.orders import NOT_DONE, Item, items, priced_test, waiting_factor
+from agentclinic.scoring.orders import NOT_DONE, Item, items, price_of, waiting_of
 from agentclinic.scoring.verdicts import level
 
 PROSE = "what excludes them is given in words only"
@@ -47,7 +47,7 @@ def dangers(record: Record, asked: Sequence[Request] | None = None) -> tuple[Dan
     if not named:
         return ()
     asked = requests(record) if asked is None else asked
-    log = tuple(_log(asked or (), waiting_factor(record.resource_level)))
+    log = tuple(_log(asked or (), waiting_of(record), record.price_table))
     return tuple(_danger(entry, record, asked, log) for entry in named)
 
 
@@ -90,23 +90,23 @@ def _first(path: str, log: Sequence[tuple[float, set[str]]]) -> float:
 # --- the simulated clock --------------------------------------------------------------------------------------------
 
 
-def _log(asked: Sequence[Request], waiting: float) -> Iterator[tuple[float, set[str]]]:
+def _log(asked: Sequence[Request], waiting: float, own: PriceTable | None) -> Iterator[tuple[float, set[str]]]:
     """After each reply: the minutes since the start, and the chart paths that it disclosed."""
     clock = 0.0
     for request in asked:
         told = request.reply.disclosures if request.reply else ()
         if request.kind == "test":
             results = {part.topic for part in told if any(path.startswith("Test_Results") for path in part.paths)}
-            clock += max((_minutes(item, waiting, results) for item in items(request)), default=0.0)
+            clock += max((_minutes(item, waiting, own, results) for item in items(request)), default=0.0)
         else:
             clock += _MINUTES
         yield clock, {path for part in told for path in part.paths}
 
 
-def _minutes(item: Item, waiting: float, results: set[str]) -> float:
+def _minutes(item: Item, waiting: float, own: PriceTable | None, results: set[str]) -> float:
     """The wait and the duration of what was ordered, 0 if it was not done; the items of an order run in parallel."""
     if item.provenance in NOT_DONE:
         return 0.0
-    if test := priced_test(item.name):
+    if test := price_of(item.name, own):
         return waiting * test.wait_minutes + test.duration_minutes
     return _MINUTES + (waiting * _WAIT if item.name in results else 0.0)

@@ -28,6 +28,7 @@ SETTINGS = {
     "generation": Setting("generation settings", "{}", "default generation"),
     "test_policy": Setting("test policy", "policy {}", "no policy"),
     "planner_baseline": Setting("planner starts from", "planner knows {}"),
+    "policy_in_prompt": Setting("policy in the doctor's prompt", "policy in prompt {}"),
     "memory": Setting("memory", "memory {}", "no memory"),
     "doctor_bias": Setting("doctor's bias", "doctor bias {}", "no doctor bias"),
     "patient_bias": Setting("patient's bias", "patient bias {}", "no patient bias"),
@@ -41,6 +42,7 @@ SETTINGS = {
     "silent_symptom": Setting("symptoms not in the chart", "silent symptoms {}"),
     "image_request_enabled": Setting("images", "images {}"),
     "resource_level": Setting("resource level", "resources {}"),
+    "price_table": Setting("prices of tests", "prices {}", "our prices"),
 }
 """Fields of a record that say how a run was played; those that matter most come first in a label."""
 BEFORE_0_3: Mapping[str, Any] = {"simulator": {"patient": "free", "measurement": "free"}, "dialogue": "transcript"}

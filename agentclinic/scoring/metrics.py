@@ -697,6 +697,8 @@ class Orders(Measured):
     waiting_hours: Estimate
     resource_level: dict[str, int] = {}
     """Records by the run's `resource_level`."""
+    price_table: dict[str, int] = {}
+    """Records by the table that their tests are priced by."""
     accuracy_by_unanswerable: dict[str, Proportion] = {}
     """Strict accuracy, counted as in the headline, by the share of an encounter's tests that the chart could not
     answer."""
@@ -804,6 +806,7 @@ def orders(rows: Rows, seed: int = 0) -> Orders:
         priced=priced,
         unpriced=unpriced,
         resource_level=dict(sorted(Counter(row.resource_level for row in rows).items())),
+        price_table=dict(sorted(Counter(row.price_table for row in rows).items())),
         accuracy_by_unanswerable={
             name: share((cluster, right, 1) for stratum, cluster, right in judged if stratum == name)
             for name in (*STRATA, NO_TESTS, UNKNOWN)

@@ -1,6 +1,7 @@
 """The tests a doctor ordered: how they were answered, what they cost, and what the chart lacked.
 
-Prices are from the knowledge base: one perspective and one year, stated in `vocabulary/data/tests.json`.
+Prices are from the knowledge base: one perspective and one year, stated in `vocabulary/data/tests.json`. A record with
+a `price_table` has those of the user's own table; what that lacks is priced by ours.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from agentclinic.cases.matcher import asked_of_measurement
-from agentclinic.results.record import Record
+from agentclinic.results.record import PriceTable, Record
 from agentclinic.scoring.information import Request, requests
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.tests import Test, table
@@ -51,12 +52,13 @@ def by_order(record: Record, world: World | None = None) -> list[list[dict[str, 
     orders = [items(order) for order in asked if order.kind == "test"]
     if world:
         return [_entries_in(world, request) for request in asked]
-    return [[_entry(item, record.resource_level, charged) for item in order] for order in orders]
+    return [[_entry(item, record, charged) for item in order] for order in orders]
 
 
-def _entry(item: Item, level: str | None, charged: set[str]) -> dict[str, Any]:
-    test = priced_test(item.name)
-    waiting = waiting_factor(level)
+def _entry(item: Item, record: Record, charged: set[str]) -> dict[str, Any]:
+    own, level = record.price_table, record.resource_level
+    test = price_of(item.name, own)
+    waiting = waiting_of(record)
     cost: float | None
     wait: float | None
     duration: float | None
@@ -65,15 +67,16 @@ def _entry(item: Item, level: str | None, charged: set[str]) -> dict[str, Any]:
         why = "not done"
     elif test is None:
         cost = wait = duration = None
-        why = "not in the table of tests"
+        why = "not in the table of tests" if own is None else f"neither in {own.file} nor in our table of tests"
     else:
-        again = test.id in charged
-        charged.add(test.id)
-        cost = 0.0 if again else test.price.usd
+        again = test.key in charged
+        charged.add(test.key)
+        cost = 0.0 if again else test.usd
         wait, duration = test.wait_minutes * waiting, test.duration_minutes
-        why = f"{test.name}; " + ("charged once per encounter" if again else str(table()["pricing"]["perspective"]))
+        why = f"{test.name}; " + ("charged once per encounter" if again else test.source)
         if waiting != 1:
-            why += f"; waiting time x {waiting:g}: resource level {level}, an assumption"
+            by = own.file if own and own.waiting_known else "an assumption"
+            why += f"; waiting time x {waiting:g}: resource level {level or 'normal'}, {by}"
     return {
         "test_name": item.name,
         "estimate_currency": "USD",
@@ -129,6 +132,19 @@ def waiting_factor(resource_level: str | None) -> float:
     return _WAITING.get(resource_level or "", 1.0)
 
 
+def waiting_of(record: Record) -> float:
+    """The factor on a record's waiting times: its own table's, or ours."""
+    return record.price_table.waiting if record.price_table else waiting_factor(record.resource_level)
+
+
+def table_of(record: Record) -> str:
+    """Which table a record's tests are priced by, in words."""
+    if record.regret:
+        return "the solvable world"
+    ours = f"our table of tests ({table()['pricing']['perspective']})"
+    return f"{record.price_table}, and what that lacks from {ours}" if record.price_table else ours
+
+
 class Item(NamedTuple):
     """One thing ordered."""
 
@@ -154,7 +170,7 @@ class Bill(NamedTuple):
     unpriced: int
 
 
-def bill(orders: Sequence[Sequence[Item]], waiting: float = 1.0) -> Bill:
+def bill(orders: Sequence[Sequence[Item]], waiting: float = 1.0, own: PriceTable | None = None) -> Bill:
     """Σ prices of the items that were done, each test once; waiting is Σ over orders of the longest of their items.
 
     The items of one order run in parallel, the orders one after another. Anything unavailable or unanswered was not
@@ -164,10 +180,10 @@ def bill(orders: Sequence[Sequence[Item]], waiting: float = 1.0) -> Bill:
     hours = []
     unpriced = 0
     for order in orders:
-        done = [priced_test(item.name) for item in order if item.provenance not in NOT_DONE]
+        done = [price_of(item.name, own) for item in order if item.provenance not in NOT_DONE]
         known = [test for test in done if test is not None]
         unpriced += len(done) - len(known)
-        charged |= {test.id: test.price.usd for test in known}
+        charged |= {test.key: test.usd for test in known}
         hours.append(max((test.wait_minutes / 60 for test in known), default=0.0))
     return Bill(math.fsum(charged.values()), waiting * math.fsum(hours), len(charged), unpriced)
 
@@ -209,6 +225,34 @@ def _by_name() -> dict[str, Test]:
     return {fold(test.name): test for test in knowledge().tests.values()}
 
 
+class Priced(NamedTuple):
+    """A test at the prices of a run."""
+
+    key: str
+    """Its id in our table, or its name in the user's."""
+    name: str
+    usd: float
+    wait_minutes: float
+    """Until the result is available, at the resource level `normal`."""
+    duration_minutes: float
+    source: str
+    """Where these numbers come from."""
+
+
+def price_of(name: str, own: PriceTable | None = None) -> Priced | None:
+    """A test's price in the user's own table, if there is one that has it, or else in ours; None if unknown."""
+    if own and (found := own.tests.get(name)):
+        source = f"the middle of its range in {own}"
+        times = found.wait_minutes, found.duration_minutes
+        return Priced(f"{own.file}: {found.name}", found.name, found.usd, *times, source)
+    test = priced_test(name)
+    if test is None:
+        return None
+    ours = str(table()["pricing"]["perspective"])
+    source = f"not in {own.file}, so from our own table: {ours}" if own else ours
+    return Priced(test.id, test.name, test.price.usd, test.wait_minutes, test.duration_minutes, source)
+
+
 # --- one encounter --------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +260,7 @@ class Ordered(NamedTuple):
     """A test as it was ordered once."""
 
     key: str
-    """Its id in the table of tests, else its own name."""
+    """Its id in the table of tests, or its name in the user's table; else its own name."""
     name: str
     usd: float | None
     provenance: str
@@ -254,17 +298,17 @@ def ordered_in(record: Record, asked: Sequence[Request] | None = None) -> Tests 
         return _in_world(record)
     return Tests(
         len(orders),
-        tuple(_ordered(item, priced_test(item.name)) for item in every),
-        bill(ordered, waiting_factor(record.resource_level)),
+        tuple(_ordered(item, price_of(item.name, record.price_table)) for item in every),
+        bill(ordered, waiting_of(record), record.price_table),
         stratum(every),
     )
 
 
 @lru_cache(maxsize=4096)  # equal ones are kept once: a run may have 100,000 records
-def _ordered(item: Item, test: Test | None) -> Ordered:
+def _ordered(item: Item, test: Priced | None) -> Ordered:
     if test is None:
         return Ordered(fold(item.name), item.name, None, item.provenance)
-    return Ordered(test.id, test.name, test.price.usd, item.provenance)
+    return Ordered(test.key, test.name, test.usd, item.provenance)
 
 
 def _in_world(record: Record) -> Tests:

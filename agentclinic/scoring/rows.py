@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -40,7 +41,7 @@ from agentclinic.scoring.information import (
     requests,
     shown_chart,
 )
-from agentclinic.scoring.orders import Tests, ordered_in
+from agentclinic.scoring.orders import Tests, ordered_in, table_of
 from agentclinic.scoring.outcome import outcome
 from agentclinic.scoring.regret import Regrets, regrets
 from agentclinic.scoring.twins import Twin, twin_in
@@ -107,6 +108,8 @@ class Row(NamedTuple):
     tokens: tuple[tuple[str, int | None], ...]
     """By role; None if unknown."""
     resource_level: str
+    price_table: str
+    """Which table its tests are priced by."""
     harm: float | None
     """The case's `Harm_If_Missed`."""
     dangers: tuple[Danger, ...]
@@ -147,6 +150,7 @@ def row_of(record: Record) -> Row:
         turns=record.num_turns,
         tokens=tuple((role, _tokens(used)) for role, used in (record.usage or {}).items()),
         resource_level=record.resource_level or NOT_RECORDED,
+        price_table=sys.intern(table_of(record)),
         harm=harm_if_missed(record),
         dangers=() if cut_short else dangers(record, asked),
         transcript=None if cut_short else fingerprint(record),

@@ -26,6 +26,7 @@ from agentclinic.clinic.desk import EXACT
 from agentclinic.errors import InputError
 from agentclinic.models.wire import image_url
 from agentclinic.runs.plan import Plan
+from agentclinic.scoring.costs import FILE, Costs
 from agentclinic.viewer.connections import Pace, network_of
 from agentclinic.viewer.ending import calibration, ending
 from agentclinic.viewer.game import Game, Room, Say
@@ -129,7 +130,7 @@ def room_app(
         )
 
     async def tests(_: Request) -> Response:
-        return JSONResponse(_tests_in(world) if world else _tests())
+        return JSONResponse(_tests_in(world) if world else _tests(some.costs))
 
     async def join(request: Request) -> Response:
         joining, network = await _body(request, Joining), network_of(request.scope["client"])
@@ -245,13 +246,14 @@ async def _state(game: Game) -> Response:
     return JSONResponse(shown)
 
 
-def _tests() -> dict[str, Any]:
+def _tests(costs: Costs | None) -> dict[str, Any]:
     """Tests that can be ordered, with their prices: the same list for every case."""
+    ours = sorted(priced_tests().values(), key=lambda test: test.name.lower())
+    own = {test.id: price.usd for test in ours if costs and (price := costs.find(test.name))}
     return {
-        "prices": table()["pricing"]["perspective"],
+        "prices": ", then ".join(filter(None, (FILE if costs else "", table()["pricing"]["perspective"]))),
         "tests": [
-            {"name": test.name, "usd": test.price.usd, "names": list(test.synonyms)}
-            for test in sorted(priced_tests().values(), key=lambda test: test.name.lower())
+            {"name": test.name, "usd": own.get(test.id, test.price.usd), "names": list(test.synonyms)} for test in ours
         ],
     }
 

@@ -83,6 +83,15 @@ def test_weights_multiply_and_parts_of_weight_zero_are_off(cases: Path) -> None:
     assert parts == pytest.approx({"right": 2, "price": -0.05})
 
 
+def test_the_users_own_prices_count(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(cases.parent)
+    Path("prompts").mkdir()
+    known = {"name": "Uric acid", "cost_min": 100, "cost_max": 300, "duration_min": 1, "wait_min": 1}
+    Path("prompts/measurement_cost.json").write_text(json.dumps({"known_costs": [known]}), encoding="utf-8")
+    for said in (["REQUEST TEST: uric acid"], ["REQUEST TEST: uric acid", "DIAGNOSIS READY: Gout"]):
+        assert after(cases, *said, reward={"right": 1, "price": 1}).rewards()["price"] == -0.2
+
+
 def test_the_rewards_of_the_steps_add_up_and_the_truth_is_paid_at_the_end(cases: Path) -> None:
     said = ["Where is the pain?", "", "REQUEST TEST: troponin", "REQUEST TEST: troponin", "DIAGNOSIS READY: Gout"]
     episode, steps = after(cases, reward=EVERY), []

@@ -16,6 +16,8 @@ from scripted_server import ScriptedServer
 from agentclinic.cases.model import as_text
 from agentclinic.clinic.prompts import SHIPPED
 from agentclinic.config import ROLES, Settings
+from agentclinic.doctors.planner.settings import load_policy
+from agentclinic.errors import ConfigError
 from agentclinic.runs.plan import Plan, make_plan
 
 Json = dict[str, Any]
@@ -155,3 +157,64 @@ def test_a_judges_file_of_the_originals_kind_decides_how_is_judged_and_the_setti
     (folder / "moderator.json").unlink()
     assert planned(folder, moderator_llm="gpt").settings.run.judge == "cascade"
     assert planned(folder).settings.run.judge is None, "so that another judge's model can be named later"
+
+
+def policy_parts(file: Json) -> list[str]:
+    """What the original puts into the doctor's prompt: instructions, kinds of tests, transitions and constraints."""
+    parts = [file["instructions"], *file["categories"]]
+    for kind in file["categories"].values():
+        parts += [kind["cost_level"].replace("_", " "), *kind["typical_tests"]]
+    for step in file["transitions"]:
+        parts += [f"After {step['from']}: {', '.join(step['to'])}. {step['conditions']}"]
+    return [*parts, f"confidence of {file['constraints']['finish_early_if_confident']:.0%}", "one test per turn"]
+
+
+@pytest.mark.anyio
+async def test_the_policy_is_in_the_doctors_prompt_under_the_preset_only(
+    server: ScriptedServer, tmp_path: Path, folder: Path
+) -> None:
+    async def doctor_is_sent(**run: Any) -> list[list[str]]:
+        server.reset()
+        folders = {"prompts_dir": str(folder), "dataset": str(own_cases(tmp_path, 1))}
+        given = {"doctor_test_policy_enabled": True, "simulator": "free", "judge": None, **folders, **run}
+        await run_here(settings_for(server, tmp_path / "runs", runtime={"llm_api": "chat"}, **given))
+        return sent(server, "doctor")
+
+    ours = await doctor_is_sent()
+    alone = await doctor_is_sent(doctor_test_policy_enabled=False)
+    in_prompt = await doctor_is_sent(policy_in_prompt=True)
+    preset = await doctor_is_sent(preset="original")
+    policy = load_policy("test_policy", folder).file.for_doctor
+    assert [system for system, _ in ours] == [system for system, _ in alone][: len(ours)]
+    assert [[f"{system}\n\n{policy}", user] for system, user in ours] == in_prompt, "nothing else changes"
+    assert {system.endswith(f"\n\n{policy}") for system, _ in preset} == {True}
+    assert [part for part in policy_parts(raw(folder, "test_policy")) if part not in policy] == []
+    assert [part for part in policy_parts(raw(folder, "test_policy"))[:1] if part in "".join(map("".join, ours))] == []
+
+
+def test_the_shipped_policy_can_be_told_to_the_doctor_as_well() -> None:
+    file, policy = raw(SHIPPED, "test_policy"), load_policy().file
+    kinds = [
+        f"- {name} (cost: {kind['cost_level']}): {', '.join(kind['words'])}"
+        for name, kind in file["categories"].items()
+    ]
+    steps = [f"- After {name}: {', '.join(after)}." for name, after in file["transitions"].items()]
+    rules = [f"- {rule}" for rule in file["planning_rules"].values()]
+    assert [
+        part for part in (file["doctor_instructions"], *kinds, *steps, *rules) if part not in policy.for_doctor
+    ] == []
+    assert "confidence of 70%" in policy.for_doctor
+
+
+@pytest.mark.parametrize(
+    ("run", "complaint"),
+    [
+        ({"doctor_test_policy_enabled": False}, "policy_in_prompt has no effect without doctor_test_policy_enabled"),
+        ({"doctor_test_policy_mode": "inline"}, "would tell the doctor its policy twice"),
+        ({"doctor": "uncertainty"}, "the uncertainty doctor does not read the plain doctor's prompt"),
+        ({"doctor_llm": "builtin"}, "the builtin doctor does not read"),
+    ],
+)
+def test_a_policy_that_would_not_be_read_is_refused(tmp_path: Path, run: Json, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        planned(tmp_path, **{"doctor_llm": "gpt", "policy_in_prompt": True, **run})

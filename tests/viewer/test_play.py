@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from browser_support import needs_browser, running_browser, serious, visiting
@@ -350,3 +351,14 @@ def test_a_server_that_is_killed_and_restarted_loses_nothing(browser: Browser, t
         f"DIAGNOSIS READY: {TRUTH}",
     ]
     assert record["timing"]["on_task"][1]["restarts"] == 1
+
+
+def test_the_list_of_tests_has_the_users_own_prices(tmp_path: Path) -> None:
+    known = {"name": "ECG / EKG", "cost_min": 1000, "cost_max": 2000, "duration_min": 1, "wait_min": 1}
+    (tmp_path / "measurement_cost.json").write_text(json.dumps({"known_costs": [known]}), encoding="utf-8")
+    with room(tmp_path, prompts_dir=str(tmp_path)) as traffic, urlopen(f"{traffic.address}api/tests") as answer:
+        listed = json.load(answer)
+    prices = {test["name"]: test["usd"] for test in listed["tests"]}
+    assert prices["Electrocardiogram"] == 1500
+    assert 0 < prices["Chest X-ray"] < 1500
+    assert listed["prices"].startswith("measurement_cost.json, then ")

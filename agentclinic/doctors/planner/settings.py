@@ -84,6 +84,7 @@ def translated(data: Mapping[str, Any], shipped: Mapping[str, Any], where: str) 
     guidance = _guidance(file.instructions, described, file.transitions)
     kinds = _kinds(described, shipped["categories"])
     own = {key: value for key, value in data.items() if key != "instructions"}
+    own.setdefault("doctor_policy", guidance)
     own["system_base"] = joined(file.system_base or shipped["system_base"], guidance)
     own["inline_system"] = joined(file.inline_system or shipped["inline_system"], guidance)
     if "constraints" in data:
@@ -145,13 +146,17 @@ def _synonyms(given: Mapping[str, str], kinds: Mapping[str, Any], where: str) ->
 
 
 def _guidance(instructions: str, described: Mapping[str, _Category], transitions: Sequence[_Transition]) -> str:
-    """The file's advice as the planner reads it."""
+    """The file's advice as the planner reads it, and the doctor with `policy_in_prompt`."""
     kinds = []
     for name, kind in described.items():
         tests = f"Tests: {', '.join(kind.typical_tests)}." if kind.typical_tests else ""
         about = " ".join(filter(None, (kind.description, tests)))
         kinds.append(f"- {name} (cost: {kind.cost_level.replace('_', ' ')}): {about}")
     steps = [f"- After {step.kind}: {', '.join(step.to)}. {step.conditions}".rstrip() for step in transitions]
+    return _listed(instructions, kinds, steps)
+
+
+def _listed(instructions: str, kinds: Sequence[str], steps: Sequence[str]) -> str:
     return joined(
         instructions.strip(),
         "\n".join(("Kinds of tests:", *kinds)) if kinds else "",
@@ -237,6 +242,10 @@ class PolicyFile(_Part):
     inline_task: str = Field(min_length=1)
     retry: str = Field(min_length=1)
     advice: str = ""
+    doctor_instructions: str = ""
+    """With `policy_in_prompt`: how the doctor should plan; its kinds of tests and transitions follow."""
+    doctor_policy: str | None = None
+    """In place of these three, if the file words them itself, as the original's does."""
     fallback_advice: str = Field(min_length=1)
     constraints: Constraints = Constraints()
     differential_settings: DifferentialSettings = DifferentialSettings()
@@ -254,6 +263,20 @@ class PolicyFile(_Part):
     def chat(self) -> bool:
         """Whether the file has the texts to show the dialogue as a chat."""
         return all((self.chat_system, self.chat_opening, self.chat_task, self.chat_discriminators))
+
+    @property
+    def for_doctor(self) -> str:
+        """The policy as part of the doctor's system prompt, as in the original: all of it, and how to act on it."""
+        kinds = [f"- {name} (cost: {k.cost_level}): {', '.join(k.words)}" for name, k in self.categories.items()]
+        steps = [f"- After {name}: {', '.join(after)}." for name, after in self.transitions.items()]
+        told = _listed(self.doctor_instructions, kinds, steps) if self.doctor_policy is None else self.doctor_policy
+        sure = (
+            f"Plan before you speak. At a confidence of {self.constraints.finish_early_if_confident:.0%} or more, give "
+            "your diagnosis; below it, ask one short question or order one test that the policy allows next. Go on to "
+            "a more expensive test only if its result would change what is done, or for a red flag."
+        )
+        rules = "\n".join(("Constraints:", *(f"- {rule}" for rule in (*self.rules, sure))))
+        return joined("[Test policy]", told, rules)
 
     @property
     def rules(self) -> tuple[str, ...]:
