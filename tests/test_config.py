@@ -487,7 +487,7 @@ def test_an_embedding_model_belongs_to_retrieval_by_embeddings() -> None:
         ),
         ({"planner_baseline": "full"}, "planner_baseline has no effect", {"preset": "original"}),
         ({"agent_config": "a"}, "agent_config has no effect without doctor uncertainty", {"doctor": "uncertainty"}),
-        ({"part": "test"}, "part has no effect without split; set both, or leave out part", {"split": "s.json"}),
+        ({"split": "s.json"}, "split has no effect without part; set both, or leave out split", {"part": "test"}),
         ({"memory_endpoint": "e"}, "memory_endpoint has no effect without memory", {"memory": "m.jsonl"}),
         (
             {"memory": "m.jsonl", "embedding_llm": "e"},

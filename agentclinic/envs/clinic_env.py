@@ -51,7 +51,7 @@ class ClinicEnv:
 
     def __init__(
         self,
-        dataset: str = "OpenOSCE",
+        dataset: str | Path = "OpenOSCE",
         reward: str | Mapping[str, float] | None = None,
         *,
         config: str | Path | None = None,
