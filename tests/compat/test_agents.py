@@ -105,12 +105,16 @@ def test_the_loaders_read_the_originals_files(tmp_path: Path) -> None:
         assert (opened.num_scenarios, scenario.diagnosis_information()) == (1, "Migraine")
         assert scenario.examiner_information() == OSCE["Objective_for_Doctor"]
         assert scenario.patient_information() == OSCE["Patient_Actor"]
-        assert scenario.exam_information()["Test_Results"] == scenario.tests == OSCE["Test_Results"]
+        assert scenario.exam_information() == {**OSCE["Physical_Examination_Findings"], "tests": OSCE["Test_Results"]}
+        assert (scenario.tests, scenario.diagnosis) == (OSCE["Test_Results"], "Migraine")
+        assert scenario.physical_exams == OSCE["Physical_Examination_Findings"]
+        assert (scenario.patient_info, scenario.examiner_info) == (OSCE["Patient_Actor"], OSCE["Objective_for_Doctor"])
         assert (scenario.scenario_dict, scenario.question) == ({"OSCE_Examination": OSCE}, "")
     for name in ("NEJM", "NEJMExtended"):
         scenario = getattr(agentclinic, f"ScenarioLoader{name}")(tmp_path / "nejm.jsonl").sample_scenario()
         assert (scenario.image_url, scenario.question) == (NEJM["image_url"], NEJM["question"])
         assert (scenario.scenario_dict, scenario.tests) == (NEJM, {})
+        assert scenario.exam_information() == scenario.physical_exams == NEJM["physical_exams"]
     assert agentclinic.ScenarioMedQA({"OSCE_Examination": OSCE}).diagnosis_information() == "Migraine"
 
 
