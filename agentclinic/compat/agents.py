@@ -41,7 +41,7 @@ from agentclinic.models.base import Image, Message, Purpose, Request
 from agentclinic.models.endpoint import OPENAI_URL
 from agentclinic.models.gate import GateClosedError
 from agentclinic.results.turn import Exchange, Turn, Usage
-from agentclinic.results.utterance import Action, parse_action
+from agentclinic.results.utterance import DIAGNOSIS_READY, Action, parse_action
 from agentclinic.runs.build import USUAL_LLM_CONFIG, LazyModel, Models, ambient_settings, set_ambient_settings
 from agentclinic.scoring.orders import priced_test, waiting_factor
 
@@ -602,6 +602,8 @@ class UncertaintyAwareDoctorAgent(DoctorAgent):
     def inference_doctor(self, question: str, image_requested: bool = False, memory_context: str = "") -> str:
         """Say the next thing in reply to `question`; once the turns are used up, conclude."""
         set_current_session(self.session_id)
+        if self.infs >= self.MAX_INFS and self._said and self._said.kind == "diagnosis":
+            return f"{DIAGNOSIS_READY}: {self._said.content}"
         earlier = (f"{EARLIER}\n{self._earlier}",) if self._earlier else ()
         return self._turn(question, image_requested, memory_context, *earlier)
 
