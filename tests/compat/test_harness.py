@@ -271,6 +271,26 @@ def test_the_same_harness_drives_a_custom_doctor(server: ScriptedServer, checkou
     assert {entry["body"]["model"] for entry in server.log() if entry["purpose"] == "query"} == {"doctor"}
 
 
+@pytest.mark.slow
+def test_a_run_started_below_the_root_uses_the_settings_and_agents_there(
+    server: ScriptedServer, checkout: Path
+) -> None:
+    root = checkout.parents[1]
+    agents = root / "agent" / "agent_config.yaml"
+    agents.write_text(agents.read_text().replace("system_prompt: |", "system_prompt: |\n      Our own agent.", 1))
+    config = json.loads((root / "agentclinic.config.json").read_text())
+    del config["run"]["doctor_llm"]  # as docs/uncertainty.md says, to let the agent's file choose
+    (root / "agentclinic.config.json").write_text(json.dumps(config))
+    flags = ("--agent_dataset", "agentclinic_medqa.jsonl", "--num_scenarios", "1", "--use_uncertainty_aware", "-q")
+    run(server, checkout, "agentclinic_api_only.py", *flags)
+    doctors = [entry["body"] for entry in server.log() if entry["purpose"] == "doctor"]
+    assert doctors
+    assert {body["model"] for body in doctors} == {"doctor"}
+    assert "Our own agent." in json.dumps(doctors[0])
+    (used,) = checkout.glob("runs/*/config.used.json")
+    assert json.loads(used.read_text())["run"]["agent_config"] == str(agents)
+
+
 FORK = """
 import argparse
 import json
