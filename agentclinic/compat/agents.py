@@ -241,10 +241,11 @@ class _Counted:
 
 
 class _Agent(_Counted):
-    """What `PatientAgent` and `MeasurementAgent` share."""
+    """What `PatientAgent` and `MeasurementAgent` share; attributes that are assigned count from the next call on."""
 
-    _core: Patient | Laboratory
+    bias_present: str | None = None
     pipe = None
+    _made_of: tuple[Any, ...] = ()
 
     def __init__(self, scenario: Scenario, backend_str: str) -> None:
         self.scenario = scenario
@@ -253,41 +254,52 @@ class _Agent(_Counted):
 
     def reset(self) -> None:
         """Forget the dialogue."""
+        self._forget_tokens()
+        self._core: Patient | Laboratory | None = None
+        self._role()  # says now what is wrong with a setting
+
+    def _role(self) -> Patient | Laboratory:
+        """The role that answers, made again if something that it is made of was assigned."""
+        made_of = (self.scenario, self.backend, self.bias_present)
+        if self._core is None or made_of != self._made_of:
+            before, self._core, self._made_of = self._core, self._new_core(), made_of
+            self._core.history.replace(before.history.text if before else "")
+        return self._core
+
+    def _new_core(self) -> Patient | Laboratory:
         raise NotImplementedError
 
     @property
     def agent_hist(self) -> str:
         """The dialogue so far; each entry is followed by a blank line. It may be assigned."""
-        return self._core.history.text
+        return self._role().history.text
 
     @agent_hist.setter
     def agent_hist(self, text: str) -> None:
-        self._core.history.replace(text)
+        self._role().history.replace(text)
 
     def system_prompt(self) -> str:
-        return self._core.system_prompt
+        return self._role().system_prompt
 
     def add_hist(self, hist_str: str) -> None:
         """Add something said to someone else to the history."""
-        self._core.history.add("", hist_str)
+        self._role().history.add("", hist_str)
 
 
 class PatientAgent(_Agent):
     """The patient, one answer per call."""
 
-    _core: Patient
     disease = ""
 
     def __init__(self, scenario: Scenario, backend_str: str = "builtin", bias_present: str | None = None) -> None:
         self.bias_present = _no_bias(bias_present)
+        self.biases = list(load_prompt("patient", user_prompts()).biases)
         super().__init__(scenario, backend_str)
 
-    def reset(self) -> None:
+    def _new_core(self) -> Patient:
         prompt = load_prompt("patient", user_prompts())
-        self.biases = list(prompt.biases)
-        self._forget_tokens()
         bias = supported(self.bias_present, prompt)
-        self._core = Patient(self.scenario.case, LazyModel(self.backend), prompt, bias=bias)
+        return Patient(self.scenario.case, LazyModel(self.backend), prompt, bias=bias)
 
     @property
     def symptoms(self) -> JSON:
@@ -299,7 +311,9 @@ class PatientAgent(_Agent):
         return _bias_text("patient", self.bias_present)
 
     def inference_patient(self, question: str) -> str:
-        answer = sync_bridge.call(self._core.answer, question)
+        role = self._role()
+        assert isinstance(role, Patient)
+        answer = sync_bridge.call(role.answer, question)
         self._count(answer)
         return answer.text
 
@@ -307,16 +321,13 @@ class PatientAgent(_Agent):
 class MeasurementAgent(_Agent):
     """The laboratory, one report per call."""
 
-    _core: Laboratory
     presentation = ""
 
     def __init__(self, scenario: Scenario, backend_str: str = "builtin") -> None:
         super().__init__(scenario, backend_str)
 
-    def reset(self) -> None:
-        self._forget_tokens()
-        prompt = load_prompt("measurement", user_prompts())
-        self._core = Laboratory(self.scenario.case, LazyModel(self.backend), prompt)
+    def _new_core(self) -> Laboratory:
+        return Laboratory(self.scenario.case, LazyModel(self.backend), load_prompt("measurement", user_prompts()))
 
     @property
     def information(self) -> JSON:
@@ -325,7 +336,9 @@ class MeasurementAgent(_Agent):
 
     def inference_measurement(self, question: str) -> str:
         """Report what the doctor's words request; the reply starts with `RESULTS:`."""
-        report = sync_bridge.call(self._core.report, parse_action(question).content, question)
+        role = self._role()
+        assert isinstance(role, Laboratory)
+        report = sync_bridge.call(role.report, parse_action(question).content, question)
         self._count(report)
         return report.text
 

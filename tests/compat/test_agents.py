@@ -385,6 +385,13 @@ def test_an_attribute_that_is_assigned_counts_from_the_next_turn_on(scripted: di
     assert "Assess a sore toe." in request.messages[0].content
     assert "Doctor: Hello?" in request.messages[1].content
     assert doctor.inference_doctor("Yes.") == "Maximum inferences reached"
+    scripted.update(p=Scripted("Hi."), second=Scripted("Since Monday."))
+    patient = agentclinic.PatientAgent(Scenario(case_of(OSCE)), "p")
+    patient.inference_patient("Hello?")
+    patient.backend, patient.bias_present = "second", "recency"
+    assert patient.inference_patient("Since when?") == "Since Monday."
+    assert patient.generate_bias() in scripted["second"].requests[0].messages[0].content
+    assert "Patient: Hi." in scripted["second"].prompts[0]
 
 
 def test_a_policy_can_be_given_as_the_content_of_its_file(scripted: dict[str, Scripted]) -> None:
