@@ -217,6 +217,10 @@ def test_schemas_have_the_functions_parameters_and_do_not_mention_the_session() 
         text = json.dumps([tool.name, tool.description, tool.parameters]).lower()
         assert "session" not in text
         assert "$ref" not in text
+        schema = {"name": name, "description": tool.description, "parameters": tool.parameters}
+        assert compat_tools.get_tool_schema(name) == {"type": "function", "function": schema}
+    assert compat_tools.get_tool_names() == list(offered)
+    assert compat_tools.get_tool_schema("no_such_tool") is None
     described = offered["diagnosis_step"].parameters["properties"]["current_uncertainties"]
     assert (described["type"], described["maxItems"]) == ("array", 4), "text is accepted, but not asked for"
     assert set(described["items"]["properties"]) == {"diagnosis", "probability", "reason"}
