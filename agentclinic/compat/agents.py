@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import secrets
 import time
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
-from agentclinic import privacy, sync_bridge
+from agentclinic import privacy, sync_bridge, trust
 from agentclinic.cases.model import JSON, Case, Door, as_text
 from agentclinic.clinic.doctor import Assignment, Dialogue, Doctor, Incoming, Observation
 from agentclinic.clinic.judge import Judge
@@ -114,7 +115,7 @@ def get_openai_client() -> OpenAI:
     if privacy.silent():
         raise GateClosedError("get_openai_client: its requests are not checked; for credentialed cases use query_model")
     try:
-        from openai import OpenAI
+        from openai import Omit, OpenAI
     except ModuleNotFoundError:
         raise ConfigError(
             "get_openai_client needs the package openai; run `pip install openai`, or use query_model"
@@ -124,11 +125,18 @@ def get_openai_client() -> OpenAI:
     assert used is not None, "every name but those of builtin models and people is at an endpoint"
     if used.key is None and used.base_url == OPENAI_URL:
         raise ConfigError("get_openai_client: set OPENAI_API_KEY, or OPENAI_BASE_URL to the address of a server")
-    return OpenAI(
+    elsewhere = not trust.is_providers_own("OPENAI_API_KEY", used.base_url)
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines() if elsewhere else []
+    left_out: dict[str, Any] = {line.partition(":")[0].strip(): Omit() for line in lines}
+    client = OpenAI(
         api_key=used.key.get_secret_value() if used.key else "none",
         base_url=used.base_url,
         timeout=settings.llm.runtime.request_timeout,
+        default_headers=left_out,
     )
+    if elsewhere:  # headers that the package takes from the environment are for OpenAI only
+        client.organization = client.project = None
+    return client
 
 
 def load_prompts_json(name: str) -> dict[str, Any]:

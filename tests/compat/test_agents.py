@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -450,10 +451,16 @@ def test_the_client_is_of_the_configured_endpoint_and_obeys_the_rule_for_keys(
     server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_config(tmp_path, server, runtime={"llm_api": "chat", "tries": 1})
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-planted")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-planted")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-mine: header-planted")
     client = agentclinic.get_openai_client()
     assert str(client.base_url).rstrip("/") == server.base_url
     said = client.chat.completions.create(model="some", messages=[{"role": "user", "content": "Hello"}])
     assert said.choices[0].message.content
+    headers = json.dumps(server.log()[-1]["headers"])
+    assert "sk-planted" in headers
+    assert not {"org-planted", "project-planted", "header-planted"} & set(re.findall(r"[\w-]+", headers))
     agentclinic.init_openai_client("sk-mine", server.base_url)
     assert agentclinic.get_openai_client().api_key == "sk-mine"
     agentclinic.query_model("other", "p", "s")
