@@ -30,22 +30,28 @@ _PUBLIC = {
     "Record": "agentclinic.results.record",
     "Utterance": "agentclinic.clinic.doctor",
 }
-_DATASETS = ("MedQA", "MedQAExtended", "NEJM", "NEJMExtended", "MIMICIV")
+_DATASETS = ("MedQA", "MedQAExtended", "NEJM", "NEJMExtended", "MIMICIV", "OSCE")
 _ORIGINAL = {
     "main": "agentclinic.cli",
     **{
         f"{kind}{name}": "agentclinic.compat.scenarios" for kind in ("Scenario", "ScenarioLoader") for name in _DATASETS
     },
+    "ScenarioMIMICIVQA": "agentclinic.compat.scenarios",
+    "DifferentialDiagnosisEngine": "agentclinic.compat.policy_engine",
     **dict.fromkeys(
         (
             "DoctorAgent",
             "UncertaintyAwareDoctorAgent",
             "PatientAgent",
             "MeasurementAgent",
+            "CostEstimatorAgent",
             "query_model",
             "compare_results",
             "set_llm_config",
             "load_llm_config",
+            "init_openai_client",
+            "get_openai_client",
+            "load_prompts_json",
         ),
         "agentclinic.compat.agents",
     ),

@@ -34,7 +34,7 @@ from pydantic.fields import FieldInfo
 
 from agentclinic import privacy
 from agentclinic.errors import ConfigError
-from agentclinic.files import exists, expanded, read_limited
+from agentclinic.files import exists, expanded, find_up, read_limited
 from agentclinic.jsonl import clean, integer, kind_of
 
 ROLE_NAMES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory", "moderator": "judge"}
@@ -873,13 +873,13 @@ def choices(field: FieldInfo) -> list[str]:
 
 
 def variable(name: str) -> str | None:
-    """A variable from the environment, or else from `.env` in the working folder."""
-    return _provided.get(name) or os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
+    """A variable from the environment, or else from the user's `.env` (`find_up`)."""
+    return _provided.get(name) or os.environ.get(name) or _in_dotenv(name) or None
 
 
 def beside_in_dotenv(name: str, other: str) -> str | None:
     """Another variable in `.env`, if this one comes from there too."""
-    return None if name in _provided or os.environ.get(name) else _dotenv(Path.cwd() / ".env").get(other)
+    return None if name in _provided or os.environ.get(name) else _in_dotenv(other)
 
 
 _provided: dict[str, str] = {}
@@ -890,10 +890,13 @@ def provide(variables: Mapping[str, str]) -> None:
     _provided.update(variables)
 
 
+def _in_dotenv(name: str) -> str | None:
+    path = find_up(".env")
+    return _dotenv(path.absolute()).get(name) if path else None
+
+
 @cache
 def _dotenv(path: Path) -> dict[str, str | None]:
-    if not path.is_file():
-        return {}
     from dotenv import dotenv_values
 
     try:

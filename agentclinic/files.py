@@ -11,6 +11,7 @@ import secrets
 import stat
 import sys
 import time
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +48,31 @@ def read_limited(path: Path, most: int = LARGEST) -> bytes:
 def exists(path: Path) -> bool:
     """Whether a file or folder exists; False for a name that no file can have."""
     return os.path.exists(path)  # noqa: PTH110 - Path.exists raises an error if the name is too long
+
+
+_ROOT_MARKS = (".git", "benchmarks/AgentClinic")
+"""What the root of a repository has: the first in a clone, the second in a copy of the original without its history."""
+
+
+def folders_up() -> list[Path]:
+    """The working folder and those above it, up to the root of its repository; alone if it is in none."""
+    here = Path.cwd()
+    above = list(here.parents)
+    roots = (place for place, folder in enumerate((here, *above)) if any(exists(folder / m) for m in _ROOT_MARKS))
+    return [Path(), *above[: next(roots, 0)]]
+
+
+def find_up(name: str | Path, *, folder: bool = False) -> Path | None:
+    """A file (or a `folder`) of the user's in the nearest of these folders that has it.
+
+    The original's scripts are started in a folder of the repository, and their settings are in its root. A warning
+    names any others that are there and not used.
+    """
+    kind = os.path.isdir if folder else os.path.isfile  # Path's own raise an error if the name is too long
+    there = [path for place in folders_up() if kind(path := place / name)]
+    if len(there) > 1:
+        warnings.warn(f"{', '.join(map(str, there[1:]))}: not used, because {there[0]} is nearer", stacklevel=2)
+    return there[0] if there else None
 
 
 def is_private(folder: Path) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from agentclinic import files
 from agentclinic.errors import AgentClinicError, InputError
-from agentclinic.files import Lock, exists, expanded, is_locked, is_private, make_folder, write_whole
+from agentclinic.files import Lock, exists, expanded, find_up, is_locked, is_private, make_folder, write_whole
 
 
 def mode(path: Path) -> int:
@@ -119,3 +119,23 @@ def test_a_home_folder_that_does_not_exist_and_a_name_that_no_file_can_have() ->
         expanded("~\0")
     assert expanded("~/x") == Path.home() / "x"
     assert [exists(Path(name)) for name in ("/", "a" * 3000, "a\0b")] == [True, False, False]
+
+
+@pytest.mark.parametrize("mark", [".git", "benchmarks/AgentClinic"])
+def test_a_users_file_is_found_up_to_the_root_of_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    below = tmp_path / "repository" / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    for folder in (tmp_path, tmp_path / "repository"):
+        (folder / "settings.json").write_text("{}")
+    assert find_up("settings.json") is None, "without a repository, only the working folder counts"
+    (tmp_path / "repository" / mark).mkdir(parents=True)
+    assert find_up("settings.json") == tmp_path / "repository" / "settings.json", "and nothing above its root"
+    (below / "settings.json").mkdir()
+    assert find_up("settings.json") == tmp_path / "repository" / "settings.json", "a folder is no file"
+    assert find_up("settings.json", folder=True) == Path("settings.json")
+    (below.parent / "settings.json").write_text("{}")
+    with pytest.warns(UserWarning, match=r"repository/settings\.json: not used, because .*a/settings\.json is nearer"):
+        assert find_up("settings.json") == below.parent / "settings.json"

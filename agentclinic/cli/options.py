@@ -29,6 +29,7 @@ from agentclinic.config import (
     with_limits,
 )
 from agentclinic.errors import ConfigError
+from agentclinic.files import find_up
 from agentclinic.jsonl import inert
 from agentclinic.results.run_folder import find_run
 
@@ -276,8 +277,8 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
 
 
 def default_file(given: Path | None, name: str) -> Path | None:
-    """The given path, or the usual file if it exists."""
-    return given or (Path(name) if Path(name).is_file() else None)
+    """The given path, or the user's file of that name (`find_up`)."""
+    return given or find_up(name)
 
 
 def read_settings(

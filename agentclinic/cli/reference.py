@@ -34,9 +34,14 @@ them. A config may also have the `openai` and `llm` sections, as the original's 
 `config.used.json` do; `llm.config.json` is then read only if `--llm-config` names it. To repeat a run, give its
 `config.used.json` to `--config`.
 
-The key of the default endpoint is read from the environment (`OPENAI_API_KEY`), then from `.env` in the working folder,
-then from `llm.config.json`; the address from `llm.config.json`, then from `OPENAI_BASE_URL`. Keys are never written to
-a run's folder.
+`agentclinic.config.json`, `llm.config.json`, `.env`, `prompts/` and `agent/agent_config.yaml` are looked for in the
+working folder and then in the folders above it, up to the root of the repository (the folder with `.git`, or with the
+original's `benchmarks/AgentClinic`). The nearest one is used, and a warning names any other. Outside a repository, only
+the working folder counts.
+
+The key of the default endpoint is read from the environment (`OPENAI_API_KEY`), then from `.env`, then from
+`llm.config.json`; the address from `llm.config.json`, then from `OPENAI_BASE_URL`. Keys are never written to a run's
+folder.
 """
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("`run` in agentclinic.config.json, and flags of `agentclinic run`", RunSettings),

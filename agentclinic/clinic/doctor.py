@@ -161,6 +161,10 @@ class History:
         """Append what someone said; no speaker for words that are not speech."""
         self._entries.append((speaker, words))
 
+    def replace(self, text: str) -> None:
+        """Forget the dialogue, and take this text in its place."""
+        self._entries = [("", text.rstrip("\n"))] if text.strip() else []
+
     def add_turn(self, incoming: Incoming, said: str) -> None:
         """Append what reached the doctor, and what the doctor said."""
         if incoming.speaker:

@@ -17,7 +17,7 @@ from string import Formatter
 from agentclinic.cases.model import Fact
 from agentclinic.config import ROLES, nearest, read_json, suggestion
 from agentclinic.errors import ConfigError
-from agentclinic.files import expanded
+from agentclinic.files import expanded, find_up
 
 
 @dataclass(frozen=True)
@@ -203,11 +203,13 @@ class Prompts:
 
 
 def user_prompts(named: str | None = None) -> Path | None:
-    """The folder with the user's own prompts: the one given, else `prompts` in the working folder, if it exists."""
-    folder = expanded(named) if named else Path("prompts")
-    if named and not folder.is_dir():
+    """The folder with the user's own prompts: the one given, else the user's `prompts` (`find_up`), if there is one."""
+    if not named:
+        return find_up("prompts", folder=True)
+    folder = expanded(named)
+    if not folder.is_dir():
         raise ConfigError(f"prompts_dir: {folder} is not a folder")
-    return folder if folder.is_dir() else None
+    return folder
 
 
 def load_prompts(folder: Path | None = None, *further: str) -> Prompts:

@@ -69,6 +69,7 @@ def _original() -> dict[str, str]:
         "agentclinic.config.json": _json(clinic_config()),
         "llm.config.json": _json(llm_config()),
         "agentclinic.py": LAUNCHER.read_text(encoding="utf-8"),
+        **{name: _template(name) for name in ("llm.py", "policy_engine.py")},
         "benchmarks/AgentClinic/agentclinic_api_only.py": _template("agentclinic_api_only.py"),
         "benchmarks/AgentClinic/uncertainty_aware_doctor.py": _template("uncertainty_aware_doctor.py"),
         "agent/agent_config.yaml": AGENTS.read_text("utf-8"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import JSON, Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.errors import CaseError
+from agentclinic.files import expanded, find_up
 
 
 class Scenario:
@@ -33,7 +34,11 @@ class Scenario:
         return self.case.door.told
 
     def exam_information(self) -> JSON:
-        return self.case.exam
+        """The examination findings, and the results of an OSCE case under `tests`."""
+        found = self.physical_exams
+        if self._osce is None:
+            return found
+        return {**(found if isinstance(found, dict) else {"physical_examination": found}), "tests": self.tests}
 
     def diagnosis_information(self) -> str:
         """The truth: for the judge only."""
@@ -45,9 +50,30 @@ class Scenario:
         return self.case.row
 
     @property
+    def patient_info(self) -> JSON:
+        return self.patient_information()
+
+    @property
+    def examiner_info(self) -> str:
+        return self.examiner_information()
+
+    @property
+    def diagnosis(self) -> str:
+        return self.diagnosis_information()
+
+    @property
+    def physical_exams(self) -> JSON:
+        """The examination findings; those of an NEJM case include test results."""
+        return self.case.exam if self._osce is None else self._osce["Physical_Examination_Findings"]
+
+    @property
     def tests(self) -> JSON:
         """The test results of an OSCE case; an NEJM case has them among its examination findings."""
-        return self.case.exam.get("Test_Results", {}) if isinstance(self.case.exam, dict) else {}
+        return {} if self._osce is None else self._osce["Test_Results"]
+
+    @property
+    def _osce(self) -> Mapping[str, JSON] | None:
+        return self.case.exam if isinstance(self.case.exam, dict) and "Test_Results" in self.case.exam else None
 
     @property
     def question(self) -> str:
@@ -66,7 +92,12 @@ class ScenarioLoader:
 
     def __init__(self, file_path: str | Path | None = None) -> None:
         name = self.scenario.dataset
-        cases = load_cases(name, {name: str(file_path)} if file_path else None)
+        usual = DATASETS[name].path
+        # The original opens the file in the working folder; ours are in processed_data.
+        path = file_path or (None if DATASETS[name].bundled else find_up(usual.name) or find_up(usual))
+        self._keep(load_cases(name, {name: str(path)} if path else None))
+
+    def _keep(self, cases: Sequence[Case]) -> None:
         self.scenarios = [self.scenario(case) for case in cases]
         self.num_scenarios = len(self.scenarios)
 
@@ -78,9 +109,8 @@ class ScenarioLoader:
         if id is None:
             return self.sample_scenario()
         if not 0 <= id < self.num_scenarios:
-            raise CaseError(
-                f"scenario {id} does not exist; {self.scenario.dataset} has rows 0-{self.num_scenarios - 1}"
-            )
+            name = self.scenarios[0].case.dataset
+            raise CaseError(f"scenario {id} does not exist; {name} has rows 0-{self.num_scenarios - 1}")
         return self.scenarios[id]
 
 
@@ -95,3 +125,18 @@ ScenarioMedQAExtended, ScenarioLoaderMedQAExtended = _pair("MedQAExtended", "Med
 ScenarioNEJM, ScenarioLoaderNEJM = _pair("NEJM", "NEJM")
 ScenarioNEJMExtended, ScenarioLoaderNEJMExtended = _pair("NEJMExtended", "NEJM_Ext")
 ScenarioMIMICIV, ScenarioLoaderMIMICIV = _pair("MIMICIV", "MIMICIV")
+ScenarioMIMICIVQA = ScenarioMIMICIV
+
+
+class ScenarioOSCE(Scenario):
+    """A case of any file in the OSCE format."""
+
+
+class ScenarioLoaderOSCE(ScenarioLoader):
+    """Loads any case file; `patient_csv` is the original's name for it."""
+
+    scenario = ScenarioOSCE
+
+    def __init__(self, patient_csv: str | Path) -> None:
+        self.path = expanded(patient_csv).resolve()
+        self._keep(load_cases(str(self.path)))

@@ -1,22 +1,28 @@
 """The doctor's two tools and its sessions as plain functions, under the original's names.
 
 Each tool writes to the current session (`set_current_session`) and returns what to say next. The diagnosis is
-synthesized by `synthesis_model` in `agent_config.yaml`, else by `model`.
+synthesized by `synthesis_model` in `agent_config.yaml`, else by `model`. As in the original, a tool that fails returns
+a text that begins with `Error: `; in a run, a failing model still fails the encounter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 from agentclinic import sync_bridge
 from agentclinic.clinic.prompts import load_prompt, user_prompts
 from agentclinic.doctors.uncertainty.agent_config import load_agent
 from agentclinic.doctors.uncertainty.steps import read_uncertainties
-from agentclinic.doctors.uncertainty.store import current_store, get_current_session
+from agentclinic.doctors.uncertainty.store import current_store, needed_session
 from agentclinic.doctors.uncertainty.synthesis import synthesise
-from agentclinic.doctors.uncertainty.tools import check_step, conclude, read_arguments, take_step, top_of
-from agentclinic.runs.build import LazyModel
+from agentclinic.doctors.uncertainty.tools import check_step, conclude, read_arguments, take_step, tools, top_of
+from agentclinic.errors import AgentClinicError
+from agentclinic.models.base import ModelError
+from agentclinic.models.gate import GateClosedError
+from agentclinic.runs.build import LazyModel, current
+from agentclinic.trust import UntrustedError
 
 NOT_YET = (
     "It is too early for final_diagnosis: nothing has been learned that a diagnosis could be made from. "
@@ -24,9 +30,28 @@ NOT_YET = (
 )
 
 
+P = ParamSpec("P")
+
+
+def _failing_in_words(tool: Callable[P, str]) -> Callable[P, str]:
+    @wraps(tool)
+    def call(*args: P.args, **kwargs: P.kwargs) -> str:
+        try:
+            return tool(*args, **kwargs)
+        except (GateClosedError, UntrustedError):
+            raise
+        except AgentClinicError as error:
+            if isinstance(error, ModelError) and current.get():
+                raise
+            return f"Error: {error}"
+
+    return call
+
+
+@_failing_in_words
 def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[Any], next_step_action: str) -> str:
     """Record a step and return what to say next; a step that cannot be used is sent back once."""
-    store, session_id = current_store(), get_current_session()
+    store, session_id = current_store(), needed_session()
     doubts = read_uncertainties(current_uncertainties)
     problem = check_step(doubts, next_step_action)
     if problem:
@@ -39,9 +64,10 @@ def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[A
     return following.utterance
 
 
+@_failing_in_words
 def final_diagnosis(reason_ready: str) -> str:
     """Turn the recorded facts into a diagnosis, once there are any."""
-    store, session_id = current_store(), get_current_session()
+    store, session_id = current_store(), needed_session()
     session = store.load(session_id)
     if not session.facts:
         return NOT_YET
@@ -55,7 +81,24 @@ def final_diagnosis(reason_ready: str) -> str:
 _FUNCTIONS: Mapping[str, Callable[..., str]] = {"diagnosis_step": diagnosis_step, "final_diagnosis": final_diagnosis}
 
 
+@_failing_in_words
 def execute_tool(name: str, args: Mapping[str, Any] | str) -> str:
-    """Call a tool by name with its arguments, in the current session."""
+    """Call a tool by name with its arguments, in the current session; an error is returned as a text."""
     arguments = read_arguments(name, args)  # first: it refuses an unknown tool
     return _FUNCTIONS[name](**arguments)
+
+
+def get_tool_names() -> list[str]:
+    return list(_FUNCTIONS)
+
+
+def get_tool_schema(name: str) -> dict[str, Any] | None:
+    """A tool as it is offered to a model; None if there is none of that name."""
+    return next((schema for schema in get_tool_schemas() if schema["function"]["name"] == name), None)
+
+
+def get_tool_schemas() -> list[dict[str, Any]]:
+    """All tools as they are offered to a model."""
+    shown = ((tool.name, tool.description, tool.parameters) for tool in tools(get_tool_names()))
+    keys = ("name", "description", "parameters")
+    return [{"type": "function", "function": dict(zip(keys, each, strict=True))} for each in shown]

@@ -316,6 +316,13 @@ def _load(path: Path, name: str, code: bytes) -> Any:
     module_name = f"agentclinic_doctor_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     module = ModuleType(module_name)
     module.__file__ = str(path)
+    # The names that the original's loader puts into the module of a doctor.
+    module.__dict__.update(
+        DoctorAgentBase=agentclinic.DoctorAgent,
+        query_model=agentclinic.query_model,
+        CODE_DIR=path.resolve().parent,
+        DATA_DIR=path.resolve().parent / "data",
+    )
     sys.modules[module_name] = module
     sys.path.insert(0, str(path.resolve().parent))
     try:

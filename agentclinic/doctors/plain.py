@@ -95,6 +95,10 @@ class PlainDoctor:
         """What reached the doctor since it last said something that was understood."""
         self._images: tuple[Image, ...] = ()
         self._repetition = Repetition()
+        self.asked = 0
+        """How often the doctor has spoken, for prompts that count it."""
+        self.instructions: str | None = None
+        """A system prompt in place of the one made from the prompt file."""
         self._parts = {
             "images": self._prompt.text("images_suffix") if assignment.images else "",
             "no_tests": "" if tests else self._prompt.text("no_tests"),
@@ -109,11 +113,13 @@ class PlainDoctor:
         With our own file, they do not change during the encounter, so that a provider's prompt cache can reuse them;
         the original's file counts the questions here.
         """
+        if self.instructions is not None:
+            return self.instructions
         return placed(
             self._prompt.text("chat_system" if self.dialogue == "chat" else "system_base"),
             self._parts,
             max_infs=self._limit,
-            infs=len(self._history.said_by("Doctor")),
+            infs=self.asked,
             door=door_text(self._door),
             objective=self._door.told,
         )
@@ -211,6 +217,7 @@ class PlainDoctor:
         there makes it again.
         """
         self._history.add_turn(incoming, text)
+        self.asked += 1
         self._waiting.append(self._heard(incoming))
         if understood:
             self._chatted.add("", joined(*self._waiting))

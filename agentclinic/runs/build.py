@@ -35,6 +35,7 @@ from agentclinic.config import (
 )
 from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
+from agentclinic.files import find_up
 from agentclinic.jsonl import JsonLines
 from agentclinic.models.base import Model, Purpose, Reply, Request, cost_usd
 from agentclinic.models.endpoint import OPENAI_URL, Clients, Endpoint, Send, Share
@@ -340,15 +341,15 @@ def _setting(endpoint: str | None) -> str:
     return f"endpoints.{endpoint}" if endpoint else "openai"
 
 
-USUAL_LLM_CONFIG = Path("llm.config.json")
+USUAL_LLM_CONFIG = "llm.config.json"
 _ambient: Settings | None = None
 _open: dict[str, Models] = {}
 _opening = anyio.Lock()
 
 
 def ambient_settings() -> Settings:
-    """The settings used outside runs: those set, else `llm.config.json` of the working folder, else the defaults."""
-    return _ambient or load_settings(llm_config=USUAL_LLM_CONFIG if USUAL_LLM_CONFIG.is_file() else None)
+    """The settings used outside runs: those set, else the user's `llm.config.json` (`find_up`), else the defaults."""
+    return _ambient or load_settings(llm_config=find_up(USUAL_LLM_CONFIG))
 
 
 def set_ambient_settings(settings: Settings | None) -> None:

@@ -39,7 +39,7 @@ from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import REFERENCES
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Agent, load_agent
 from agentclinic.errors import ConfigError
-from agentclinic.files import exists, expanded
+from agentclinic.files import exists, expanded, find_up
 from agentclinic.memory.retrieval import Memory
 from agentclinic.memory.split import Split, make_split, read_split
 from agentclinic.memory.store import load_store
@@ -409,7 +409,7 @@ def _with_places(settings: Settings) -> Settings:
 def _agent_file(run: RunSettings) -> str | None:
     if run.doctor != "uncertainty":
         return run.agent_config
-    path = _path(run.agent_config) or (USUAL if USUAL.is_file() else None)
+    path = _path(run.agent_config) or find_up(USUAL)
     return str(expanded(path).absolute()) if path else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -18,17 +19,20 @@ from policy_support import plan, replied
 from scripted_server import LONG, ScriptedServer
 
 import agentclinic
-from agentclinic import sync_bridge
+from agentclinic import privacy, sync_bridge
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.compat import agents, tools
 from agentclinic.compat.agents import DoctorAgent, MeasurementAgent, PatientAgent
 from agentclinic.compat.scenarios import Scenario, ScenarioLoader
 from agentclinic.config import LLMFile
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED
-from agentclinic.doctors.uncertainty.store import set_current_session
-from agentclinic.errors import AgentClinicError, ConfigError, InputError
+from agentclinic.doctors.uncertainty.store import get_current_session, read_session, set_current_session
+from agentclinic.errors import AgentClinicError, CaseError, ConfigError, InputError
 from agentclinic.models.base import ConnectError, MalformedError, Model, ServerError
+from agentclinic.models.gate import GateClosedError
+from agentclinic.privacy import DataClass
 from agentclinic.runs.build import Models, set_ambient_settings
+from agentclinic.trust import UntrustedError
 
 
 @pytest.fixture(autouse=True)
@@ -105,12 +109,16 @@ def test_the_loaders_read_the_originals_files(tmp_path: Path) -> None:
         assert (opened.num_scenarios, scenario.diagnosis_information()) == (1, "Migraine")
         assert scenario.examiner_information() == OSCE["Objective_for_Doctor"]
         assert scenario.patient_information() == OSCE["Patient_Actor"]
-        assert scenario.exam_information()["Test_Results"] == scenario.tests == OSCE["Test_Results"]
+        assert scenario.exam_information() == {**OSCE["Physical_Examination_Findings"], "tests": OSCE["Test_Results"]}
+        assert (scenario.tests, scenario.diagnosis) == (OSCE["Test_Results"], "Migraine")
+        assert scenario.physical_exams == OSCE["Physical_Examination_Findings"]
+        assert (scenario.patient_info, scenario.examiner_info) == (OSCE["Patient_Actor"], OSCE["Objective_for_Doctor"])
         assert (scenario.scenario_dict, scenario.question) == ({"OSCE_Examination": OSCE}, "")
     for name in ("NEJM", "NEJMExtended"):
         scenario = getattr(agentclinic, f"ScenarioLoader{name}")(tmp_path / "nejm.jsonl").sample_scenario()
         assert (scenario.image_url, scenario.question) == (NEJM["image_url"], NEJM["question"])
         assert (scenario.scenario_dict, scenario.tests) == (NEJM, {})
+        assert scenario.exam_information() == scenario.physical_exams == NEJM["physical_exams"]
     assert agentclinic.ScenarioMedQA({"OSCE_Examination": OSCE}).diagnosis_information() == "Migraine"
 
 
@@ -291,6 +299,298 @@ def test_the_functions_use_the_working_folders_llm_config(
     )
     assert call()
     assert [entry["body"]["model"] for entry in server.log()] == ["some"]
+
+
+def test_a_tool_whose_model_fails_returns_an_error_text(server: ScriptedServer, tmp_path: Path) -> None:
+    (tmp_path / "agent").mkdir()
+    agent = SHIPPED.read_text(encoding="utf-8").replace("synthesis_model: null", "synthesis_model: some")
+    (tmp_path / "agent" / "agent_config.yaml").write_text(agent)
+    write_config(tmp_path, server, runtime={"tries": 1})
+    server.control(rules=[{"match": {"purpose": "synthesis"}, "fault": "auth"}])
+    failed = final_diagnosis_by_hand()
+    assert failed.startswith("Error: ")
+    assert "key" in failed
+    assert "sk-planted" not in failed
+
+
+def test_attributes_have_the_originals_names(scripted: dict[str, Scripted]) -> None:
+    scenario = Scenario(case_of(OSCE))
+    doctor = agentclinic.DoctorAgent(scenario, "d", max_infs=7, bias_present="recency", img_request=True)
+    patient = agentclinic.PatientAgent(scenario, "p", bias_present="self_diagnosis")
+    measurement = agentclinic.MeasurementAgent(scenario, "m")
+    for agent, backend in ((doctor, "d"), (patient, "p"), (measurement, "m")):
+        assert (agent.scenario, agent.backend, agent.pipe) == (scenario, backend, None)
+    assert (doctor.presentation, measurement.presentation) == (OSCE["Objective_for_Doctor"], "")
+    assert (doctor.MAX_INFS, doctor.infs, doctor.img_request, doctor.policy_engine) == (7, 0, True, None)
+    assert (doctor.use_test_policy, doctor.test_policy) == (False, None)
+    assert (patient.symptoms, patient.disease) == (OSCE["Patient_Actor"], "")
+    assert measurement.information == scenario.exam_information()
+    assert (doctor.bias_present, patient.bias_present) == ("recency", "self_diagnosis")
+    for biased in (doctor, patient):
+        assert biased.bias_present in biased.biases
+        assert biased.generate_bias()
+        assert biased.generate_bias() in biased.system_prompt()
+    assert (len(doctor.biases), len(patient.biases)) == (12, 11)
+    assert agentclinic.DoctorAgent(scenario, "d", bias_present="None").generate_bias() == ""
+
+
+def test_the_history_and_the_count_can_be_assigned(scripted: dict[str, Scripted]) -> None:
+    scripted.update(d=Scripted("Since when?", "And now?"), p=Scripted("Two days."), m=Scripted("13"))
+    scenario = Scenario(case_of(OSCE))
+    doctor = agentclinic.DoctorAgent(scenario, "d", max_infs=20)
+    doctor.agent_hist = "Hello, doctor.\n\nHello, what is wrong?\n\n"
+    doctor.infs = 18
+    assert doctor.inference_doctor("My toe.") == "Since when?"
+    prompt = scripted["d"].prompts[0]
+    assert "Hello, doctor.\n\nHello, what is wrong?" in prompt
+    assert "My toe." in prompt
+    assert doctor.infs == 19
+    assert doctor.agent_hist == (
+        "Hello, doctor.\n\nHello, what is wrong?\n\nPatient: My toe.\n\nDoctor: Since when?\n\n"
+    )
+    doctor.inference_doctor("Two days.")
+    assert load_prompt("doctor").text("last_turn") in scripted["d"].prompts[1], "the twentieth of twenty"
+    assert doctor.inference_doctor("Yes.") == "Maximum inferences reached"
+    doctor.agent_hist = ""
+    assert doctor.agent_hist == ""
+    patient, measurement = agentclinic.PatientAgent(scenario, "p"), agentclinic.MeasurementAgent(scenario, "m")
+    patient.agent_hist = measurement.agent_hist = "Earlier words\n\n"
+    patient.inference_patient("Since when?")
+    measurement.inference_measurement("REQUEST TEST: CBC")
+    for name, agent in (("p", patient), ("m", measurement)):
+        assert "Earlier words" in scripted[name].prompts[0]
+        assert agent.agent_hist.startswith("Earlier words\n\nDoctor: ")
+
+
+def test_the_drop_in_goes_on_from_an_assigned_history_and_count(server: ScriptedServer, tmp_path: Path) -> None:
+    write_config(tmp_path, server)
+    step = {"new_information": "x", "current_uncertainties": "a, b", "next_step_action": "ASK PATIENT: y"}
+    server.control(steps=[step], synthesis="Gout")
+    doctor = agentclinic.UncertaintyAwareDoctorAgent(Scenario(case_of(OSCE)), "some", max_infs=9)
+    doctor.inference_doctor("")
+    doctor.agent_hist, doctor.infs = "We spoke of a swollen toe.", 9
+    assert doctor.inference_doctor("It hurts.") == "DIAGNOSIS READY: Gout", "no turn is left"
+    assert "We spoke of a swollen toe." in json.dumps(server.log()[1]["body"])
+    session = read_session(tmp_path / "agent" / "diagnosis_sessions" / f"{doctor.session_id}.json")
+    assert len(session.steps) == 2, "the session goes on"
+    assert get_current_session() == doctor.session_id
+
+
+def test_an_attribute_that_is_assigned_counts_from_the_next_turn_on(scripted: dict[str, Scripted]) -> None:
+    scripted.update(d=Scripted("Hello?"), other=Scripted("And now?"))
+    doctor = agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "d")
+    doctor.inference_doctor("")
+    doctor.backend, doctor.presentation, doctor.MAX_INFS = "other", "Assess a sore toe.", 2
+    assert doctor.inference_doctor("Hi.") == "And now?"
+    (request,) = scripted["other"].requests
+    assert "Assess a sore toe." in request.messages[0].content
+    assert "Doctor: Hello?" in request.messages[1].content
+    assert doctor.inference_doctor("Yes.") == "Maximum inferences reached"
+    scripted.update(p=Scripted("Hi."), second=Scripted("Since Monday."))
+    patient = agentclinic.PatientAgent(Scenario(case_of(OSCE)), "p")
+    patient.inference_patient("Hello?")
+    patient.backend, patient.bias_present = "second", "recency"
+    assert patient.inference_patient("Since when?") == "Since Monday."
+    assert patient.generate_bias() in scripted["second"].requests[0].messages[0].content
+    assert "Patient: Hi." in scripted["second"].prompts[0]
+
+
+def test_a_policy_can_be_given_as_the_content_of_its_file(scripted: dict[str, Scripted]) -> None:
+    sure = plan(Migraine="+5 +5 +5 +5", Stroke="-5 -5 ?1 ?1", Flu="-5 -5 ?1 ?1")
+    close = plan(Migraine="+2 ?2 ?2 ?2", Stroke="+2 ?2 ?2 ?2", Flu="-2 ?2 ?2 ?2")
+    scripted["d"] = Scripted(replied(close), "Hello?", replied(sure), replied(sure))
+    policy = {
+        "instructions": "Think of the heart first.",
+        "constraints": {"one_test_per_turn": True, "finish_early_if_confident": 0.9},
+        "differential_settings": {"min_symptoms_per_disease": 4},
+    }
+    doctor = agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "d", test_policy=policy, use_test_policy=True)
+    engine = doctor.policy_engine
+    assert isinstance(engine, agentclinic.DifferentialDiagnosisEngine)
+    assert (engine.finish_threshold, engine.last_decision) == (0.9, None)
+    assert doctor.inference_doctor("") == "Hello?"
+    assert "Think of the heart first." in str(scripted["d"].requests[0].messages)
+    assert engine.last_decision is not None
+    assert engine.render_guidance() in scripted["d"].prompts[1]
+    assert [each.name for each in engine.last_decision.close_competitors] == ["Stroke"]
+    assert doctor.inference_doctor("It throbs.") == "DIAGNOSIS READY: Migraine"
+    with pytest.raises(ConfigError, match=r"policy: .*finish_early_if_confident"):
+        agentclinic.DoctorAgent(
+            Scenario(case_of(OSCE)), test_policy={"constraints": {"finish_early_if_confident": 7}}, use_test_policy=True
+        )
+
+
+def test_the_engine_plans_from_text_as_in_the_original(scripted: dict[str, Scripted]) -> None:
+    sure = plan(Migraine="+5 +5 +5 +5", Stroke="-5 -5 ?1 ?1", Flu="-5 -5 ?1 ?1")
+    scripted["planner"] = Scripted(replied(sure), replied(sure))
+    engine = agentclinic.DifferentialDiagnosisEngine(
+        llm_model="planner", policy={}, finish_threshold=0.8, case_overview="Assess a woman.", patient_overview="Aura."
+    )
+    assert engine.render_guidance() == ""
+    decision = engine.analyze("Doctor: Hello?\n\n", "It throbs.")
+    assert (decision.should_finish, decision.chosen_diagnosis) == (True, "Migraine")
+    assert (decision.finish_threshold, decision.close_gap) == (0.8, 0.12)
+    top = decision.top_hypothesis()
+    assert top is not None
+    assert (top.name, top.confidence, top.coverage, top.support_weight) == ("Migraine", 1.0, 1.0, 20)
+    for told in ("Assess a woman.", "Aura.", "Doctor: Hello?", "It throbs."):
+        assert told in scripted["planner"].prompts[0]
+    assert not engine.analyze("", "").should_finish, "not before anything was said"
+
+
+def test_query_model_returns_its_tokens_on_request(server: ScriptedServer) -> None:
+    agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
+    text, usage = agentclinic.query_model("m", "p", "s", return_usage=True)
+    assert text == agentclinic.query_model("m", "p", "s")
+    assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens > usage.prompt_tokens > 0
+    server.fault("no_usage")
+    assert agentclinic.query_model("m", "p", "s", return_usage=True)[1].total_tokens == 0
+
+
+def test_the_client_is_of_the_configured_endpoint_and_obeys_the_rule_for_keys(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config(tmp_path, server, runtime={"llm_api": "chat", "tries": 1})
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-planted")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-planted")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-mine: header-planted")
+    client = agentclinic.get_openai_client()
+    assert str(client.base_url).rstrip("/") == server.base_url
+    said = client.chat.completions.create(model="some", messages=[{"role": "user", "content": "Hello"}])
+    assert said.choices[0].message.content
+    headers = json.dumps(server.log()[-1]["headers"])
+    assert "sk-planted" in headers
+    assert not {"org-planted", "project-planted", "header-planted"} & set(re.findall(r"[\w-]+", headers))
+    agentclinic.init_openai_client("sk-mine", server.base_url)
+    assert agentclinic.get_openai_client().api_key == "sk-mine"
+    agentclinic.query_model("other", "p", "s")
+    assert server.log()[-1]["path"] == "/v1/chat/completions", "the other settings are kept"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    agentclinic.init_openai_client(base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(UntrustedError, match="your key OPENAI_API_KEY would go to"):
+        agentclinic.get_openai_client()
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    agentclinic.init_openai_client()
+    with pytest.raises(ConfigError, match="set OPENAI_API_KEY"):
+        agentclinic.get_openai_client()
+
+
+def test_credentialed_cases_do_not_go_through_a_client_that_is_not_checked() -> None:
+    privacy.raise_data_class(DataClass.CREDENTIALED)
+    with pytest.raises(GateClosedError, match="use query_model"):
+        agentclinic.get_openai_client()
+
+
+def test_prompts_are_read_as_they_are_in_the_file(tmp_path: Path) -> None:
+    assert agentclinic.load_prompts_json("doctor")["system_base"]
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "doctor.json").write_text('{"system_base": "Mine."}')
+    assert agentclinic.load_prompts_json("doctor") == {"system_base": "Mine."}
+    with pytest.raises(ConfigError, match=r"prompts/measurement_cost\.json: no such file"):
+        agentclinic.load_prompts_json("measurement_cost")
+
+
+def test_the_cost_estimator_asks_with_the_users_table_and_counts(server: ScriptedServer, tmp_path: Path) -> None:
+    write_config(tmp_path, server)
+    scenario = Scenario(case_of(OSCE))
+    estimator = agentclinic.CostEstimatorAgent(scenario=scenario, backend_str="some")
+    with pytest.raises(ConfigError, match=r"measurement_cost\.json: no such file"):
+        estimator.inference_cost("REQUEST TEST: CBC")
+    (tmp_path / "prompts").mkdir()
+    table = {
+        "instructions": "Answer with JSON.",
+        "known_costs": [{"name": "Blood count", "cost_min": 11, "cost_max": 13}],
+        "scaling_rules": {"scarce": 2.5},
+        "user_prompt_template": "{agent_hist}|{question}|{resource_level}|{scenario_info}",
+    }
+    (tmp_path / "prompts" / "measurement_cost.json").write_text(json.dumps(table))
+    server.control(rules=[{"match": {"purpose": "query"}, "reply": '{"tests": []}'}])
+    assert estimator.inference_cost("REQUEST TEST: CBC", resource_level="scarce") == '{"tests": []}'
+    sent = json.dumps(server.bodies())
+    for told in ("Answer with JSON.", "Blood count", "2.5", "|REQUEST TEST: CBC|scarce|"):
+        assert told in sent
+    assert estimator.agent_hist == 'REQUEST TEST: CBC\n\n{"tests": []}\n\n'
+    assert estimator.total_tokens == estimator.prompt_tokens + estimator.completion_tokens > 0
+    estimator.reset()
+    assert (estimator.agent_hist, estimator.total_tokens) == ("", 0)
+
+
+def test_the_builtin_cost_estimator_uses_our_own_table() -> None:
+    estimator = agentclinic.CostEstimatorAgent(Scenario(case_of(OSCE)))
+    (test,) = json.loads(estimator.inference_cost("REQUEST TEST: Complete blood count", "scarce"))["tests"]
+    (usual,) = json.loads(estimator.inference_cost("REQUEST TEST: Complete blood count"))["tests"]
+    assert test["estimate_cost"] == usual["estimate_cost"] > 0
+    assert test["expected_wait_time_minutes"] > usual["expected_wait_time_minutes"] > 0
+    assert json.loads(estimator.inference_cost("REQUEST TEST: Frobisher test")) == {"tests": []}
+
+
+def test_any_case_file_can_be_loaded(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text(json.dumps({"OSCE_Examination": OSCE}) + "\n")
+    opened = agentclinic.ScenarioLoaderOSCE("mine.jsonl")
+    assert (opened.num_scenarios, opened.path) == (1, tmp_path / "mine.jsonl")
+    assert opened.get_scenario(id=0).diagnosis == "Migraine"
+    with pytest.raises(CaseError, match=r"scenario 1 does not exist; mine has rows 0-0"):
+        opened.get_scenario(id=1)
+    assert agentclinic.ScenarioMIMICIVQA is agentclinic.ScenarioMIMICIV
+
+
+def test_a_loader_without_arguments_opens_the_file_where_the_original_has_it(tmp_path: Path) -> None:
+    (tmp_path / "agentclinic_medqa.jsonl").write_text(json.dumps({"OSCE_Examination": OSCE}) + "\n")
+    assert agentclinic.ScenarioLoaderMedQA().get_scenario(id=0).diagnosis_information() == "Migraine"
+
+
+@pytest.fixture
+def below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which the original's script is started, two below the root of the repository."""
+    (tmp_path / ".git").mkdir()
+    place = tmp_path / "benchmarks" / "AgentClinic"
+    place.mkdir(parents=True)
+    monkeypatch.chdir(place)
+    return place
+
+
+def test_the_drop_in_uses_the_files_in_the_root_of_the_repository(
+    server: ScriptedServer, tmp_path: Path, below: Path
+) -> None:
+    write_config(tmp_path, server)
+    (tmp_path / "agent").mkdir()
+    agent = SHIPPED.read_text(encoding="utf-8").replace("model: builtin", "model: theirs")
+    (tmp_path / "agent" / "agent_config.yaml").write_text(agent)
+    step = {"new_information": "x", "current_uncertainties": "a, b", "next_step_action": "ASK PATIENT: y"}
+    server.control(steps=[step])
+    doctor = agentclinic.UncertaintyAwareDoctorAgent(Scenario(case_of(OSCE)))
+    assert doctor.inference_doctor("") == "y"
+    assert [entry["body"]["model"] for entry in server.log()] == ["theirs"]
+    assert (tmp_path / "agent" / "diagnosis_sessions" / f"{doctor.session_id}.json").is_file()
+    assert list(below.iterdir()) == []
+    with pytest.warns(UserWarning, match=r"backend_str 'mine' overrides the model 'theirs' in .*agent_config\.yaml"):
+        agentclinic.UncertaintyAwareDoctorAgent(Scenario(case_of(OSCE)), backend_str="mine")
+
+
+def test_a_file_that_is_found_but_not_used_is_named(server: ScriptedServer, tmp_path: Path, below: Path) -> None:
+    write_config(tmp_path, server)
+    write_config(below, server, runtime={"llm_api": "chat"})
+    with pytest.warns(
+        UserWarning, match=rf"{tmp_path}/llm\.config\.json: not used, because llm\.config\.json is nearer"
+    ):
+        agentclinic.query_model("m", "p", "s")
+    assert [entry["path"] for entry in server.log()] == ["/v1/chat/completions"]
+
+
+def test_a_key_does_not_go_where_only_a_file_above_says(
+    server: ScriptedServer, tmp_path: Path, below: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "llm.config.json").write_text(json.dumps({"openai": {"base_url": server.base_url}}))
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    with pytest.raises(UntrustedError, match="your key OPENAI_API_KEY would go to"):
+        agentclinic.query_model("not-asked-before", "p", "s")
+    assert server.log() == []
+    monkeypatch.delenv("OPENAI_API_KEY")
+    (tmp_path / ".env").write_text(f"OPENAI_API_KEY=sk-beside\nOPENAI_BASE_URL={server.base_url}\n")
+    (tmp_path / "llm.config.json").unlink()
+    assert agentclinic.query_model("not-asked-before", "p", "s")
 
 
 def write_config(folder: Path, server: ScriptedServer, **llm: Any) -> None:

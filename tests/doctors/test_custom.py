@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from fakes import NEJM, OSCE, case_of, plan_of
-from scripted_server import LONG
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic import evaluate
 from agentclinic.cli import main
 from agentclinic.clinic.doctor import Incoming, Utterance, utterance
-from agentclinic.config import Given, RunSettings, Settings
+from agentclinic.config import Given, OpenAISettings, RunSettings, Settings
 from agentclinic.doctors.custom import DoctorFactory, DoctorView
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.models import recording
@@ -118,6 +118,57 @@ async def test_a_synchronous_method_may_return_an_awaitable(write: Any) -> None:
                 return "DIAGNOSIS READY: Flu"
     """)
     assert (await played(spec)).diagnosis_text == "Flu"
+
+
+IN_THE_ORIGINALS_STYLE = """
+    class Mine(DoctorAgentBase):
+        def __init__(self, scenario, backend_str="x", max_infs=20, bias_present=None, img_request=False):
+            self.scenario = scenario
+            self.backend = backend_str
+            self.MAX_INFS = max_infs
+            self.bias_present = None if bias_present == "None" else bias_present
+            self.img_request = img_request
+            self.total_tokens = self.prompt_tokens = self.completion_tokens = 0
+            self.reset()
+
+        def reset(self):
+            self.infs = 0
+            self.agent_hist = ""
+            self.presentation = self.scenario.examiner_information()
+
+        def system_prompt(self):
+            return f"Turn {self.infs + 1} of {self.MAX_INFS}. {self.presentation}"
+
+        def inference_doctor(self, question, image_requested=False, memory_context=""):
+            if self.infs == 0:
+                return super().inference_doctor(question)  # the base class speaks, with this class's instructions
+            answer, usage = query_model(self.backend, question, self.system_prompt(), return_usage=True)
+            self.total_tokens += usage.total_tokens
+            self.agent_hist += question + "\\n\\n" + answer + "\\n\\n"
+            self.infs += 1
+            assert CODE_DIR / "data" == DATA_DIR
+            return answer
+"""
+
+
+async def test_a_doctor_in_the_style_of_the_originals_repository(write: Any, server: ScriptedServer) -> None:
+    """It sets the attributes itself, and uses names that the original's loader puts into its module."""
+    asked = {"match": {"purpose": "doctor"}, "reply": "What is wrong?"}
+    server.control(rules=[asked, {"match": {"purpose": "query"}, "reply": "DIAGNOSIS READY: Gout"}])
+    settings = Settings(
+        run=RunSettings(doctor=write(IN_THE_ORIGINALS_STYLE), doctor_llm="some", scenarios="0", total_inferences=3),
+        openai=OpenAISettings(base_url=server.base_url),
+    )
+    plan = make_plan(settings.model_copy(update={"given": Given(flags={"doctor": settings.run.doctor})}))
+    async with Models(plan.settings) as models:
+        record = await play(plan, plan.units[0], models)
+    assert (record.status, record.diagnosis_text, record.fault) == ("diagnosed", "Gout", None)
+    first, second = (json.dumps(body) for body in server.bodies())
+    assert "Turn 1 of 3. Assess" in first
+    assert "Turn 2 of 3. Assess" in second
+    assert record.doctor_hist is not None
+    assert record.doctor_hist.startswith("Doctor: What is wrong?")
+    assert record.doctor_hist.endswith("DIAGNOSIS READY: Gout\n\n")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 # ruff: noqa: F401 - imported for others
 
 from agentclinic import (
+    CostEstimatorAgent,
+    DifferentialDiagnosisEngine,
     DoctorAgent,
     MeasurementAgent,
     PatientAgent,
@@ -11,13 +13,19 @@ from agentclinic import (
     ScenarioLoaderMIMICIV,
     ScenarioLoaderNEJM,
     ScenarioLoaderNEJMExtended,
+    ScenarioLoaderOSCE,
     ScenarioMedQA,
     ScenarioMedQAExtended,
     ScenarioMIMICIV,
+    ScenarioMIMICIVQA,
     ScenarioNEJM,
     ScenarioNEJMExtended,
+    ScenarioOSCE,
     compare_results,
+    get_openai_client,
+    init_openai_client,
     load_llm_config,
+    load_prompts_json,
     main,
     query_model,
     set_llm_config,

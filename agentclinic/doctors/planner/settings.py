@@ -345,14 +345,24 @@ def load_policy(name: str = "test_policy", folder: Path | None = None, *, chat: 
         raise ConfigError(f"doctor_test_policy: there is no {name}.json {where}; use test_policy, or add the file")
     data: Any = read_json(path)
     if isinstance(data, dict) and path.parent != SHIPPED:
-        # The shipped file has what a user's leaves out. If that words the planner's task itself, our words for a chat
-        # must not take their place: the planner gets a transcript.
-        unsaid = {words: "" for transcript, words in _CHAT.items() if transcript in data and words not in data}
-        shipped = read_json(SHIPPED / "test_policy.json")
-        if is_original(data):
-            data = translated(data, shipped, str(path))
-            unsaid |= {} if chat else dict.fromkeys(_CHAT.values(), "")
-        data = {**shipped, **unsaid, **data}
+        data = _completed(data, str(path), chat=chat)
     file = parse_settings(PolicyFile, data, str(path))
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
     return Policy(file, path, digest)
+
+
+def policy_of(data: Mapping[str, Any], where: str) -> PolicyFile:
+    """A policy given as data, such as the content of a file; `where` is its name in errors."""
+    return parse_settings(PolicyFile, _completed(data, where), where)
+
+
+def _completed(data: Mapping[str, Any], where: str, *, chat: bool = False) -> dict[str, Any]:
+    """A user's policy with our keys, and from the shipped one what it leaves out."""
+    # If it words the planner's task itself, our words for a chat must not take their place: the planner gets a
+    # transcript.
+    unsaid = {words: "" for transcript, words in _CHAT.items() if transcript in data and words not in data}
+    shipped = read_json(SHIPPED / "test_policy.json")
+    if is_original(data):
+        data = translated(data, shipped, where)
+        unsaid |= {} if chat else dict.fromkeys(_CHAT.values(), "")
+    return {**shipped, **unsaid, **data}

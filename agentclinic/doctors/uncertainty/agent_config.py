@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from agentclinic.config import parse_settings, suggestion
 from agentclinic.doctors.uncertainty.tools import ARGUMENTS
 from agentclinic.errors import ConfigError
-from agentclinic.files import read_limited
+from agentclinic.files import find_up, read_limited
 
 SHIPPED = Path(__file__).parent / "agent_config.yaml"
 USUAL = Path("agent") / "agent_config.yaml"
@@ -77,8 +77,8 @@ class Agent:
 
 
 def load_agent(path: Path | None = None, name: str = UNCERTAINTY) -> Agent:
-    """The agent of that name; without a path, from `agent/agent_config.yaml` if it exists, else as shipped."""
-    path = path or (USUAL if USUAL.is_file() else SHIPPED)
+    """The agent of that name, from the path, else from the user's `agent/agent_config.yaml` (`find_up`), else ours."""
+    path = path or find_up(USUAL) or SHIPPED
     agents = agents_in(path)
     if name not in agents:
         raise ConfigError(f"{path}: agents has no {name!r}{suggestion(name, agents)}")

@@ -129,7 +129,7 @@ class UncertaintyDoctor:
         self._store = store
         self._history = History()
         self._repetition = Repetition()
-        self._begun = False
+        self.begun = False
         # Nothing in here changes during the encounter: a provider's prompt cache can reuse all of it.
         self.system_prompt = joined(
             agent.system_prompt.strip(),
@@ -147,9 +147,9 @@ class UncertaintyDoctor:
 
     def session(self) -> Session:
         """The session so far; the first call starts it."""
-        if not self._begun:
+        if not self.begun:
             self._store.begin(self.session_id)
-            self._begun = True
+            self.begun = True
         return self._store.load(self.session_id)
 
     def moment(self, seen: Observation) -> str:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.errors import AgentClinicError
-from agentclinic.files import make_folder, read_limited, write_whole
+from agentclinic.files import folders_up, make_folder, read_limited, write_whole
 from agentclinic.jsonl import CHANGED, checksum_of, loads
 
 FOLDER = "diagnosis_sessions"
@@ -183,10 +183,14 @@ class SessionStore:
             self.load(session_id)
         self.save(Session(session_id=session_id))
 
-    def clear(self, session_id: str) -> None:
+    def clear(self, session_id: str) -> bool:
+        """Remove a session; False if there was none."""
+        path = self.path(session_id)
         with _lock(session_id):
             self.load(session_id)
-            self.path(session_id).unlink(missing_ok=True)
+            there = path.exists()
+            path.unlink(missing_ok=True)
+            return there
 
     @contextmanager
     def change(self, session_id: str) -> Iterator[Session]:
@@ -233,12 +237,22 @@ def _lock(session_id: str) -> threading.RLock:
 
 _session: ContextVar[str | None] = ContextVar("agentclinic_session", default=None)
 _store: ContextVar[SessionStore | None] = ContextVar("agentclinic_session_store", default=None)
-_default = SessionStore(Path("agent") / FOLDER)
+_default: SessionStore | None = None
+_AGENT = Path("agent")
 
 
 def current_store() -> SessionStore:
     """The store of this thread or task: the run's folder, else `agent/diagnosis_sessions`."""
-    return _store.get() or _default
+    return _store.get() or _default or SessionStore(_usual_folder())
+
+
+def _usual_folder() -> Path:
+    """Where the original keeps sessions: in the nearest `agent` with an agent's files, else in the working folder."""
+    ours = (folder for folder in folders_up() if any((folder / _AGENT / name).exists() for name in _AGENTS_FILES))
+    return next(ours, Path()) / _AGENT / FOLDER
+
+
+_AGENTS_FILES = (FOLDER, "agent_config.yaml")
 
 
 def use_store(store: SessionStore) -> None:
@@ -257,7 +271,13 @@ def set_current_session(session_id: str) -> None:
     _session.set(session_id)
 
 
-def get_current_session() -> str:
+def get_current_session() -> str | None:
+    """The session that the tools called in this thread or task write to; None if none is set."""
+    return _session.get()
+
+
+def needed_session() -> str:
+    """The same; an error if none is set."""
     session_id = _session.get()
     if session_id is None:
         raise SessionError("no session is set; call set_current_session(session_id) before using the tools")
@@ -267,12 +287,14 @@ def get_current_session() -> str:
 def append_step(
     session_id: str,
     new_information: str,
-    current_uncertainties: str | Sequence[str] | Mapping[str, str],
+    uncertainties: str | Sequence[str] | Mapping[str, str],
     next_step_action: str,
 ) -> dict[str, Any]:
-    said = read_uncertainties(current_uncertainties).said
+    """Add a step to a session, and return the whole session."""
+    said = read_uncertainties(uncertainties).said
     with current_store().change(session_id) as session:
-        return session.add(new_information, said, next_step_action).model_dump(mode="json")
+        session.add(new_information, said, next_step_action)
+        return session.model_dump(mode="json")
 
 
 def get_accumulated_notes(session_id: str) -> str:
@@ -300,5 +322,6 @@ def save_session(session_id: str, session: Mapping[str, Any]) -> None:
     store.save(parsed)
 
 
-def clear_session(session_id: str) -> None:
-    current_store().clear(session_id)
+def clear_session(session_id: str) -> bool:
+    """Remove a session; False if there was none."""
+    return current_store().clear(session_id)

@@ -180,7 +180,7 @@ def test_the_originals_agent_counts_tokens_and_can_be_reset(server: ScriptedServ
     assert doctor.input_tokens is not None
     assert (doctor.prompt_tokens, doctor.completion_tokens) == (doctor.input_tokens, doctor.output_tokens)
     assert one < doctor.total_tokens < 2 * spent
-    assert doctor.inference_doctor("And now?") == "Maximum inferences reached"
+    assert doctor.inference_doctor("And now?") == "DIAGNOSIS READY: Gout", "as in the original, it stays with it"
     assert doctor.agent_hist == f"Doctor: {first}\n\nPatient: Two days.\n\nDoctor: DIAGNOSIS READY: Gout\n\n"
     assert doctor.session_id not in doctor.system_prompt()
     before = doctor.session_id

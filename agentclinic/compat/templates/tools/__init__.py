@@ -3,11 +3,16 @@
 Sessions are kept next to this folder, in `agent/diagnosis_sessions/`.
 """
 
-# ruff: noqa: F401 - imported for others
+from pathlib import Path as _Path
 
-from pathlib import Path
-
-from agentclinic.compat.tools import diagnosis_step, execute_tool, final_diagnosis
+from agentclinic.compat.tools import (
+    diagnosis_step,
+    execute_tool,
+    final_diagnosis,
+    get_tool_names,
+    get_tool_schema,
+    get_tool_schemas,
+)
 from agentclinic.doctors.uncertainty.store import (
     append_step,
     clear_session,
@@ -17,8 +22,24 @@ from agentclinic.doctors.uncertainty.store import (
     load_session,
     save_session,
     set_current_session,
-    use_folder,
 )
-from agentclinic.doctors.uncertainty.tools import tools
+from agentclinic.doctors.uncertainty.store import use_folder as _use_folder
 
-use_folder(Path(__file__).resolve().parent.parent / "diagnosis_sessions")
+__all__ = [
+    "append_step",
+    "clear_session",
+    "diagnosis_step",
+    "execute_tool",
+    "final_diagnosis",
+    "get_accumulated_notes",
+    "get_all_new_information",
+    "get_current_session",
+    "get_tool_names",
+    "get_tool_schema",
+    "get_tool_schemas",
+    "load_session",
+    "save_session",
+    "set_current_session",
+]
+
+_use_folder(_Path(__file__).resolve().parent.parent / "diagnosis_sessions")

@@ -3,4 +3,3 @@
 # ruff: noqa: F401 - imported for others
 
 from agentclinic.compat.tools import diagnosis_step, execute_tool, final_diagnosis
-from agentclinic.doctors.uncertainty.tools import tools
