@@ -44,7 +44,8 @@ from agentclinic.models.gate import GateClosedError
 from agentclinic.results.turn import Exchange, Turn, Usage
 from agentclinic.results.utterance import DIAGNOSIS_READY, Action, parse_action
 from agentclinic.runs.build import USUAL_LLM_CONFIG, LazyModel, Models, ambient_settings, set_ambient_settings
-from agentclinic.scoring.orders import priced_test, waiting_factor
+from agentclinic.scoring.costs import load_costs
+from agentclinic.scoring.orders import price_of, waiting_factor
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -355,7 +356,7 @@ class CostEstimatorAgent(_Counted):
     """Estimates prices and times of the tests that a doctor's words request, as JSON.
 
     A language model is shown the instructions, prices and factors in the user's `prompts/measurement_cost.json`;
-    `builtin` looks the test up in our own table (docs/scoring.md).
+    `builtin` looks the test up there, or else in our own table (docs/scoring.md).
     """
 
     pipe = None
@@ -404,14 +405,17 @@ _COST_TABLES = ("known_costs", "scaling_rules")
 
 
 def _priced(order: str, resource_level: str) -> str:
-    tests = [] if (test := priced_test(order)) is None else [
+    costs = load_costs(user_prompts())
+    own = costs.about([order], resource_level) if costs else None
+    waiting = own.waiting if own else waiting_factor(resource_level)
+    tests = [] if (test := price_of(order, own)) is None else [
         {
             "test_name": test.name,
             "estimate_currency": "USD",
-            "estimate_cost": test.price.usd,
+            "estimate_cost": test.usd,
             "expected_duration_minutes": test.duration_minutes,
-            "expected_wait_time_minutes": test.wait_minutes * waiting_factor(resource_level),
-            "assumptions": "our own table of tests",
+            "expected_wait_time_minutes": test.wait_minutes * waiting,
+            "assumptions": test.source,
         }
     ]  # fmt: skip
     return json.dumps({"tests": tests})
@@ -427,7 +431,7 @@ class DoctorAgent(_Counted):
     """The plain doctor, one utterance per call; also a base class for custom doctors.
 
     With `use_test_policy`, it plans with `test_policy` (the name of a policy file, or its content), as in a run with
-    `doctor_test_policy_enabled`. Attributes may be assigned, also before or in place of `__init__`, and count from the
+    `doctor_test_policy_enabled` and `policy_in_prompt`. Attributes may be assigned, also before or in place of `__init__`, and count from the
     next turn on.
     """
 
@@ -530,6 +534,7 @@ class DoctorAgent(_Counted):
             bias=supported(self.bias_present, prompts["doctor"]),
             images=self.img_request,
             dialogue=dialogue,
+            policy=self.policy_engine.policy.for_doctor if self.policy_engine else "",
         )
 
     def generate_bias(self) -> str:

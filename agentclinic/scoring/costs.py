@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -95,8 +95,12 @@ class Costs:
     def used_in(self, record: Record) -> PriceTable:
         """What the table says about the tests that a record's doctor ordered."""
         ordered = {item.name for asked in requests(record) or () if asked.kind == "test" for item in items(asked)}
-        found = {name: price for name in sorted(ordered) if (price := self.find(name))}
-        level = record.resource_level or "normal"
+        return self.about(ordered, record.resource_level)
+
+    def about(self, names: Iterable[str], resource_level: str | None) -> PriceTable:
+        """What the table says about these tests."""
+        found = {name: price for name in sorted(names) if (price := self.find(name))}
+        level = resource_level or "normal"
         rules = {str(name): factor for name, factor in self.file.scaling_rules.items()}
         return PriceTable(
             file=FILE,

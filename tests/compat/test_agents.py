@@ -410,6 +410,7 @@ def test_a_policy_can_be_given_as_the_content_of_its_file(scripted: dict[str, Sc
     assert (engine.finish_threshold, engine.last_decision) == (0.9, None)
     assert doctor.inference_doctor("") == "Hello?"
     assert "Think of the heart first." in str(scripted["d"].requests[0].messages)
+    assert "Think of the heart first." in doctor.system_prompt()
     assert engine.last_decision is not None
     assert engine.render_guidance() in scripted["d"].prompts[1]
     assert [each.name for each in engine.last_decision.close_competitors] == ["Stroke"]
@@ -523,6 +524,17 @@ def test_the_builtin_cost_estimator_uses_our_own_table() -> None:
     assert test["estimate_cost"] == usual["estimate_cost"] > 0
     assert test["expected_wait_time_minutes"] > usual["expected_wait_time_minutes"] > 0
     assert json.loads(estimator.inference_cost("REQUEST TEST: Frobisher test")) == {"tests": []}
+
+
+def test_the_builtin_cost_estimator_uses_the_users_table_where_it_has_the_test(tmp_path: Path) -> None:
+    known = {"name": "Frobisher test", "cost_min": 10, "cost_max": 30, "duration_min": 5, "wait_min": 7}
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "measurement_cost.json").write_text(
+        json.dumps({"known_costs": [known], "scaling_rules": {"scarce": 3}})
+    )
+    estimator = agentclinic.CostEstimatorAgent(Scenario(case_of(OSCE)))
+    (test,) = json.loads(estimator.inference_cost("REQUEST TEST: Frobisher test", "scarce"))["tests"]
+    assert (test["estimate_cost"], test["expected_wait_time_minutes"]) == (20, 21)
 
 
 def test_any_case_file_can_be_loaded(tmp_path: Path) -> None:
