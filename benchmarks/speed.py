@@ -98,6 +98,7 @@ def percentiles(times: Sequence[float], what: str = "") -> Figures:
 
 def encounters() -> Figures:
     """Builtin encounters a second and core on the development part of OpenOSCE."""
+    gc.set_threshold(10_000, 20, 50)  # as the command does
     plan = make_plan(Settings(run=RunSettings(dataset="OpenOSCE", seed=1)))
     load_tables()
     count = len(plan.units)

@@ -27,6 +27,8 @@ JUDGES: dict[str, Callable[[JudgePayload], Reply]] = {"builtin": judge}
 class Builtin:
     """Plays every role, chosen by the type of the payload; its name decides which judge it is."""
 
+    reads_prompts = False
+
     def __init__(self, name: str = "builtin") -> None:
         if name not in JUDGES:
             raise ConfigError(f"there is no builtin model {name!r}{suggestion(name, JUDGES)}")

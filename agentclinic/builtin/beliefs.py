@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from agentclinic.cases.model import Door, age_in_years, sex
+from agentclinic.cases.model import age_in_years, sex
 from agentclinic.clinic.findings import Evidence
 from agentclinic.vocabulary.base import Knowledge
 
@@ -27,7 +27,7 @@ TEMPERATURE = 1.0
 of the true diagnosis at the end of encounters is 2.51 at 0.7, 2.28 at 0.9, 2.23 at 1.0, 2.24 at 1.1, 2.35 at 1.5."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Beliefs:
     """The knowledge base as tables: a row for each disease, then one for "other"; a column for each finding."""
 
@@ -36,44 +36,43 @@ class Beliefs:
     column: Mapping[str, int]
     likelihood: Floats
     entropy: Floats
-    ratio_present: Floats
-    """log P(finding | disease) - log leak, a row for each finding; 0 if the disease does not list it."""
-    ratio_absent: Floats
-    leak_present: Floats
-    leak_absent: Floats
-    other_present: Floats
-    other_absent: Floats
+    ratio: Floats
+    """log P(finding | disease) - log leak, a row for each finding; 0 if the disease does not list it. Here and below,
+    first for the absent finding, then for the present one."""
+    leak: Floats
+    other: Floats
     linked: NDArray[np.bool_]
     group: tuple[str | None, ...]
     """The correlated group of each finding."""
     by_name: NDArray[np.int64]
     """Alphabetical rank of each disease's id, to break ties."""
 
-    def posterior(self, door: Door, evidence: Evidence) -> Floats:
-        prior = _log_prior(self.known, age_in_years(door.demographics), sex(door.demographics))
+    def posterior(self, demographics: str, evidence: Evidence) -> Floats:
+        prior = _log_prior(self.known, age_in_years(demographics), sex(demographics))
         total = self._log_likelihood(evidence) / TEMPERATURE + prior
         weights = np.exp(total - total.max())
         result: Floats = weights / weights.sum()
         return result
 
     def _log_likelihood(self, evidence: Evidence) -> Floats:
-        columns = np.array([self.column[name] for name in evidence], dtype=np.int64)
-        present = np.array(list(evidence.values()), dtype=bool)
         total = np.zeros(len(self.hypotheses))
-        if not len(columns):
+        if not evidence:
             return total
-        total[-1] = np.where(present, self.other_present[columns], self.other_absent[columns]).sum()
-        ratios = np.where(present[:, None], self.ratio_present[columns], self.ratio_absent[columns])
-        groups: dict[str, list[int]] = {}
+        columns = np.array([self.column[name] for name in evidence])
+        seen = np.array(list(evidence.values()), dtype=np.intp), columns
+        total[-1] = self.other[seen].sum()
+        ratios = self.ratio[seen]
+        groups: dict[str | int, list[int]] = {}
         for place, column in enumerate(columns.tolist()):
-            groups.setdefault(self.group[column] or f"#{column}", []).append(place)
-        leak = np.where(present, self.leak_present[columns], self.leak_absent[columns]).sum()
-        terms = np.vstack([np.full(len(total) - 1, leak), ratios[[places[0] for places in groups.values()]]])
-        for row, places in enumerate(groups.values(), start=1):
+            groups.setdefault(self.group[column] or column, []).append(place)
+        terms = [np.full(len(total) - 1, self.leak[seen].sum())]
+        for places in groups.values():
             if len(places) > 1:
-                listed = self.linked[columns[places]].sum(axis=0)
-                terms[row] = ratios[places].sum(axis=0) / np.sqrt(np.maximum(listed, 1))
-        total[:-1] = terms.sum(axis=0)
+                listed = np.count_nonzero(self.linked[columns[places]], axis=0)
+                terms.append(ratios[places].sum(axis=0) / np.sqrt(np.maximum(listed, 1)))
+            else:
+                terms.append(ratios[places[0]])
+        total[:-1] = np.sum(terms, axis=0)
         return total
 
     def expected_information(self, posterior: Floats) -> Floats:
@@ -104,12 +103,9 @@ def beliefs(known: Knowledge) -> Beliefs:
         column=column,
         likelihood=likelihood,
         entropy=_entropy(likelihood),
-        ratio_present=(np.log(rows) - np.log(leak)).T.copy(),
-        ratio_absent=(np.log1p(-rows) - np.log1p(-leak)).T.copy(),
-        leak_present=np.log(leak),
-        leak_absent=np.log1p(-leak),
-        other_present=np.log(other),
-        other_absent=np.log1p(-other),
+        ratio=np.stack([(np.log1p(-rows) - np.log1p(-leak)).T, (np.log(rows) - np.log(leak)).T]),
+        leak=np.stack([np.log1p(-leak), np.log(leak)]),
+        other=np.stack([np.log1p(-other), np.log(other)]),
         linked=linked.T.copy(),
         group=tuple(group),
         by_name=np.argsort(np.argsort(np.array(list(known.diseases)))),

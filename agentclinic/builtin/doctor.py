@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -31,81 +32,117 @@ _OPENING = "What brings you in today? Please tell me about your symptoms in your
 
 def act(payload: DoctorPayload) -> Reply:
     """The next utterance, with the differential it is based on."""
-    mind, evidence, posterior = think(payload.door, payload.exchanges)
+    thought = think(payload.door, payload.exchanges)
     step = None
     if not payload.last and not payload.exchanges and payload.door.menu is None:
         step = _OPENING
     elif not payload.last:
-        step = _advised_step(mind, evidence, payload)
-        if step is None and posterior[:-1].max() < _COMMIT_AT:
-            step = _best_step(mind, posterior, evidence, payload)
-    text = step or f"DIAGNOSIS READY: {ranked(mind, posterior, 1)[0][0].name}"
-    return Reply(text, usage=NO_TOKENS, differential=differential(mind, posterior))
+        step = _advised_step(thought, payload)
+        if step is None and thought.posterior[:-1].max() < _COMMIT_AT:
+            step = _best_step(thought, payload)
+    text = step or f"DIAGNOSIS READY: {thought.leader.name}"
+    return Reply(text, usage=NO_TOKENS, differential=thought.differential)
 
 
 def confidence(payload: ConfidencePayload) -> Reply:
     """How sure the doctor is of its diagnosis: the posterior."""
-    mind, _, posterior = think(payload.door, payload.exchanges)
-    given = differential(mind, posterior)
+    given = think(payload.door, payload.exchanges).differential
     stated = StatedDifferential(
         hypotheses=[StatedHypothesis(diagnosis=h.diagnosis, probability=h.probability or 0.0) for h in given.hypotheses]
     )
     return Reply(stated.model_dump_json(), parsed=stated, usage=NO_TOKENS, differential=given)
 
 
-def think(door: Door, exchanges: tuple[Exchange, ...]) -> tuple[Beliefs, Evidence, Floats]:
-    """The tables, the evidence so far, and the probability of each hypothesis."""
-    if door.menu:
-        mind, evidence = beliefs(known_in(door.menu)), evidence_in(door.menu, exchanges)
-    else:
-        mind, evidence = beliefs(knowledge()), gather(door, exchanges)
-    return mind, evidence, mind.posterior(door, evidence)
-
-
-def ranked(mind: Beliefs, posterior: Floats, most: int | None = None) -> list[tuple[Disease, float]]:
-    """The diseases with their probabilities, the likeliest first; at most this many."""
-    order = np.lexsort((mind.by_name, -posterior[:-1]))[:most]
-    return [(mind.known.diseases[mind.hypotheses[row]], float(posterior[row])) for row in order]
-
-
 _LISTED = 5
 """Diseases in a differential, unless nothing else is possible: then all."""
 
 
-def differential(mind: Beliefs, posterior: Floats) -> Differential:
-    """The leading diseases with their probabilities, and the total probability of all others."""
-    top = ranked(mind, posterior, _LISTED if mind.known.other else None)
-    return Differential(
-        source=Source.POSTERIOR,
-        hypotheses=tuple(Hypothesis(diagnosis=disease.name, probability=round(p, 6)) for disease, p in top),
-        other=round(max(0.0, 1 - sum(p for _, p in top)), 6),
-    )
+@dataclass(frozen=True, eq=False)
+class Thought:
+    """What the doctor makes of the evidence."""
+
+    mind: Beliefs
+    evidence: Evidence
+    posterior: Floats
+    """The probability of each hypothesis."""
+
+    @cached_property
+    def _order(self) -> list[int]:
+        order: list[int] = np.lexsort((self.mind.by_name, -self.posterior[:-1])).tolist()
+        return order
+
+    def ranked(self, most: int | None = None) -> list[Disease]:
+        """The diseases, the likeliest first; at most this many."""
+        return [self.mind.known.diseases[self.mind.hypotheses[row]] for row in self._order[:most]]
+
+    @property
+    def leader(self) -> Disease:
+        """The likeliest disease."""
+        return self.ranked(1)[0]
+
+    @cached_property
+    def differential(self) -> Differential:
+        """The leading diseases with their probabilities, and the total probability of all others."""
+        most = _LISTED if self.mind.known.other else None
+        shares = self.posterior[self._order[:most]].tolist()
+        return Differential(
+            source=Source.POSTERIOR,
+            hypotheses=tuple(
+                Hypothesis(diagnosis=disease.name, probability=round(p, 6))
+                for disease, p in zip(self.ranked(most), shares, strict=True)
+            ),
+            other=round(max(0.0, 1 - sum(shares)), 6),
+        )
 
 
-def _best_step(mind: Beliefs, posterior: Floats, evidence: Evidence, payload: DoctorPayload) -> str | None:
-    """The question or test with the most expected information per cost; None if nothing is worth it."""
-    steps = _steps(mind.known, payload.tests)
-    asked = {fold(exchange.content) for exchange in payload.exchanges}
-    gains = mind.expected_information(posterior)
-    gains[[mind.column[name] for name in evidence]] = 0.0
+def think(door: Door, exchanges: tuple[Exchange, ...]) -> Thought:
+    """What the doctor makes of the dialogue so far."""
+    if door.menu:
+        return weigh(known_in(door.menu), door.demographics, evidence_in(door.menu, exchanges))
+    return weigh(knowledge(), door.demographics, gather(door, exchanges))
+
+
+def weigh(known: Knowledge, demographics: str, evidence: Evidence) -> Thought:
+    """What the doctor makes of a patient and the evidence."""
+    return _thought(beliefs(known), demographics, tuple(evidence.items()))
+
+
+@lru_cache(maxsize=2048)  # half of all replies are no evidence, and a planner thinks the same as its doctor
+def _thought(mind: Beliefs, demographics: str, evidence: tuple[tuple[str, bool], ...]) -> Thought:
+    return Thought(mind, dict(evidence), mind.posterior(demographics, dict(evidence)))
+
+
+@lru_cache(maxsize=2048)
+def _worthwhile(thought: Thought, tests: bool) -> list[int]:
+    """The steps worth taking, those with the most expected information per cost first."""
+    mind, steps = thought.mind, _steps(thought.mind.known, tests)
+    gains = mind.expected_information(thought.posterior)
+    gains[[mind.column[name] for name in thought.evidence]] = 0.0
     # A test shows several findings at once: their gains add up.
     values = np.bincount(steps.step_of, weights=gains[steps.columns] / steps.cost, minlength=len(steps.texts))
-    for place in np.argsort(-values, kind="stable"):
-        if values[place] < _WORTH_ASKING:
-            return None
-        if steps.requests[place] not in asked:
-            return str(steps.texts[place])
-    return None
+    worth = np.flatnonzero(values >= _WORTH_ASKING)
+    best: list[int] = worth[np.argsort(-values[worth], kind="stable")].tolist()
+    return best
 
 
-def _advised_step(mind: Beliefs, evidence: Evidence, payload: DoctorPayload) -> str | None:
-    """The first step suggested by memory that can still add something: not asked yet, and its answer not known."""
+def _best_step(thought: Thought, payload: DoctorPayload) -> str | None:
+    """The best step that was not taken before; None if nothing is worth it."""
+    steps = _steps(thought.mind.known, payload.tests)
     asked = {fold(exchange.content) for exchange in payload.exchanges}
-    steps = _steps(mind.known, payload.tests)
+    left = (place for place in _worthwhile(thought, payload.tests) if steps.requests[place] not in asked)
+    return next((steps.texts[place] for place in left), None)
+
+
+def _advised_step(thought: Thought, payload: DoctorPayload) -> str | None:
+    """The first step suggested by memory that can still add something: not asked yet, and its answer not known."""
+    if not payload.advised:
+        return None
+    asked = {fold(exchange.content) for exchange in payload.exchanges}
+    steps = _steps(thought.mind.known, payload.tests)
     for advised in payload.advised:
         shown = steps.shown_by.get(advised, frozenset())
         place = steps.by_id.get(advised)
-        if place is not None and steps.requests[place] not in asked and not shown <= evidence.keys():
+        if place is not None and steps.requests[place] not in asked and not shown <= thought.evidence.keys():
             return steps.texts[place]
     return None
 

@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 
-from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
-from agentclinic.builtin.doctor import act, differential, ranked, think
+from agentclinic.builtin.beliefs import Beliefs
+from agentclinic.builtin.doctor import Thought, act, think, weigh
 from agentclinic.builtin.menu import facts_in, known_in
-from agentclinic.cases.model import Door, age_in_years
+from agentclinic.cases.model import age_in_years
 from agentclinic.clinic.findings import Evidence, evidence_in, gather_facts
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.doctors.planner.schema import (
@@ -54,37 +54,35 @@ def plan_and_speak(payload: InlinePayload) -> Reply:
 
 
 def _plan(payload: PlannerPayload) -> tuple[PlannerReply, Differential]:
-    mind, evidence, posterior = think(payload.door, (*payload.baseline, *payload.exchanges))
-    leaders = [disease for disease, _ in ranked(mind, posterior, payload.max_hypotheses)]
+    thought = think(payload.door, (*payload.baseline, *payload.exchanges))
+    mind, evidence, leaders = thought.mind, thought.evidence, thought.ranked(payload.max_hypotheses)
     reply = PlannerReply(
         hypotheses=[
             PlannedHypothesis(diagnosis=disease.name, findings=_findings(mind, disease, evidence, payload.min_findings))
             for disease in leaders
         ],
-        discriminators=_discriminators(mind, posterior, evidence, leaders[:_LEADERS], payload.exchanges),
+        discriminators=_discriminators(thought, leaders[:_LEADERS], payload.exchanges),
     )
-    return reply, differential(mind, posterior)
+    return reply, thought.differential
 
 
 def discriminate(payload: DiscriminatorPayload) -> Reply:
     """The questions and tests that best separate the named hypotheses."""
-    mind, evidence, posterior = think(payload.door, payload.exchanges)
-    named = [mind.known.disease_named(name) for name in payload.hypotheses]
+    thought = think(payload.door, payload.exchanges)
+    named = [thought.mind.known.disease_named(name) for name in payload.hypotheses]
     among = [disease for disease in named if disease]
-    reply = Discriminators(discriminators=_discriminators(mind, posterior, evidence, among, payload.exchanges))
+    reply = Discriminators(discriminators=_discriminators(thought, among, payload.exchanges))
     return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS)
 
 
 def synthesize(payload: SynthesisPayload) -> Reply:
     """The most probable diagnosis given the facts alone."""
     if payload.menu:
-        mind = beliefs(known_in(payload.menu))
-        posterior = mind.posterior(Door("", ""), facts_in(payload.menu, payload.facts))
-        return Reply(ranked(mind, posterior, 1)[0][0].name, usage=NO_TOKENS, differential=differential(mind, posterior))
-    mind = beliefs(knowledge())
-    door = Door("", payload.facts[0] if payload.facts else "")  # age and sex are in the first fact, if anywhere
-    posterior = mind.posterior(door, gather_facts(payload.facts, age_in_years(door.demographics)))
-    return Reply(ranked(mind, posterior, 1)[0][0].name, usage=NO_TOKENS, differential=differential(mind, posterior))
+        thought = weigh(known_in(payload.menu), "", facts_in(payload.menu, payload.facts))
+    else:
+        person = payload.facts[0] if payload.facts else ""  # age and sex are in the first fact, if anywhere
+        thought = weigh(knowledge(), person, gather_facts(payload.facts, age_in_years(person)))
+    return Reply(thought.leader.name, usage=NO_TOKENS, differential=thought.differential)
 
 
 def step(payload: DoctorPayload, tools: tuple[Tool, ...]) -> Reply:
@@ -152,12 +150,11 @@ def _findings(mind: Beliefs, disease: Disease, evidence: Evidence, count: int) -
 _STATES: dict[bool | None, FindingState] = {None: "unknown", True: "present", False: "absent"}
 
 
-def _discriminators(
-    mind: Beliefs, posterior: Floats, evidence: Evidence, among: list[Disease], exchanges: tuple[Exchange, ...]
-) -> list[Discriminator]:
+def _discriminators(thought: Thought, among: list[Disease], exchanges: tuple[Exchange, ...]) -> list[Discriminator]:
     """The questions and tests that should separate these hypotheses best, if not yet asked or ordered."""
     if len(among) < 2:
         return []
+    mind, posterior = thought.mind, thought.posterior
     rows = [mind.hypotheses.index(disease.id) for disease in among]
     narrowed = np.zeros_like(posterior)
     narrowed[rows] = np.maximum(posterior[rows], 1e-6)
@@ -168,7 +165,7 @@ def _discriminators(
     for place in np.argsort(-gains, kind="stable"):
         finding = findings[place]
         test = mind.known.tests[finding.order].name if finding.order else None
-        if finding.id not in evidence and fold(test or str(finding.ask)) not in done:
+        if finding.id not in thought.evidence and fold(test or str(finding.ask)) not in done:
             chosen[f"REQUEST TEST: {test}" if test else str(finding.ask)] = None
         if len(chosen) == _DISCRIMINATORS:
             break

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from agentclinic.builtin.beliefs import Beliefs, Floats
-from agentclinic.builtin.doctor import ranked, think
+from agentclinic.builtin.doctor import Thought, think
 from agentclinic.cases.model import Door, WriterPayload, WrittenStory, age_in_years, sex
 from agentclinic.clinic import answers, laboratory
 from agentclinic.clinic.findings import Evidence, gather
@@ -86,10 +85,11 @@ def learn(payload: LearnerPayload) -> Reply:
 
     Only findings that were present: what one chart denies is seldom worth asking the next patient about.
     """
-    mind, seen, posterior = think(payload.door, payload.exchanges)
+    thought = think(payload.door, payload.exchanges)
+    seen = thought.evidence
     held = gather(payload.door, payload.chart)
     missed = [finding for finding, present in held.items() if present and finding not in seen]
-    gain = _gains(mind, posterior, payload, missed)
+    gain = _gains(thought, payload, missed)
     observation = _observation(payload.door, seen)
     experiences: dict[str, KnownExperience] = {}
     for finding in sorted(missed, key=lambda each: (-gain[each], each)):
@@ -100,14 +100,15 @@ def learn(payload: LearnerPayload) -> Reply:
     return Reply(written.model_dump_json(), parsed=written, usage=NO_TOKENS)
 
 
-def _gains(mind: Beliefs, posterior: Floats, payload: LearnerPayload, missed: list[str]) -> dict[str, float]:
+def _gains(thought: Thought, payload: LearnerPayload, missed: list[str]) -> dict[str, float]:
     """How far each finding would have moved the doctor from its answer to the truth, as a log likelihood ratio.
 
     A truth that is not in the knowledge base is represented by "other".
     """
+    mind, posterior = thought.mind, thought.posterior
     rows = {name: row for row, name in enumerate(mind.hypotheses)}
     truth = mind.known.disease_named(payload.truth)
-    said = mind.known.disease_named(payload.diagnosis) or ranked(mind, posterior, 1)[0][0]
+    said = mind.known.disease_named(payload.diagnosis) or thought.leader
     right, wrong = rows[truth.id] if truth else len(rows) - 1, rows[said.id]
     if right == wrong:  # it was right: what would have made it surer
         rest = np.delete(posterior, right)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -149,11 +150,11 @@ class Case:
         """Whether the chart records what the patient noticed; generated cases say so under `history_source`."""
         return self.annotations.get("history_source") not in ("codes", "none")
 
-    @property
+    @cached_property
     def patient_facts(self) -> tuple[Fact, ...]:
         return tuple(fact for fact in self.facts if fact.section in PATIENT_SECTIONS)
 
-    @property
+    @cached_property
     def exam_facts(self) -> tuple[Fact, ...]:
         return tuple(fact for fact in self.facts if fact.section not in PATIENT_SECTIONS)
 

@@ -23,8 +23,7 @@ _SAID_UNAVAILABLE = re.compile(r"(?i)not? (?:result )?available|normal readings|
 
 def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
     """What is known so far. A finding once stated as present stays present."""
-    evidence: Evidence = {}
-    _merge(evidence, _stated(door.objective))
+    evidence = dict(_at_door(door.objective))
     age = age_in_years(door.demographics)
     for exchange in exchanges:
         _merge(evidence, evidence_in(exchange, age))
@@ -51,6 +50,11 @@ def evidence_in(exchange: Exchange, age: float | None) -> Evidence:
     if exchange.kind == "question":
         return _from_patient(exchange)
     return _from_result(exchange, age) if exchange.kind == "test" else {}
+
+
+@lru_cache(maxsize=1024)
+def _at_door(objective: str) -> Evidence:
+    return _stated(objective)
 
 
 def _merge(evidence: Evidence, new: Evidence) -> None:

@@ -23,7 +23,7 @@ from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
 from agentclinic.config import is_builtin_or_person
-from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
+from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request, reads_prompts
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
 from agentclinic.results.utterance import RESULTS, as_results
@@ -67,14 +67,17 @@ class Laboratory:
         self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
         self._dialogue = dialogue
         self._by_id = {f"r{place}": fact for place, fact in enumerate(case.exam_facts, start=1)}
+
+    @cached_property
+    def system_prompt(self) -> str:
         grounded = self._simulator == "grounded"
-        self.system_prompt = joined(
+        return joined(
             fill(
-                prompt.text("grounded_system" if grounded else "system_base"),
-                exam=as_text(case.exam),
+                self._prompt.text("grounded_system" if grounded else "system_base"),
+                exam=as_text(self._case.exam),
                 results=id_lines(self._by_id, _SHOWN),
             ),
-            "" if grounded else prompt.text(f"missing_{missing_test}"),
+            "" if grounded else self._prompt.text(f"missing_{self._missing}"),
         )
 
     async def report(self, request: str, said: str, *, turn: int = 0) -> Turn:
@@ -95,13 +98,15 @@ class Laboratory:
         return choosing(ChosenResults, "items", tuple(self._by_id), MOST_ITEMS)
 
     async def _free(self, said: str, payload: LaboratoryPayload) -> Reply:
+        messages = self._free_messages(said) if reads_prompts(self.model) else ()
+        return await self.model.reply(Request(Purpose.MEASUREMENT, messages, payload=payload))
+
+    def _free_messages(self, said: str) -> tuple[Message, ...]:
         system = Message("system", self.system_prompt)
         if self._dialogue == "chat":
-            messages = (system, *self.history.messages("Measurement", newest=said))
-        else:
-            user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), request=said)
-            messages = (system, Message("user", user))
-        return await self.model.reply(Request(Purpose.MEASUREMENT, messages, payload=payload))
+            return system, *self.history.messages("Measurement", newest=said)
+        user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), request=said)
+        return system, Message("user", user)
 
     async def _chosen_or_matched(self, payload: LaboratoryPayload, turn: int) -> Turn:
         """Report the results that the matcher, or the model, chose."""

@@ -20,7 +20,7 @@ from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, placed
 from agentclinic.config import is_builtin_or_person
-from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
+from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request, reads_prompts
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import Exchange, Provenance, Turn, Usage
 
@@ -81,16 +81,19 @@ class Patient:
         self._dialogue = dialogue
         self._caregiver = not speaks_for_self(case.door.demographics)
         self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}
-        opening = "system_base" if self._simulator == "free" else f"{self._simulator}_system"
-        silence = {"free": "silent", "grounded": "grounded"}.get(self._simulator)
+        self._bias = bias
+
+    @cached_property
+    def system_prompt(self) -> str:
+        prompt, simulator = self._prompt, self._simulator
+        silence = {"free": "silent", "grounded": "grounded"}.get(simulator)
         parts = {
-            "silence": prompt.text(f"{silence}_{silent_symptom}") if silence else "",
+            "silence": prompt.text(f"{silence}_{self._silent}") if silence else "",
             "caregiver": prompt.text("caregiver") if self._caregiver else "",
-            "bias": prompt.bias(bias),
+            "bias": prompt.bias(self._bias),
         }
-        self.system_prompt = placed(
-            prompt.text(opening), parts, patient=as_text(case.patient), facts=id_lines(self._by_id)
-        )
+        opening = prompt.text("system_base" if simulator == "free" else f"{simulator}_system")
+        return placed(opening, parts, patient=as_text(self._case.patient), facts=id_lines(self._by_id))
 
     async def answer(self, said: str, asked: tuple[Exchange, ...] = (), *, turn: int = 0) -> Turn:
         payload = PatientPayload(self._case.door, self._case.patient_facts, said, asked, self._silent, self._caregiver)
@@ -110,13 +113,15 @@ class Patient:
         return choosing(GroundedAnswer, "facts", tuple(self._by_id), MOST_FACTS)
 
     async def _free(self, said: str, payload: PatientPayload) -> Reply:
+        messages = self._free_messages(said) if reads_prompts(self.model) else ()
+        return await self.model.reply(Request(Purpose.PATIENT, messages, payload=payload))
+
+    def _free_messages(self, said: str) -> tuple[Message, ...]:
         system = Message("system", self.system_prompt)
         if self._dialogue == "chat":
-            messages = (system, *self.history.messages("Patient", newest=said))
-        else:
-            user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), reply=said)
-            messages = (system, Message("user", user))
-        return await self.model.reply(Request(Purpose.PATIENT, messages, payload=payload))
+            return system, *self.history.messages("Patient", newest=said)
+        user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), reply=said)
+        return system, Message("user", user)
 
     def _kept(self, newest: str, reply: Turn, sent: str = "") -> Turn:
         """Add an exchange to the chat: what the model sent, or else what was said in its name."""

@@ -24,7 +24,7 @@ from agentclinic.clinic.doctor import (
 )
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import fill, joined, placed
-from agentclinic.models.base import Image, Message, ModelError, Purpose, Reply, Request
+from agentclinic.models.base import Image, Message, ModelError, Purpose, Reply, Request, reads_prompts
 from agentclinic.models.structured import at_most
 from agentclinic.results.turn import NOTHING_ASKED, Exchange, Hypothesis, Source, Turn, as_differential
 from agentclinic.results.utterance import DIAGNOSIS_READY, UNCLEAR, Action
@@ -134,19 +134,19 @@ class PlainDoctor:
         return self._repetition.state == "stuck"
 
     async def act(self, seen: Observation) -> tuple[Turn]:
-        return (self.speak(seen, await self.model.reply(self.request(seen))),)
+        return (self.speak(seen, await self.model.reply(self.request(seen, prompts=reads_prompts(self.model)))),)
 
-    def request(self, seen: Observation) -> Request:
+    def request(self, seen: Observation, *, prompts: bool = True) -> Request:
         """What the model is asked this turn: first the system prompt, last the notes with the last-turn reminder."""
         self._images = tuple(dict.fromkeys((*self._images, *seen.incoming.images)))  # asked for twice, shown once
-        dialogue = self._chat if self.dialogue == "chat" else self._transcript
-        return Request(
-            Purpose.DOCTOR,
-            (Message("system", self.system_prompt), *dialogue(seen, joined(seen.advice, seen.notes))),
-            payload=DoctorPayload(
-                self._door, seen.exchanges, seen.turn, self._limit, seen.last, self._tests, advised=seen.suggested
-            ),
+        payload = DoctorPayload(
+            self._door, seen.exchanges, seen.turn, self._limit, seen.last, self._tests, advised=seen.suggested
         )
+        if not prompts:
+            return Request(Purpose.DOCTOR, (), payload=payload)
+        dialogue = self._chat if self.dialogue == "chat" else self._transcript
+        messages = (Message("system", self.system_prompt), *dialogue(seen, joined(seen.advice, seen.notes)))
+        return Request(Purpose.DOCTOR, messages, payload=payload)
 
     def speak(self, seen: Observation, reply: Reply) -> Turn:
         """Take the model's reply as this doctor's utterance, and remember it."""

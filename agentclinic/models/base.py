@@ -129,6 +129,11 @@ class Model(Protocol):
         ...
 
 
+def reads_prompts(model: Model) -> bool:
+    """Whether a model needs a request's messages: all do, unless they say otherwise in an attribute of this name."""
+    return getattr(model, "reads_prompts", True)
+
+
 class ModelError(AgentClinicError):
     """A model gave no usable reply. `kind` is what records and summaries show."""
 

@@ -168,7 +168,8 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     text counts as in the original.
     """
     text, slips = own_words(raw, _DOCTOR, _NOT_THE_DOCTOR)
-    if text and any(_spoken(said) == _spoken(text) for said in earlier):
+    words = _spoken(text)
+    if text and any(_spoken(said) == words for said in earlier):
         slips.append(REPEATED)
     if not text:
         slips.append(EMPTY)

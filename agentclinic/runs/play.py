@@ -26,7 +26,7 @@ from agentclinic.doctors.solvable import WorldDoctor
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
 from agentclinic.memory.retrieval import CaseMemory, Picker, RememberingDoctor
-from agentclinic.models.base import Model, ModelError, Reply, Request
+from agentclinic.models.base import Model, ModelError, Reply, Request, reads_prompts
 from agentclinic.models.recording import enter_unit
 from agentclinic.results.record import Fault, Record, Status, Verdict
 from agentclinic.results.turn import NOTHING_ASKED, Usage
@@ -97,6 +97,7 @@ class Metered:
         self, model: Model, role: str, usage: dict[str, Usage], served: dict[str, set[str]] | None = None
     ) -> None:
         self.name = model.name
+        self.reads_prompts = reads_prompts(model)
         self._model = model
         self._role = role
         self._usage = usage

@@ -17,7 +17,7 @@ DOOR = Door("Find out what is wrong.", "40-year-old woman")
 
 def update(door: Door, evidence: Evidence) -> dict[str, float]:
     mind = beliefs(knowledge())
-    return dict(zip(mind.hypotheses, mind.posterior(door, evidence), strict=True))
+    return dict(zip(mind.hypotheses, mind.posterior(door.demographics, evidence), strict=True))
 
 
 def test_probabilities_sum_to_one_and_follow_the_evidence() -> None:
@@ -27,7 +27,7 @@ def test_probabilities_sum_to_one_and_follow_the_evidence() -> None:
     assert sum(after.values()) == pytest.approx(1)
     assert after["gout"] > 10 * before["gout"]
     mind = beliefs(knowledge())
-    assert (mind.expected_information(mind.posterior(DOOR, {})) >= 0).all()
+    assert (mind.expected_information(mind.posterior(DOOR.demographics, {})) >= 0).all()
 
 
 def test_correlated_findings_count_less_than_independent_ones() -> None:
@@ -40,7 +40,7 @@ def test_correlated_findings_count_less_than_independent_ones() -> None:
     def weight(*findings: str) -> float:
         told = dict.fromkeys(findings, True)
         columns = [mind.column[name] for name in findings]
-        return float(mind._log_likelihood(told)[row] - mind.leak_present[columns].sum())
+        return float(mind._log_likelihood(told)[row] - mind.leak[1, columns].sum())
 
     one, other = (weight(link.finding) for link in grouped)
     assert weight(*(link.finding for link in grouped)) == pytest.approx((one + other) / 2**0.5)

@@ -10,7 +10,6 @@ from solvable_support import CHEST_PAIN, played
 from agentclinic.builtin.beliefs import beliefs
 from agentclinic.builtin.menu import evidence_in, facts_in, known_in
 from agentclinic.builtin.planner import synthesize
-from agentclinic.cases.model import Door
 from agentclinic.cases.registry import load_cases
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.results.turn import Exchange
@@ -73,7 +72,7 @@ def test_nothing_beyond_the_menu_is_possible(marks: str) -> None:
     known = known_in(menu)
     assert (set(known.diseases), set(known.findings)) == (set(menu.diseases), set(menu.findings))
     assert set(known.tests) == {name for name, one in menu.findings.items() if one.by != "question"}
-    posterior = beliefs(known).posterior(Door("", ""), {})
+    posterior = beliefs(known).posterior("", {})
     assert posterior[:-1].sum() == pytest.approx(1)
     assert posterior[-1] < 1e-9
 
