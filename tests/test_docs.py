@@ -144,14 +144,18 @@ def test_every_statement_of_the_original_has_a_test_that_is_run() -> None:
     lines = [
         line.strip("| ").split(" | ") for line in text.splitlines() if re.match(r"\| (000|001|002|orig) \| ", line)
     ]
-    rows = [(statement, *verdict.partition(": ")[::2], shown.strip("`")) for _, statement, verdict, *_, shown in lines]
+    rows = [
+        (statement, *verdict.partition(": ")[::2], call.strip("`"), shown.strip("`"))
+        for _, statement, verdict, call, shown in lines
+    ]
     assert len(rows) >= 134, "a statement may be added, not dropped"
     assert len({statement for statement, *_ in rows}) == len(rows)
     counts = {verdict: sum(row[1] == verdict for row in rows) for verdict in ("works", "differs", "missing")}
     assert sum(counts.values()) == len(rows)
     said = f"Of these {len(rows)} statements, {counts['works']} work, {counts['differs']} differ on purpose, and "
     assert f"{said}{counts['missing']} are missing" in text
-    for statement, verdict, why, shown in rows:
+    support = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "support").glob("*.py"))
+    for statement, verdict, why, call, shown in rows:
         assert bool(why) == (verdict == "differs"), f"{statement}: a difference needs a reason"
         assert not why or (len(why) > 40 and why.endswith(".")), f"{statement}: {why}"
         if verdict != "missing":
@@ -159,6 +163,11 @@ def test_every_statement_of_the_original_has_a_test_that_is_run() -> None:
             marks = _marks(ROOT / "tests" / file).get(f"test_{name}")
             assert marks is not None, f"{statement}: pytest does not find {shown}"
             assert not re.search(r"\b(skip|xfail)\b", marks), f"{statement}: {shown} is never run"
+            source = support + (ROOT / "tests" / file).read_text(encoding="utf-8")
+            words = re.findall(r"--[a-z-]+|\b\w+(?=\()|[a-z]+_[a-z_]+", call)
+            unseen = [word for word in words if word.strip("-").replace("-", "_") not in source]
+            assert not unseen, f"{statement}: {shown} does not use {unseen}"
+            assert call.strip("?"), f"{statement}: a command or call is missing"
 
 
 @cache
