@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +97,10 @@ class Roles:
     laboratory: Simulator
     dialogue: Mapping[str, Dialogue]
     """How the model of the doctor, the patient and the laboratory (`measurement`) is shown the dialogue."""
-    missing_test: MissingTest
-    silent_symptom: SilentSymptom
+    missing_test: MissingTest | None
+    """None if the laboratory's prompt file decides and says neither."""
+    silent_symptom: SilentSymptom | None
+    """None if the patient's prompt file decides."""
     judge: JudgeMode
 
 
@@ -120,6 +123,37 @@ def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
     patient, laboratory = (simulator_of(run, role, files[role]) for role in _SIMULATED)
     judge = mode_of(run, files["moderator"])
     return Prompts(files), Roles(patient, laboratory, dialogue, run.missing_test, run.silent_symptom, judge)
+
+
+def _as_prompted(settings: Settings, prompts: Prompts, roles: Roles) -> tuple[Settings, Roles]:
+    """What free text in a user's own prompt files decides in place of settings; refuses flags that it overrides."""
+    run, given = settings.run, settings.given
+    played = {
+        "missing_test": ("measurement", roles.laboratory, "missing"),
+        "silent_symptom": ("patient", roles.patient, "silent"),
+    }
+    for key, (role, how, text) in played.items():
+        asked, prompt = getattr(run, key), prompts[role]
+        own = is_builtin_or_person(getattr(run, f"{role}_llm")) or how != "free"
+        if own or prompt.has(f"{text}_{asked}"):
+            continue
+        said = _missing_in(prompt.text("system_base")) if key == "missing_test" else None
+        if said != asked:
+            told = f"{key} {asked} has no effect: {prompt.path} decides, and has no text {text}_{asked}"
+            if given.names(run, key):
+                raise ConfigError(f"{told}; add that text (docs/prompts.md), or leave {key} out")
+            if key in run.model_fields_set and (said or asked != defaults(key)[key]):
+                warnings.warn(told, stacklevel=3)
+        roles = replace(roles, **{key: said})
+        settings = settings.changed(**{key: said}) if said else settings
+    return settings, roles
+
+
+def _missing_in(text: str) -> MissingTest | None:
+    """What a laboratory's own prompt says about tests that are not in the chart, as the original's files do."""
+    if re.search(r"\bnormal\b", text, re.IGNORECASE):
+        return "normal"
+    return "unavailable" if re.search(r"\bunavailable\b|\bnot available\b", text, re.IGNORECASE) else None
 
 
 @dataclass(frozen=True)
@@ -187,6 +221,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
     prompts, roles = _roles(settings.run, prompts)
+    settings, roles = _as_prompted(settings, prompts, roles)
     if roles.judge != "builtin":  # the prompt file may decide; the run's settings say how it was judged
         settings = settings.changed(judge=roles.judge)
     silent = {"embedding", "measurement"} if roles.laboratory == "voiced" else {"embedding"}
