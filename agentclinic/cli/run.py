@@ -16,7 +16,7 @@ import typer
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress, show_estimate
 from agentclinic.config import ROLE_NAMES, ROLES, RunSettings
-from agentclinic.errors import InputError
+from agentclinic.errors import ConfigError, InputError
 from agentclinic.jsonl import inert, refuse_other
 from agentclinic.report.tables import plural, text_table
 from agentclinic.scoring.format import as_percent, number, percent
@@ -66,6 +66,13 @@ def _ignored(param: typer.CallbackParam, value: str | None) -> None:
         warnings.warn(f"{flag} is ignored: {_NO_EFFECT[flag]}", stacklevel=2)
 
 
+def _renamed(given: bool | None) -> None:
+    if given is not None:
+        raise ConfigError(
+            "--judge-relation is now --judge: cascade, model or original, each with --moderator-llm MODEL"
+        )
+
+
 _original = partial(typer.Option, show_default=False, rich_help_panel="The original's names")
 
 
@@ -101,6 +108,9 @@ def run_command(
     ] = None,
     _knowledge: Annotated[
         str | None, _original("--knowledge", help=f"Ignored: {_NO_EFFECT['--knowledge']}.", callback=_ignored)
+    ] = None,
+    _judge_relation: Annotated[
+        bool | None, typer.Option("--judge-relation/--no-judge-relation", hidden=True, callback=_renamed)
     ] = None,
     _key: Annotated[
         str | None,

@@ -234,8 +234,7 @@ def write_summary(plan: Plan, folder: Path, summary: Summary, seconds: float) ->
         "llm_responses_config": plan.settings.llm.responses,
         "llm_runtime_config": plan.settings.llm.runtime.model_dump(mode="json"),
         "resource_level": run.resource_level,
-        "doctor_test_policy_enabled": run.doctor_test_policy_enabled,
-        "doctor_test_policy": run.doctor_test_policy,
+        **run.model_dump(include={"doctor_test_policy_enabled", "doctor_test_policy"}),
         **summary.model_dump(mode="json"),
         "timing": {"seconds": seconds},
     }

@@ -22,6 +22,7 @@ from agentclinic.clinic.prompts import Prompt, Prompts, load_prompts, supported,
 from agentclinic.config import (
     ALL_GENERATION,
     GENERATION_OF,
+    ROLE_NAMES,
     ROLES,
     Given,
     JudgeMode,
@@ -213,6 +214,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     if is_world(settings.run.dataset):  # before other checks, whose advice would not help there
         _refuse_in_world(settings.run)
     _refuse_impossible(settings)
+    settings = _without_unused(settings)
     if custom_doctor is None and settings.run.doctor not in doctor_names():
         named = given.names(asked, "doctor")
         custom_doctor = DoctorFactory(
@@ -382,6 +384,29 @@ def refuse_unsent(settings: Settings, in_use: Collection[str], *, only_flags: bo
             f"{key} has no effect: {who} works without requests to a model here; name a model with "
             f"--{role or ('doctor' if 'doctor' in in_use else 'moderator')}-llm{other}, or leave it out"
         )
+
+
+def _without_unused(settings: Settings) -> Settings:
+    """The settings without endpoints of roles that ask none; a flag that has no effect for this reason is refused."""
+    run, given = settings.run, settings.given
+    names = {role: getattr(run, f"{role}_llm") for role in ROLES}
+    if (
+        run.simulator
+        and given.names(run, "simulator")
+        and all(is_builtin_or_person(names[role]) for role in _SIMULATED)
+    ):
+        raise ConfigError(
+            f"simulator {run.simulator} has no effect: it is how language models play patient and laboratory, and here "
+            f"they are {names['patient']} and {names['measurement']}; name a model with --patient-llm or "
+            "--measurement-llm, or leave it out"
+        )
+    unused = [role for role in ROLES if getattr(run, f"{role}_endpoint") and not is_at_endpoint(names[role])]
+    for role in unused:
+        told = f"{role}_endpoint has no effect: the {ROLE_NAMES[role]} is {names[role]}, which asks no endpoint"
+        if given.names(run, f"{role}_endpoint"):
+            raise ConfigError(f"{told}; name a model with --{role}-llm, or leave it out")
+        warnings.warn(told, stacklevel=3)
+    return settings.changed(**{f"{role}_endpoint": None for role in unused})
 
 
 def _path(name: str | None) -> Path | None:
