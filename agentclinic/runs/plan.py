@@ -145,8 +145,8 @@ def _as_prompted(settings: Settings, prompts: Prompts, roles: Roles) -> tuple[Se
                 raise ConfigError(f"{told}; add that text (docs/prompts.md), or leave {key} out")
             if key in run.model_fields_set and (said or asked != defaults(key)[key]):
                 warnings.warn(told, stacklevel=3)
-        roles = replace(roles, **{key: said})
-        settings = settings.changed(**{key: said}) if said else settings
+        changes: dict[str, Any] = {key: said}
+        roles, settings = replace(roles, **changes), settings.changed(**changes) if said else settings
     return settings, roles
 
 
