@@ -345,6 +345,12 @@ def _memory(settings: Settings, split: Split | None) -> Memory | None:
         raise ConfigError(
             f"memory: {memory.path} has an experience from a case that is not in the train part; learn again"
         )
+    if unknown := sum(not source.fingerprint for source in store.sources):
+        warnings.warn(
+            f"memory: the case of {unknown} of {len(store.sources)} experiences in {memory.path} is not known, so they "
+            "may be shown on that case",
+            stacklevel=3,
+        )
     return Memory(store, memory.retrieval, with_steps=run.doctor_llm == "builtin" and not is_custom(run.doctor))
 
 
