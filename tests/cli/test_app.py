@@ -408,7 +408,7 @@ def test_under_the_originals_preset_a_diagnosis_has_its_token_and_everything_rea
     point_at(tmp_path, server)
     for name, flags in {"theirs": ["--preset", "original"], "ours": ["--dialogue", "transcript"]}.items():
         roles = [word for role in ("doctor", "patient", "measurement") for word in (f"--{role}_llm", "scripted")]
-        given = [*roles, *flags, "--simulator", "free", "--dataset", own_cases(tmp_path, 2)]
+        given = [*roles, *flags, "--simulator", "free", "--dataset", str(own_cases(tmp_path, 2))]
         clinic("run", *given, "--output_dir", name, "--name", name, cwd=tmp_path)
     theirs, ours = only_run(tmp_path / "theirs"), only_run(tmp_path / "ours")
     written = [record["diagnosis_text"] for record in records(theirs)]
@@ -422,8 +422,8 @@ def test_under_the_originals_preset_a_diagnosis_has_its_token_and_everything_rea
     assert list(map(diagnosis_of, load_run(theirs).records)) == [r.diagnosis_text for r in load_run(ours).records]
     scored = [clinic("score", run, "--full", cwd=tmp_path).stdout for run in (theirs, ours)]
     assert re.findall("accuracy.*", scored[0]) == re.findall("accuracy.*", scored[1])
-    for command, *flags in (["report"], ["compare", ours], ["card"], ["learn", "-o", "e.jsonl", "--all"]):
-        clinic(command, theirs, *flags, cwd=tmp_path)
+    for command, *more in (["report"], ["compare", str(ours)], ["card"], ["learn", "-o", "e.jsonl", "--all"]):
+        clinic(command, theirs, *more, cwd=tmp_path)
 
 
 def test_a_preset_is_one_flag_and_its_effect_is_recorded(server: ScriptedServer, tmp_path: Path) -> None:
