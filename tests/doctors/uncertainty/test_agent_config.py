@@ -18,6 +18,7 @@ from agentclinic.compat.agents import UncertaintyAwareDoctorAgent
 from agentclinic.compat.scenarios import Scenario
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
 from agentclinic.errors import ConfigError, InputError
+from agentclinic.runs.estimate import estimate_run
 from agentclinic.runs.resume import plan_again
 
 WHOLE = SHIPPED.read_text(encoding="utf-8")
@@ -251,6 +252,23 @@ def test_the_documentation_tools_work_without_tool_calls_and_with_the_builtin_do
     clinic("run", *flags, "--doctor_llm", "builtin", "--output_dir", "builtin", cwd=tmp_path)
     (record,) = records(only_run(tmp_path / "builtin"))
     assert record["correct"] is True
+
+
+def test_an_estimate_counts_the_requests_in_which_experiences_are_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    documenting(tmp_path)
+    common: dict[str, Any] = {"doctor": "uncertainty", "num_scenarios": 1, "uncertainty_agent_type": "documenting"}
+
+    def requests() -> float:
+        (doctor,) = (row for row in estimate_run(plan_of(**common)).most if row.role == "doctor")
+        return doctor.amount.requests
+
+    twice = requests()
+    without = DOCUMENTING.replace("query_medical_guidelines, ", "").replace("max_turns: 3", "max_turns: 1")
+    (tmp_path / "agent" / "agent_config.yaml").write_text(without)
+    assert twice == 2 * requests()
 
 
 @pytest.mark.parametrize(
