@@ -306,6 +306,10 @@ class RunSettings(_Section):
             if data["judge_relation"] is not False:  # what every config.used.json of older versions says
                 raise ValueError("judge_relation is now judge: cascade, model or original; set that instead")
             data = {key: value for key, value in data.items() if key != "judge_relation"}
+        if isinstance(data, dict) and _ELSEWHERE in data:
+            data = {key: value for key, value in data.items() if key != _ELSEWHERE}
+            told = "it is the folder of another program (DyLAN), which is not run here"
+            warnings.warn(f"run.{_ELSEWHERE} is ignored: {told}", FutureWarning, stacklevel=2)
         return data
 
     @field_validator("doctor_bias", "patient_bias", mode="before")
@@ -314,6 +318,8 @@ class RunSettings(_Section):
         return None if value in (None, "", "None", "none", "null") else value
 
 
+_ELSEWHERE = "dylan_repo_dir"
+"""A key in some configs of the original that has no counterpart here."""
 NEEDS = {
     "engine ray": ("address", "processes"),
     "doctor_test_policy_enabled": ("planner_baseline", "policy_in_prompt", "doctor_test_policy_mode"),

@@ -37,7 +37,7 @@ class Builtin:
     async def reply(self, request: Request) -> Reply:
         match request.payload:
             case DoctorPayload() as payload:
-                return step(payload, request.tools) if request.tools else act(payload)
+                return step(payload) if request.tools else act(payload)
             case PlannerPayload() as payload:
                 return plan(payload)
             case InlinePayload() as payload:

@@ -26,7 +26,7 @@ from agentclinic.doctors.planner.schema import (
     PlanThenSpeak,
 )
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
-from agentclinic.models.base import Reply, Tool, ToolCall
+from agentclinic.models.base import Reply, ToolCall
 from agentclinic.results.turn import NO_TOKENS, Differential, Exchange
 from agentclinic.vocabulary.base import Disease, knowledge
 from agentclinic.vocabulary.text import fold
@@ -85,11 +85,11 @@ def synthesize(payload: SynthesisPayload) -> Reply:
     return Reply(thought.leader.name, usage=NO_TOKENS, differential=thought.differential)
 
 
-def step(payload: DoctorPayload, tools: tuple[Tool, ...]) -> Reply:
+def step(payload: DoctorPayload) -> Reply:
     """The next utterance, as a call to one of the tools on offer."""
     said = act(payload)
     tool, arguments = "diagnosis_step", dict[str, object]()
-    if tool not in {offered.name for offered in tools}:
+    if tool not in payload.offered:
         tool = "final_diagnosis"
         arguments["reason_ready"] = "Further questions are not expected to change the leading diagnosis."
     else:

@@ -130,6 +130,8 @@ def normalized(arguments: Sequence[str]) -> list[str]:
             if name in _WITH_VALUE and given in ("true", "false"):
                 left = left if equals else left[1:]
                 name, equals, value = name if given == "true" else f"--no-{name[2:]}", "", ""
+            if name == "--knowledge" and not equals and (not left or left[0].startswith("-")):
+                left.insert(0, "")  # some versions have it as a switch
             argument = name + equals + value
         result.append(argument)
     if result and result[0].startswith("-") and result[0] not in _GLOBAL:

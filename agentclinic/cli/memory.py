@@ -1,8 +1,10 @@
-"""`agentclinic memory`: look at files of experiences, check and merge them."""
+"""`agentclinic memory`: look at files of experiences, check, merge and import them."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.report.tables import plural
 
 if TYPE_CHECKING:
+    from agentclinic.cases.model import Case
     from agentclinic.memory.experience import Experience, Lesson
 
 StoreArgument = Annotated[Path, typer.Argument(help="File of experiences, made by `agentclinic learn`.")]
@@ -132,11 +135,92 @@ def merge_command(
     json: opt.Json = False,
 ) -> None:
     """Merge files of experiences, without repetitions."""
-    from agentclinic.memory.store import Known, append, read_lessons
+    from agentclinic.memory.store import read_lessons
+
+    lessons, total, dropped = _write_new(output, [lesson for store in stores for lesson in read_lessons(store)])
+    if json:
+        print_json({"path": str(output), "lessons": lessons, "experiences": total, "dropped": dropped})
+    else:
+        print(f"{_counted(lessons, total, dropped)}; written to {output}")
+
+
+def import_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Files of experiences: a JSON list, an object by case or id, or JSON Lines; and files that say which "
+            "case the ids belong to.",
+            metavar="FILE...",
+        ),
+    ],
+    output: Annotated[Path, opt.output("--output", "-o", help="File to write; it must not exist yet.")],
+    *,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set of the cases they come from, if their ids do not name it.")
+    ] = None,
+    config: opt.Config = None,
+    json: opt.Json = False,
+) -> None:
+    """Import experiences that other programs wrote.
+
+    A case such as MedQA_Ext_7 (data set and row) is looked up, so that its experiences are not shown on it. Without the
+    case file, nothing is withheld, and the command says so.
+    """
+    from agentclinic.cases.registry import class_by_name, default_class
+    from agentclinic.memory.foreign import as_lessons, read_entries
+    from agentclinic.privacy import strictest
+
+    lessons, entries = read_entries(files)
+    find = _finder(opt.dataset_paths(config), dataset)
+    named = [dataset or "", *(entry.case for _, entry in entries)]
+    least = strictest((*map(class_by_name, named), *(default_class("", file) for file in files)))
+    lessons += as_lessons(entries, find, least)
+    count, total, dropped = _write_new(output, lessons)
+    unknown = sum(len(lesson.experiences) for lesson in lessons if not lesson.source.fingerprint)
+    shortened = sum(entry.shortened for _, entry in entries)
+    found = {"path": str(output), "lessons": count, "experiences": total, "dropped": dropped}
+    if json:
+        print_json({**found, "shortened": shortened, "case_unknown": unknown})
+        return
+    print(f"{_counted(count, total, dropped)}, {shortened} shortened; written to {output}")
+    if unknown:
+        print(
+            f"The case of {plural(unknown, 'experience')} was not found, so they may be shown on the case they come "
+            "from; name its data set with --dataset, or put its file where `agentclinic data list` expects it."
+        )
+
+
+def _finder(paths: Mapping[str, str], dataset: str | None) -> Callable[[str], Case | None]:
+    """Finds a case by data set and row (MedQA_Ext_7), or by its name or row in the given data set."""
+    from agentclinic.cases.registry import load_cases
+    from agentclinic.errors import AgentClinicError
+
+    @cache
+    def cases(name: str) -> list[Case]:
+        try:
+            return load_cases(name, paths)
+        except AgentClinicError:
+            if name == dataset:
+                raise
+            return []
+
+    def find(name: str) -> Case | None:
+        place, _, row = name.rpartition("_")
+        known = cases(dataset) if dataset else cases(place) if place else []
+        by_row = (
+            known[int(row)] if row.isdecimal() and int(row) < len(known) and place in ("", dataset or place) else None
+        )
+        return next((case for case in known if case.name == name), by_row)
+
+    return find
+
+
+def _write_new(output: Path, every: Sequence[Lesson]) -> tuple[int, int, int]:
+    """Write lessons to a new file without repetitions; the numbers of lessons, experiences and repetitions."""
+    from agentclinic.memory.store import Known, append
 
     if output.exists():
         raise InputError(f"{output} exists; name a new file")
-    every = [lesson for store in stores for lesson in read_lessons(store)]
     known, seen, dropped = Known(), set[tuple[str, str, str]](), 0
     for lesson in every:
         kept = [] if lesson.key in seen else [each for each in lesson.experiences if known.add(each)]
@@ -144,12 +228,12 @@ def merge_command(
         if lesson.key not in seen:
             append(output, lesson.model_copy(update={"experiences": tuple(kept)}))
         seen.add(lesson.key)
-    total = sum(len(lesson.experiences) for lesson in every) - dropped
-    if json:
-        print_json({"path": str(output), "lessons": len(seen), "experiences": total, "dropped": dropped})
-    else:
-        left = f"{plural(total, 'experience')} in {plural(len(seen), 'lesson')}"
-        print(f"{left}, {plural(dropped, 'repetition')} dropped; written to {output}")
+    return len(seen), sum(len(lesson.experiences) for lesson in every) - dropped, dropped
+
+
+def _counted(lessons: int, experiences: int, dropped: int) -> str:
+    left = f"{plural(experiences, 'experience')} in {plural(lessons, 'lesson')}"
+    return f"{left}, {plural(dropped, 'repetition')} dropped"
 
 
 def _experiences(store: Path) -> list[tuple[Lesson, Experience]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from functools import partial
@@ -15,12 +16,13 @@ import typer
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress, show_estimate
 from agentclinic.config import ROLE_NAMES, ROLES, RunSettings
-from agentclinic.errors import InputError
+from agentclinic.errors import ConfigError, InputError
 from agentclinic.jsonl import inert, refuse_other
 from agentclinic.report.tables import plural, text_table
 from agentclinic.scoring.format import as_percent, number, percent
 
 if TYPE_CHECKING:
+    from agentclinic.config import Settings
     from agentclinic.runs.execute import Finished
     from agentclinic.runs.plan import Plan
     from agentclinic.runs.progress import Progress
@@ -51,6 +53,26 @@ def _use_key(key: str | None) -> str | None:
     return None
 
 
+_NO_EFFECT = {
+    "--run-log-path": "the run's folder holds the transcript of every scenario (docs/runs.md)",
+    "--knowledge": "doctors get no reference text; put it into prompts/doctor.json, or use --memory",
+}
+"""Flags of the original that are accepted, and why they have no effect."""
+
+
+def _ignored(param: typer.CallbackParam, value: str | None) -> None:
+    if value is not None:
+        flag = param.opts[0]
+        warnings.warn(f"{flag} is ignored: {_NO_EFFECT[flag]}", stacklevel=2)
+
+
+def _renamed(given: bool | None) -> None:
+    if given is not None:
+        raise ConfigError(
+            "--judge-relation is now --judge: cascade, model or original, each with --moderator-llm MODEL"
+        )
+
+
 _original = partial(typer.Option, show_default=False, rich_help_panel="The original's names")
 
 
@@ -72,6 +94,24 @@ def run_command(
     output_file: Annotated[
         Path | None, _original(help="Also append the records to this file, with the keys of the original's script.")
     ] = None,
+    data_file: Annotated[
+        Path | None,
+        _original("--data-file", "--patient-csv", help="Now --dataset FILE; --dataset names the cases in it."),
+    ] = None,
+    dataset_name: Annotated[str | None, _original(help="Name of the data set in the results.")] = None,
+    custom_doctor_agent_path: Annotated[
+        Path | None, _original(help="Now --doctor FILE.py:Class; here, the class is CustomDoctorAgent or DoctorAgent.")
+    ] = None,
+    experiment_id: Annotated[str | None, _original(help="Now --name.")] = None,
+    _run_log_path: Annotated[
+        str | None, _original("--run-log-path", help=f"Ignored: {_NO_EFFECT['--run-log-path']}.", callback=_ignored)
+    ] = None,
+    _knowledge: Annotated[
+        str | None, _original("--knowledge", help=f"Ignored: {_NO_EFFECT['--knowledge']}.", callback=_ignored)
+    ] = None,
+    _judge_relation: Annotated[
+        bool | None, typer.Option("--judge-relation/--no-judge-relation", hidden=True, callback=_renamed)
+    ] = None,
     _key: Annotated[
         str | None,
         _original(
@@ -90,7 +130,9 @@ def run_command(
     said: dict[str, Any] = {"doctor": "uncertainty"} if use_uncertainty_aware else {}
     said |= {"memory": opt.USUAL_STORE} if use_memory else {}
     said |= {f"{role}_llm": model for role in ROLES if role != "moderator"} if model else {}
-    plan = make_plan(read(**said))
+    said |= {"doctor": _custom_doctor(custom_doctor_agent_path)} if custom_doctor_agent_path else {}
+    said |= {"name": name} if (name := re.sub(r"[^A-Za-z0-9.-]+", "_", experiment_id or "").strip("._-")[:60]) else {}
+    plan = make_plan(_with_data_file(read(**said), data_file, dataset_name))
     if dry_run:
         from agentclinic.runs.estimate import estimate_run
 
@@ -104,6 +146,30 @@ def run_command(
 
         append_results(finished.folder, output_file)
     _end(plan, finished, as_json=json, report=report)
+
+
+def _with_data_file(settings: Settings, file: Path | None, label: str | None) -> Settings:
+    """The settings with the file of cases of `--data-file`; `label`, or `--dataset` beside it, names its cases."""
+    if file is None and label is None:
+        return settings
+    from agentclinic.cases.registry import resolve
+
+    path = str((file or resolve(settings.run.dataset, settings.datasets)[1]).absolute())
+    # Under both names: a file of MIMICIV stays credentialed, whatever its label.
+    names = list(filter(None, (settings.given.flags.get("dataset"), label)))
+    datasets = settings.datasets | dict.fromkeys(names, path)
+    return settings.model_copy(update={"datasets": datasets}).changed(dataset=names[-1] if names else path)
+
+
+def _custom_doctor(file: Path) -> str:
+    """The doctor in a file of the original's style, as `FILE.py:Class`; nothing in the file runs."""
+    from agentclinic.trust import read_program
+
+    code = read_program(file.expanduser()).decode(errors="replace")
+    for name in ("CustomDoctorAgent", "DoctorAgent"):
+        if re.search(rf"^(?:class {name}\b|{name}\s*=|from\b.*\b{name}\b)", code, re.MULTILINE):
+            return f"{file}:{name}"
+    raise InputError(f"{file}: has no class CustomDoctorAgent or DoctorAgent; name yours with --doctor {file}:Class")
 
 
 @opt.with_fields({name: RunSettings.model_fields[name] for name in ("workers", *opt.ENGINE, "record", "check")})

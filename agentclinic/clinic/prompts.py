@@ -267,7 +267,20 @@ def _read(name: str, path: Path) -> Prompt:
                 theirs = original_name(name, needed)
                 also = f" ({theirs} in the original's dialect)" if theirs else ""
                 raise ConfigError(f"{path}: {key} lacks {{{needed}}}{also}, which the {name} needs; add it")
+    _name_unknown(name, data, path)
     return Prompt(path, texts, biases, hashlib.sha256(path.read_bytes()).hexdigest()[:16])
+
+
+def _name_unknown(name: str, data: Mapping[str, object], path: Path) -> None:
+    """Warn of keys that nothing reads: those of neither the shipped file nor the original's."""
+    shipped = SHIPPED / f"{name}.json"
+    if path == shipped:
+        return
+    how = _ROLES.get(name)
+    known = {*read_json(shipped), *((*how.system, _IMAGES, "biases") if how else ())}
+    for key in sorted(data.keys() - known):
+        meant = nearest(key, known)
+        warnings.warn(f"{path}: nothing reads {key!r}{f'; did you mean {meant!r}?' if meant else ''}", stacklevel=1)
 
 
 def fill(template: str, **values: object) -> str:

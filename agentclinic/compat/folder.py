@@ -44,7 +44,7 @@ def append_results(folder: Path, file: Path) -> None:
 
 
 def result(record: Record, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A record under the keys of the original's script; unknown token counts are null.
+    """A record under the keys of the original's script, where a token count that is not known is 0.
 
     `row` is the case as it is in its file.
     """
@@ -56,21 +56,16 @@ def result(record: Record, row: Mapping[str, Any]) -> dict[str, Any]:
         "dialogue_history": [
             f"{_SPEAKERS[turn.role]}: {turn.text}" for turn in record.transcript or () if turn.role in _SPEAKERS
         ],
-        "token_usage": {**tokens, "total": {key: _sum([used[key] for used in tokens.values()]) for key in _TOKENS}},
+        "token_usage": {**tokens, "total": {key: sum(used[key] for used in tokens.values()) for key in _TOKENS}},
     }
 
 
 _TOKENS = ("total_tokens", "prompt_tokens", "completion_tokens")
 
 
-def _tokens(used: dict[str, int | None]) -> dict[str, int | None]:
-    sent, received = used.get("input_tokens"), used.get("output_tokens")
-    return dict(zip(_TOKENS, (_sum([sent, received]), sent, received), strict=True))
-
-
-def _sum(numbers: list[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
+def _tokens(used: dict[str, int | None]) -> dict[str, int]:
+    sent, received = used.get("input_tokens") or 0, used.get("output_tokens") or 0
+    return dict(zip(_TOKENS, (sent + received, sent, received), strict=True))
 
 
 class Verdict(StrEnum):

@@ -13,7 +13,7 @@ from agentclinic.envs.needs import needs
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import RunData
+from agentclinic.results.run_data import RunData, diagnosis_of
 from agentclinic.scoring.outcome import outcome
 from agentclinic.scoring.score import score
 from agentclinic.scoring.stats import Estimate, Proportion
@@ -65,7 +65,7 @@ def score_of(record: Record) -> Score:
     return Score(
         value=float("nan") if right is None else CORRECT if right else INCORRECT,
         reason=failed if right is None else None,
-        answer=record.diagnosis_text,
+        answer=diagnosis_of(record),
         explanation=(judged.reason if judged else None) or (fault.message if fault else None),
         metadata={name: value for name, value in known.items() if value is not None},
     )

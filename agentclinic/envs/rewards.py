@@ -13,6 +13,7 @@ from typing import NamedTuple
 from agentclinic.config import suggestion
 from agentclinic.errors import ConfigError
 from agentclinic.results.record import Record, Status
+from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.turn import Hypothesis, Source, as_differential
 from agentclinic.scoring.differentials import score_of_truth, truth_score
 from agentclinic.scoring.information import key_facts, recall
@@ -62,7 +63,7 @@ def _proper(record: Record) -> float:
     """
     if not _diagnosed(record):
         return -1.0
-    certain = as_differential(Source.STATED, [Hypothesis(diagnosis=record.diagnosis_text or "", probability=1.0)])
+    certain = as_differential(Source.STATED, [Hypothesis(diagnosis=diagnosis_of(record) or "", probability=1.0)])
     score = truth_score(record) or (score_of_truth(certain, record) if certain else None)
     return 1 - score.brier if score else 0.0
 

@@ -181,7 +181,8 @@ class Source(_Line):
     names: tuple[str, ...] = ()
     """The case's own name and that of its twin, if its author gave them."""
     fingerprint: str = Field(pattern="^([0-9a-f]{8})*$")
-    """A sketch of the chart, by which near copies are recognized; the chart cannot be read from it."""
+    """A sketch of the chart, by which near copies are recognized; the chart cannot be read from it. Empty if the case
+    is not known, as in imported experiences: then nothing can be withheld from it."""
     diagnosis: str
     """A hash of the true diagnosis, the same for its synonyms."""
     run: str

@@ -74,22 +74,52 @@ def undecorated(text: str) -> str:
 # A label is a whole word before a colon or "is": "ischemic stroke" does not start with one.
 _LABEL = re.compile(
     r"^(?:(?:the|my)\s+)?(?:(?:single\s+)?(?:most likely|likeliest|final|principal|primary|leading)(?:\s+diagnosis)?"
-    r"|diagnosis(?:\s+ready)?)\W*?(?:\bis\b|[:–—-])\s*",
+    r"|diagnosis(?:\s+ready)?|(?:final\s+)?answer)\W*?(?:\bis\b|[:–—-])\s*",
     re.IGNORECASE,
 )
 
 
+# Markdown around the name: the marker of a list or a heading, a line that only formats, a link, emphasis.
+_MARKER = re.compile(r"^\s*(?:[-*+>#]+\s+)*(?:\(?\d{1,2}[.)]\s+)?")
+_NO_TEXT = re.compile(r"^\s*(?:```\w*|~~~\w*|[-=*_]{3,})\s*$")
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+_STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`+)(?=\S)(.+?)(?<=\S)\1(?!\w)|</?(?:b|i|em|strong)>")
+_HEADING = re.compile(
+    r"^(?:the\s+|my\s+)?(?:(?:most likely|likeliest|final|principal|primary|leading)\s+)?"
+    r"(?:diagnosis|answer|conclusion)$",
+    re.IGNORECASE,
+)
+_LONGEST_LINE = 2000
+"""Characters of a line in which Markdown is looked for: a name has far fewer."""
+
+
 def name_in(answer: str) -> str:
-    """The diagnosis in an answer: one line, without labels and decoration; empty if there is none."""
+    """The diagnosis in an answer: one line, without labels, Markdown and decoration; empty if there is none."""
     text = answer.rpartition(DIAGNOSIS_READY)[2] if DIAGNOSIS_READY in answer else answer
     for line in text.splitlines():
-        name = line.strip().strip("*_`#>\"' ").lstrip(":-– ")
-        if not name or name.endswith(":"):  # a lead-in: the name follows
+        if _NO_TEXT.match(line):
+            continue
+        name = _plain(line) if len(line) <= _LONGEST_LINE else line
+        name = _MARKER.sub("", name.strip("*_`#>\"' ")).lstrip(":-– ")
+        if not name or name.endswith(":") or _HEADING.match(name):  # a lead-in: the name follows
             continue
         name = _LABEL.sub("", name, count=1).strip("*_`\"' ")
         if name:
             return one_line(name).removesuffix(".").strip("*_`\"' ")
     return ""
+
+
+def _plain(line: str) -> str:
+    """A line without Markdown; if it sets one name in bold and explains it, only that name."""
+    line = _LINK.sub(r"\1", _MARKER.sub("", line))
+    strong = list(_STRONG.finditer(line))
+    if len(strong) == 1:
+        name, before, after = strong[0][2], line[: strong[0].start()].rstrip(), line[strong[0].end() :].strip()
+        alone = (not before or before.endswith((" is", ":"))) and after[:1] in ("", ".", "-", "–", "—", ":")
+        if alone and not name.endswith(":") and not _HEADING.match(name):
+            return name
+    return _EMPHASIS.sub(lambda found: found[2] or "", line)
 
 
 def one_line(text: str) -> str:

@@ -167,6 +167,8 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     chart = tokens_in(as_text(case.patient), as_text(case.exam)) if run.doctor == "full_information" else 0.0
     notes = (NOTES if plan.policy and not inline else 0) + (ADVICE if plan.memory else 0)
     spoken = Amount(said, said * (own + notes) + history + chart, said * words)
+    if plan.agent and plan.agent.settings.lookups:  # once in a turn, as the original's agent is told to
+        spoken += Amount(said, said * (own + notes) + history, said * QUESTION)
     if run.elicit_confidence:
         spoken += Amount(1, own + replies * exchange, CONFIDENCE)
 

@@ -234,6 +234,7 @@ def write_summary(plan: Plan, folder: Path, summary: Summary, seconds: float) ->
         "llm_responses_config": plan.settings.llm.responses,
         "llm_runtime_config": plan.settings.llm.runtime.model_dump(mode="json"),
         "resource_level": run.resource_level,
+        **run.model_dump(include={"doctor_test_policy_enabled", "doctor_test_policy"}),
         **summary.model_dump(mode="json"),
         "timing": {"seconds": seconds},
     }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from agentclinic.clinic.prompts import Prompt, Prompts, load_prompts, supported,
 from agentclinic.config import (
     ALL_GENERATION,
     GENERATION_OF,
+    ROLE_NAMES,
     ROLES,
     Given,
     JudgeMode,
@@ -97,8 +99,10 @@ class Roles:
     laboratory: Simulator
     dialogue: Mapping[str, Dialogue]
     """How the model of the doctor, the patient and the laboratory (`measurement`) is shown the dialogue."""
-    missing_test: MissingTest
-    silent_symptom: SilentSymptom
+    missing_test: MissingTest | None
+    """None if the laboratory's prompt file decides and says neither."""
+    silent_symptom: SilentSymptom | None
+    """None if the patient's prompt file decides."""
     judge: JudgeMode
 
 
@@ -121,6 +125,37 @@ def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
     patient, laboratory = (simulator_of(run, role, files[role]) for role in _SIMULATED)
     judge = mode_of(run, files["moderator"])
     return Prompts(files), Roles(patient, laboratory, dialogue, run.missing_test, run.silent_symptom, judge)
+
+
+def _as_prompted(settings: Settings, prompts: Prompts, roles: Roles) -> tuple[Settings, Roles]:
+    """What free text in a user's own prompt files decides in place of settings; refuses flags that it overrides."""
+    run, given = settings.run, settings.given
+    played = {
+        "missing_test": ("measurement", roles.laboratory, "missing"),
+        "silent_symptom": ("patient", roles.patient, "silent"),
+    }
+    for key, (role, how, text) in played.items():
+        asked, prompt = getattr(run, key), prompts[role]
+        own = is_builtin_or_person(getattr(run, f"{role}_llm")) or how != "free"
+        if own or prompt.has(f"{text}_{asked}"):
+            continue
+        said = _missing_in(prompt.text("system_base")) if key == "missing_test" else None
+        if said != asked:
+            told = f"{key} {asked} has no effect: {prompt.path} decides, and has no text {text}_{asked}"
+            if given.names(run, key):
+                raise ConfigError(f"{told}; add that text (docs/prompts.md), or leave {key} out")
+            if key in run.model_fields_set and (said or asked != defaults(key)[key]):
+                warnings.warn(told, stacklevel=3)
+        changes: dict[str, Any] = {key: said}
+        roles, settings = replace(roles, **changes), settings.changed(**changes) if said else settings
+    return settings, roles
+
+
+def _missing_in(text: str) -> MissingTest | None:
+    """What a laboratory's own prompt says about tests that are not in the chart, as the original's files do."""
+    if re.search(r"\bnormal\b", text, re.IGNORECASE):
+        return "normal"
+    return "unavailable" if re.search(r"\bunavailable\b|\bnot available\b", text, re.IGNORECASE) else None
 
 
 @dataclass(frozen=True)
@@ -182,6 +217,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     if is_world(settings.run.dataset):  # before other checks, whose advice would not help there
         _refuse_in_world(settings.run)
     _refuse_impossible(settings)
+    settings = _without_unused(settings)
     if custom_doctor is None and settings.run.doctor not in doctor_names():
         named = given.names(asked, "doctor")
         custom_doctor = DoctorFactory(
@@ -190,6 +226,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
     prompts, roles = _roles(settings.run, prompts)
+    settings, roles = _as_prompted(settings, prompts, roles)
     if roles.judge != "builtin":  # the prompt file may decide; the run's settings say how it was judged
         settings = settings.changed(judge=roles.judge)
     silent = {"embedding", "measurement"} if roles.laboratory == "voiced" else {"embedding"}
@@ -314,6 +351,12 @@ def _memory(settings: Settings, split: Split | None) -> Memory | None:
         raise ConfigError(
             f"memory: {memory.path} has an experience from a case that is not in the train part; learn again"
         )
+    if unknown := sum(not source.fingerprint for source in store.sources):
+        warnings.warn(
+            f"memory: the case of {unknown} of {len(store.sources)} experiences in {memory.path} is not known, so they "
+            "may be shown on that case",
+            stacklevel=3,
+        )
     return Memory(store, memory.retrieval, with_steps=run.doctor_llm == "builtin" and not is_custom(run.doctor))
 
 
@@ -353,6 +396,29 @@ def refuse_unsent(settings: Settings, in_use: Collection[str], *, only_flags: bo
             f"{key} has no effect: {who} works without requests to a model here; name a model with "
             f"--{role or ('doctor' if 'doctor' in in_use else 'moderator')}-llm{other}, or leave it out"
         )
+
+
+def _without_unused(settings: Settings) -> Settings:
+    """The settings without endpoints of roles that ask none; a flag that has no effect for this reason is refused."""
+    run, given = settings.run, settings.given
+    names = {role: getattr(run, f"{role}_llm") for role in ROLES}
+    if (
+        run.simulator
+        and given.names(run, "simulator")
+        and all(is_builtin_or_person(names[role]) for role in _SIMULATED)
+    ):
+        raise ConfigError(
+            f"simulator {run.simulator} has no effect: it is how language models play patient and laboratory, and here "
+            f"they are {names['patient']} and {names['measurement']}; name a model with --patient-llm or "
+            "--measurement-llm, or leave it out"
+        )
+    unused = [role for role in ROLES if getattr(run, f"{role}_endpoint") and not is_at_endpoint(names[role])]
+    for role in unused:
+        told = f"{role}_endpoint has no effect: the {ROLE_NAMES[role]} is {names[role]}, which asks no endpoint"
+        if given.names(run, f"{role}_endpoint"):
+            raise ConfigError(f"{told}; name a model with --{role}-llm, or leave it out")
+        warnings.warn(told, stacklevel=3)
+    return settings.changed(**{f"{role}_endpoint": None for role in unused})
 
 
 def _path(name: str | None) -> Path | None:

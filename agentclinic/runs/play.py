@@ -30,6 +30,7 @@ from agentclinic.models.base import Model, ModelError, Reply, Request, reads_pro
 from agentclinic.models.recording import enter_unit
 from agentclinic.results.record import Fault, Record, Status, Verdict
 from agentclinic.results.turn import NOTHING_ASKED, Usage
+from agentclinic.results.utterance import DIAGNOSIS_READY
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.human import Tape
 from agentclinic.runs.plan import PLAIN, Plan, Unit
@@ -148,7 +149,7 @@ def _roles(
         case if run.doctor not in REFERENCES or REFERENCES[run.doctor].tests else without_tests(case),
         models.for_role("measurement"),
         prompts["measurement"],
-        missing_test=roles.missing_test,
+        missing_test=roles.missing_test or run.missing_test,
         simulator=simulators["measurement"],
         dialogue=roles.dialogue["measurement"],
     )
@@ -165,7 +166,7 @@ class UnitSeat(Seat):
     def __init__(self, plan: Plan, unit: Unit, models: UnitModels) -> None:
         run, prompts, roles, case = plan.settings.run, plan.prompts, plan.roles, unit.case
         # Without any symptoms on record, a denial would be invented.
-        self._silent: SilentSymptom = roles.silent_symptom if case.symptoms_on_record else "unknown"
+        self._silent: SilentSymptom = run.silent_symptom if case.symptoms_on_record else "unknown"
         chosen: dict[str, Simulator] = {"patient": roles.patient, "measurement": roles.laboratory}
         self._simulators = {role: models.simulator(role, how) for role, how in chosen.items()}
         self._patient, self._laboratory = _roles(plan, unit, models, self._simulators, self._silent)
@@ -195,7 +196,7 @@ class UnitSeat(Seat):
                 "num_turns": transcript.num_turns,
                 "correct": verdict.correct if verdict else undecided,
                 "ground_truth": case.diagnosis,
-                "diagnosis_text": transcript.diagnosis,
+                "diagnosis_text": _diagnosis_text(transcript, run.preset),
                 "final_doctor_dialogue": _last_words(transcript) or None,
                 **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
                 **({f"{role}_llm": EXACT for role in ROLES if role != "doctor"} if case.drawn else {}),
@@ -225,7 +226,7 @@ class UnitSeat(Seat):
                 "simulator": None if case.drawn else self._simulators,
                 "dialogue": plan.roles.dialogue["doctor"],
                 "missing_test": plan.roles.missing_test,
-                "silent_symptom": self._silent,
+                "silent_symptom": self._silent if plan.roles.silent_symptom else None,
                 "fault": transcript.fault,
                 "judgement": verdict,
                 "differential": transcript.differential,
@@ -313,6 +314,12 @@ def _speaker(plan: Plan, unit: Unit, models: UnitModels, assignment: Assignment)
 def _last_words(transcript: Transcript) -> str:
     """The doctor's last utterance; empty if it said nothing."""
     return next((turn.text for turn in reversed(transcript.turns) if turn.role == "doctor"), "")
+
+
+def _diagnosis_text(transcript: Transcript, preset: str | None) -> str | None:
+    """The diagnosis; under the original's preset, the whole utterance with its token, as the original writes it."""
+    words = _last_words(transcript)
+    return words if preset == "original" and transcript.diagnosis and DIAGNOSIS_READY in words else transcript.diagnosis
 
 
 async def judged(transcript: Transcript, case: Case, judge: Judge) -> Verdict | None:

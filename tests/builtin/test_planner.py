@@ -73,15 +73,18 @@ def test_synthesis_uses_the_facts_alone() -> None:
 
 
 def test_with_tools_it_speaks_through_them() -> None:
-    asked = reply(DoctorPayload(DOOR, (), 1, 20, last=False), Purpose.DOCTOR, TOOLS).tool_calls[0]
+    both = ("diagnosis_step", "final_diagnosis")
+    asked = reply(DoctorPayload(DOOR, (), 1, 20, last=False, offered=both), Purpose.DOCTOR, TOOLS).tool_calls[0]
     arguments = json.loads(asked.arguments)
     assert asked.name == "diagnosis_step"
     assert arguments["next_step_action"].startswith("ASK PATIENT: ")
     assert len(arguments["current_uncertainties"]) == 4
-    ready = reply(DoctorPayload(DOOR, KNEE, 20, 20, last=True), Purpose.DOCTOR, TOOLS).tool_calls[0]
+    ready = reply(DoctorPayload(DOOR, KNEE, 20, 20, last=True, offered=both), Purpose.DOCTOR, TOOLS).tool_calls[0]
     assert json.loads(ready.arguments)["next_step_action"] == "DIAGNOSIS READY"
     assert "crystals" in json.loads(ready.arguments)["new_information"]
-    only = reply(DoctorPayload(DOOR, KNEE, 20, 20, last=True), Purpose.DOCTOR, TOOLS[1:]).tool_calls[0]
+    only = reply(DoctorPayload(DOOR, KNEE, 20, 20, last=True, offered=both[1:]), Purpose.DOCTOR, TOOLS[1:]).tool_calls[
+        0
+    ]
     assert only.name == "final_diagnosis"
 
 

@@ -34,11 +34,13 @@ from runs_support import (
 from scripted_server import LONG, ScriptedServer
 
 import agentclinic.cli
+from agentclinic.api import load_run
 from agentclinic.cli import main, normalized
 from agentclinic.cli.app import Clinic, app
 from agentclinic.cli.group import SECTIONS, Entry
 from agentclinic.cli.options import SECTION_OF
 from agentclinic.config import RunSettings
+from agentclinic.results.run_data import diagnosis_of
 
 
 def python(*arguments: str | Path, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
@@ -188,6 +190,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
         "export",
         "judge label",
         "judge majority",
+        "memory import",
         "memory merge",
         "play",
         "serve-env",
@@ -300,6 +303,81 @@ def test_a_command_of_the_originals_script_runs_unchanged(server: ScriptedServer
     clinic("score", "results.jsonl", cwd=tmp_path, expect=2)  # the line that was there is no record
 
 
+def test_the_flags_of_the_originals_later_scripts_are_accepted(tmp_path: Path) -> None:
+    own_cases(tmp_path, 3).rename(tmp_path / "rows.jsonl")
+    (tmp_path / "mine.py").write_text(
+        "class Helper:\n    pass\n\n\nclass CustomDoctorAgent:\n"
+        "    def __init__(self, scenario, backend_str='m', max_infs=20, bias_present=None, img_request=False):\n"
+        "        self.seen = scenario.examiner_information()\n\n"
+        "    def inference_doctor(self, question, image_requested=False, memory_context=''):\n"
+        "        return 'DIAGNOSIS READY: Migraine'\n"
+    )
+    flags = ["--patient_csv", "rows.jsonl", "--dataset_name", "ward", "--num_scenarios", "1", "--scenario_offset", "1"]
+    flags += ["--custom_doctor_agent_path", "mine.py", "--run_log_path", "log.json", "--experiment_id", "trial 1"]
+
+    done = clinic(*flags, "--knowledge", "--output_file", "results.jsonl", cwd=tmp_path)
+
+    assert "--run-log-path is ignored: the run's folder holds the transcript of every scenario" in done.stderr
+    assert "--knowledge is ignored: doctors get no reference text" in done.stderr
+    folder = only_run(tmp_path / "runs")
+    assert re.fullmatch(r"ward_\d{8}_\d{6}_trial_1", folder.name)
+    (record,) = records(folder)
+    assert (record["dataset"], record["scenario_id"], record["doctor"]) == ("ward", 1, "mine.py:CustomDoctorAgent")
+    (result,) = lines(tmp_path / "results.jsonl")
+    assert record["usage"]["doctor"]["input_tokens"] is None
+    assert result["token_usage"]["total"] == dict.fromkeys(("total_tokens", "prompt_tokens", "completion_tokens"), 0)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["doctor_test_policy_enabled"], summary["doctor_test_policy"]) == (False, "test_policy")
+    (tmp_path / "mine.py").write_text("class Other:\n    pass\n")
+    refused = clinic("--custom_doctor_agent_path", "mine.py", cwd=tmp_path, expect=2)
+    assert (
+        "mine.py: has no class CustomDoctorAgent or DoctorAgent; name yours with --doctor mine.py:Class"
+        in refused.stderr
+    )
+
+
+def test_a_file_of_mimic_cases_stays_credentialed_whatever_its_label(tmp_path: Path) -> None:
+    own_cases(tmp_path, 1).rename(tmp_path / "rows.jsonl")
+    flags = ["--agent_dataset", "MIMICIV", "--data_file", "rows.jsonl", "--dataset_name", "ward"]
+    clinic(*flags, cwd=tmp_path)
+    (record,) = records(only_run(tmp_path / "runs"))
+    assert (record["dataset"], record["data_class"]) == ("ward", "credentialed")
+    clinic(*flags[:4], "--output_dir", "other", cwd=tmp_path)
+    (record,) = records(only_run(tmp_path / "other"))
+    assert (record["dataset"], record["data_class"]) == ("MIMICIV", "credentialed")
+
+
+def test_the_folder_of_another_program_in_a_config_is_ignored_with_a_note(tmp_path: Path) -> None:
+    used = {"run": {"dylan_repo_dir": "../DyLAN", "num_scenarios": 1}, "datasets": {}}
+    (tmp_path / "config.used.json").write_text(json.dumps(used))
+    done = clinic("run", "--config", "config.used.json", "--dry-run", cwd=tmp_path)
+    assert done.stderr.count("run.dylan_repo_dir is ignored: it is the folder of another program (DyLAN)") == 1
+    assert "1 encounter" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (
+            ["--doctor_endpoint", "lab"],
+            "--doctor-endpoint has no effect: the doctor is builtin, which asks no endpoint",
+        ),
+        (["--moderator-endpoint", "lab"], "--moderator-endpoint has no effect: the judge is builtin"),
+        (["--simulator", "grounded"], "--simulator grounded has no effect: it is how language models play patient and"),
+        (["--judge", "model"], "--judge model asks a model, but moderator_llm is builtin; name a model with --moder"),
+        (["--judge_relation"], "--judge-relation is now --judge: cascade, model or original"),
+    ],
+)
+def test_flags_that_have_no_effect_on_a_builtin_role_are_refused(tmp_path: Path, flags: list[str], told: str) -> None:
+    config: dict[str, Any] = {"endpoints": {"lab": {"base_url": "http://127.0.0.1:9/v1"}}}
+    (tmp_path / "agentclinic.config.json").write_text(json.dumps(config))
+    assert told in clinic("run", *flags, cwd=tmp_path, expect=2).stderr
+    key = flags[0].removeprefix("--").replace("-", "_")
+    if key.endswith(("endpoint", "simulator")):  # in a file it may be for other models than those of this command
+        (tmp_path / "agentclinic.config.json").write_text(json.dumps(config | {"run": {key: flags[1]}}))
+        clinic("run", "--num_scenarios", "1", "--dry-run", cwd=tmp_path)
+
+
 def test_an_empty_key_is_no_key(tmp_path: Path) -> None:
     """What `--openai_api_key "$KEY"` becomes if KEY is not set: the key in the environment still counts."""
     done = clinic("run", "--openai_api_key", "", "--dry-run", cwd=tmp_path)
@@ -321,6 +399,31 @@ def test_the_originals_flags_choose_the_uncertainty_doctor_and_its_agent(tmp_pat
     assert record["doctor"] == "uncertainty"
     assert record["session_id"]
     assert "agents has no 'uncertainty_aware_doctor'" in refused.stderr
+
+
+def test_under_the_originals_preset_a_diagnosis_has_its_token_and_everything_reads_it(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    """Two runs that say the same: every command finds the same diagnoses in both."""
+    point_at(tmp_path, server)
+    for name, flags in {"theirs": ["--preset", "original"], "ours": ["--dialogue", "transcript"]}.items():
+        roles = [word for role in ("doctor", "patient", "measurement") for word in (f"--{role}_llm", "scripted")]
+        given = [*roles, *flags, "--simulator", "free", "--dataset", str(own_cases(tmp_path, 2))]
+        clinic("run", *given, "--output_dir", name, "--name", name, cwd=tmp_path)
+    theirs, ours = only_run(tmp_path / "theirs"), only_run(tmp_path / "ours")
+    written = [record["diagnosis_text"] for record in records(theirs)]
+    assert written == [record["final_doctor_dialogue"] for record in records(ours)]
+    assert written[0] == f"DIAGNOSIS READY: {records(ours)[0]['diagnosis_text']}"
+    for run in (theirs, ours):
+        clinic("regrade", run, "--moderator_llm", "builtin", "--name", "again", cwd=tmp_path)
+    judged = [lines(run / "judgements" / "again.jsonl") for run in (theirs, ours)]
+    assert [entry["diagnosis"] for entry in judged[0]] == [entry["diagnosis"] for entry in judged[1]]
+    assert [r.diagnosis_text for r in load_run(theirs).records] == written
+    assert list(map(diagnosis_of, load_run(theirs).records)) == [r.diagnosis_text for r in load_run(ours).records]
+    scored = [clinic("score", run, "--full", cwd=tmp_path).stdout for run in (theirs, ours)]
+    assert re.findall("accuracy.*", scored[0]) == re.findall("accuracy.*", scored[1])
+    for command, *more in (["report"], ["compare", str(ours)], ["card"], ["learn", "-o", "e.jsonl", "--all"]):
+        clinic(command, theirs, *more, cwd=tmp_path)
 
 
 def test_a_preset_is_one_flag_and_its_effect_is_recorded(server: ScriptedServer, tmp_path: Path) -> None:

@@ -1,18 +1,22 @@
-"""`agentclinic memory`: list, show, check and merge."""
+"""`agentclinic memory`: list, show, check, merge and import."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from fakes import plan_of
 from memory_support import COUNT, DURATION, ELSEWHERE, TOE, lesson, store_of, stories, story
 from runs_support import lines
 
 from agentclinic.cases.registry import load_cases
 from agentclinic.cli import main
+from agentclinic.memory.retrieval import Memory
 from agentclinic.memory.split import make_split, write_split
 from agentclinic.memory.store import load_store
+from agentclinic.privacy import DataClass
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> str:
@@ -99,3 +103,115 @@ def test_merge_keeps_every_lesson_once_and_what_says_the_same_once(
     assert [len(line["experiences"]) for line in lines(merged)] == [2, 1]
     assert load_store(merged).experiences == (TOE, COUNT, DURATION)
     assert "exists; name a new file" in said(capsys, "memory", "merge", one, "-o", merged, code=2)
+
+
+SHAPES = {
+    "advice.json": [
+        {
+            "id": 1,
+            "case_id": "OpenOSCE_Demo_0",
+            "observation": "Fever and a stiff neck",
+            "suggestion": "Look for a rash.",
+        }
+    ],
+    "decisions.json": [
+        {
+            "id": 1,
+            "case_id": "OpenOSCE_Demo_1",
+            "situation": "Old woman with blurred vision",
+            "uncertainty": ["Myeloma", "Stroke"],
+            "action": "REQUEST TEST: Complete blood count",
+            "rationale": "It shows anemia.",
+            "timestamp": "2026-01-29T16:42:25",
+        }
+    ],
+    "contexts.json": [
+        {
+            "context": "Young man with yellow eyes | no fever " + "and so on " * 80,
+            "uncertainties": {"Hepatitis": "travel", "Gallstone": "pain"},
+            "action": "ASK PATIENT: Where did you travel?",
+            "action_reason": "Some regions have more of it.",
+            "id": 7,
+        }
+    ],
+    "by_case.json": {"OpenOSCE_Demo_3": [{"observation": "Swollen knee", "suggestion": "Ask about beer."}]},
+    "by_id.json": {"e1": {"observation": "Itching", "suggestion": "Ask about cats.", "case": "OpenOSCE_Demo_4"}},
+    "cases_of_ids.json": {"OpenOSCE_Demo_2": {"scenario_id": 2, "experience_ids": [7, 9], "model_correct": False}},
+}
+
+
+def test_import_reads_experiences_in_every_shape_and_finds_their_cases(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = []
+    for name, content in SHAPES.items():
+        files.append(tmp_path / name)
+        files[-1].write_text(json.dumps(content))
+    files.append(tmp_path / "lines.jsonl")
+    files[-1].write_text('{"observation": "Cough", "suggestion": "Ask about smoke."}\n' * 2)
+    files.append(store_of(tmp_path / "ours.jsonl"))
+    output = tmp_path / "all.jsonl"
+    told = said(capsys, "memory", "import", *files, "-o", output)
+    assert "9 experiences in 7 lessons, 1 repetition dropped, 1 shortened" in told
+    assert "The case of 2 experiences was not found" in told
+    store = load_store(output)
+    demo = load_cases("OpenOSCE_Demo")
+    case_of = {e.observation: s.case for e, s in zip(store.experiences, store.sources, strict=True)}
+    assert case_of["Fever and a stiff neck"] == demo[0].id
+    assert case_of["Old woman with blurred vision. In question: Myeloma; Stroke."] == demo[1].id
+    assert case_of["Swollen knee"] == demo[3].id
+    assert case_of["Itching"] == demo[4].id
+    assert case_of["Cough"] == "unknown"
+    (young,) = (e for e in store.experiences if e.observation.startswith("Young man"))
+    assert case_of[young.observation] == demo[2].id, "another file says so"
+    assert len(young.observation) <= 600
+    assert young.observation.endswith("… In question: Hepatitis; Gallstone.")
+    assert young.suggestion == "Ask: Where did you travel? Some regions have more of it."
+    assert young.step
+    assert (young.step.kind, young.step.what) == ("question", "Where did you travel?")
+    (old,) = (e for e in store.experiences if e.observation.startswith("Old woman"))
+    assert old.step
+    assert old.step.id == "test:complete_blood_count"
+    again = said(capsys, "memory", "import", output, "-o", tmp_path / "again.jsonl")
+    assert "9 experiences in 7 lessons, 0 repetitions dropped" in again
+
+
+def test_imported_experiences_are_withheld_from_their_case_and_a_run_says_if_it_is_not_known(tmp_path: Path) -> None:
+    source = tmp_path / "advice.json"
+    source.write_text(json.dumps(SHAPES["advice.json"]))
+    main(["memory", "import", str(source), "-o", str(tmp_path / "found.jsonl")])
+    memory = Memory(load_store(tmp_path / "found.jsonl"), "bm25")
+    allowed = [memory.allowed(case).all() for case in load_cases("OpenOSCE_Demo")]
+    assert allowed == [False] + [True] * (len(allowed) - 1)
+    unknown = json.dumps(SHAPES["advice.json"]).replace("OpenOSCE_Demo_0", "elsewhere")
+    source.write_text(unknown)
+    main(["memory", "import", str(source), "-o", str(tmp_path / "lost.jsonl")])
+    with pytest.warns(UserWarning, match="the case of 1 of 1 experiences in .*lost.jsonl is not known, so they may be"):
+        plan_of(memory=str(tmp_path / "lost.jsonl"), doctor_llm="m")
+
+
+def test_an_imported_experience_from_mimic_is_credentialed(tmp_path: Path) -> None:
+    source = tmp_path / "advice.json"
+    source.write_text(json.dumps(SHAPES["advice.json"]).replace("OpenOSCE_Demo_0", "MIMICIV_3"))
+    main(["memory", "import", str(source), "-o", str(tmp_path / "private.jsonl")])
+    assert load_store(tmp_path / "private.jsonl").data_class is DataClass.CREDENTIALED
+    assert (tmp_path / "private.jsonl").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("hello\n", "line 1: not an experience .*; expected experiences with observation and suggestion, or with situ"),
+        ("[]", "other.json: expected experiences with"),
+        ('{"a": 3}', r"entry 1 is not an experience \(it has a\); expected experiences with"),
+        ('[{"observation": "x"}]', r"entry 1 is not an experience \(it has observation\); expected"),
+        (json.dumps(SHAPES["cases_of_ids.json"]), "no experiences, only the cases of ids; name their file"),
+    ],
+)
+def test_import_refuses_other_files_with_what_it_expects(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, told: str
+) -> None:
+    (tmp_path / "other.json").write_text(content)
+    refused = said(capsys, "memory", "import", tmp_path / "other.json", "-o", tmp_path / "new.jsonl", code=2)
+    assert re.search(told, refused)
+    assert not (tmp_path / "new.jsonl").exists()

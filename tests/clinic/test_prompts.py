@@ -168,3 +168,18 @@ def test_placeholders_are_filled_in_one_pass() -> None:
 
 def test_empty_parts_leave_no_blank_lines() -> None:
     assert joined("a", "", "b") == "a\n\nb"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "told"),
+    [
+        ("doctor", "chat_sytem", r"doctor\.json: nothing reads 'chat_sytem'; did you mean 'chat_system'\?"),
+        ("synthesis", "comment", r"synthesis\.json: nothing reads 'comment'$"),
+    ],
+)
+def test_a_key_that_nothing_reads_is_named(tmp_path: Path, name: str, key: str, told: str) -> None:
+    texts = json.loads((SHIPPED / f"{name}.json").read_text(encoding="utf-8"))
+    (tmp_path / f"{name}.json").write_text(json.dumps({**texts, key: "x", "_note": "a comment"}))
+    with pytest.warns(UserWarning, match=told) as caught:
+        load_prompt(name, tmp_path)
+    assert len(caught) == 1

@@ -196,3 +196,11 @@ def test_the_rewards_with_a_name_are_accepted_and_there_is_a_usual_one() -> None
         assert reward_of(name, world=any(PARTS[part].world for part in weights)).weights == weights
     assert reward_of(None, world=False).weights == {"right": 1}
     assert reward_of(None, world=True).weights == {"utility": 1}
+
+
+def test_a_diagnosis_with_the_originals_token_is_worth_the_same(cases: Path) -> None:
+    record = after(cases, "DIAGNOSIS READY: Gout").record()
+    theirs = record.model_copy(update={"diagnosis_text": record.final_doctor_dialogue})
+    assert record.diagnosis_text == "Gout"
+    assert theirs.diagnosis_text == "DIAGNOSIS READY: Gout"
+    assert PARTS["proper"].worth(theirs) == PARTS["proper"].worth(record) == 1

@@ -199,7 +199,7 @@ def test_what_is_planted_in_a_test_case_is_in_no_request_but_the_judges(
         dataset=str(planted(tmp_path / "planted.jsonl")),
         doctor=doctor,
         memory_llm="scripted",
-        **{**SMALL, "patient_llm": "builtin", "measurement_llm": "builtin", "simulator": "voiced"},
+        **{**SMALL, "patient_llm": "builtin", "measurement_llm": "builtin", "simulator": None},
     )
     folder = tmp_path / "study"
     study = plan_study(folder, settings, ("scripted", None), every=False)

@@ -77,5 +77,5 @@ async def test_a_person_may_be_named_and_is_no_model_at_an_endpoint() -> None:
 
 @pytest.mark.parametrize(("simulator", "asked"), [(None, False), ("voiced", False), ("grounded", True), ("free", True)])
 def test_a_voiced_laboratory_needs_no_model(simulator: Any, asked: bool) -> None:
-    plan = plan_of(simulator=simulator)
+    plan = plan_of(simulator=simulator, measurement_llm="m")
     assert ("measurement" in models_in_use(plan.settings)) is asked

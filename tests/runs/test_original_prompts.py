@@ -131,6 +131,39 @@ def ways(plan: Plan) -> tuple[str, str, str, bool]:
     return plan.roles.patient, plan.roles.laboratory, plan.roles.dialogue["doctor"], plan.policy.file.chat
 
 
+@needs_original
+def test_the_record_says_what_the_originals_files_do(server: ScriptedServer, tmp_path: Path) -> None:
+    """Their laboratory reports normal readings, and their patient is told nothing about symptoms not in the chart."""
+    shutil.copytree(ORIGINAL / "prompts", tmp_path / "prompts", copy_function=shutil.copyfile)
+    point_at(tmp_path, server)
+    flags = [*AT_ENDPOINT[: AT_ENDPOINT.index("--simulator")], "--dataset", str(own_cases(tmp_path, 1))]
+    clinic("run", *flags, cwd=tmp_path)
+    folder = only_run(tmp_path / "runs")
+    (record,) = records(folder)
+    assert (record["missing_test"], record["silent_symptom"]) == ("normal", None)
+    assert json.loads((folder / "config.used.json").read_text())["run"]["missing_test"] == "normal"
+    refused = clinic("run", *flags, "--missing_test", "unavailable", cwd=tmp_path, expect=2).stderr
+    assert "--missing-test unavailable has no effect: " in refused
+    assert "measurement.json decides, and has no text missing_unavailable; add that text" in refused
+    refused = clinic("run", *flags, "--silent_symptom", "unknown", cwd=tmp_path, expect=2).stderr
+    assert "--silent-symptom unknown has no effect: " in refused
+
+
+def test_settings_that_a_file_overrides_are_named(tmp_path: Path) -> None:
+    files = {"measurement": DIALECT["measurement"] | {"system_base": "Say NORMAL if it is not there."}}
+    write_files(tmp_path, **files, patient=DIALECT["patient"])
+    models = {"measurement_llm": "m", "patient_llm": "m"}
+    with pytest.warns(UserWarning, match=r"missing_test unavailable has no effect: .*measurement.json decides"):
+        plan = planned(tmp_path, missing_test="unavailable", **models)
+    assert (plan.roles.missing_test, plan.settings.run.missing_test) == ("normal", "normal")
+    with pytest.warns(UserWarning, match=r"silent_symptom unknown has no effect: .*patient.json decides"):
+        planned(tmp_path, silent_symptom="unknown", **models)
+    write_files(tmp_path, measurement=DIALECT["measurement"])
+    assert planned(tmp_path, **models).roles.missing_test is None, "it says neither"
+    assert planned(tmp_path, simulator="voiced", **models).roles.missing_test == "unavailable", "code decides"
+    assert planned(tmp_path).roles.missing_test == "unavailable", "so does the builtin laboratory"
+
+
 def test_settings_override_what_the_files_imply(folder: Path) -> None:
     assert ways(planned(folder)) == ("free", "free", "transcript", False)
     assert ways(planned(folder, simulator="grounded")) == ("grounded", "grounded", "transcript", False)

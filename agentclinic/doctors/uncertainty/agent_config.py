@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agentclinic.config import parse_settings, suggestion
+from agentclinic.doctors.uncertainty.documented import QUERY, TOOLS
 from agentclinic.doctors.uncertainty.tools import ARGUMENTS
 from agentclinic.errors import ConfigError
 from agentclinic.files import find_up, read_limited
@@ -45,18 +46,43 @@ class AgentSettings(BaseModel):
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
-            if name not in ARGUMENTS:
-                ours = " and ".join(ARGUMENTS)
-                raise ValueError(f"there is no tool {name!r}; correct the name, or use an entry with only {ours}")
+            if name not in (*ARGUMENTS, *TOOLS):
+                raise ValueError(f"there is no tool {name!r}; correct the name, or use an entry with only {_SETS}")
         return value
 
     @model_validator(mode="after")
     def _consistent(self) -> AgentSettings:
-        if "diagnosis_step" not in self.tools:
-            raise ValueError("tools must contain diagnosis_step: without it nothing is recorded")
+        step, final = ("document_step", "final_diagnosis_documented") if self.documented else tuple(ARGUMENTS)
+        if not {*self.tools} & {"diagnosis_step", "document_step"}:
+            raise ValueError("tools must contain diagnosis_step (or document_step): without it nothing is recorded")
+        if not {*self.tools} <= ({*TOOLS} if self.documented else {*ARGUMENTS}):
+            raise ValueError(f"tools mixes two sets; use only {_SETS}")
         if not set(self.terminal_tools) <= set(self.tools):
             raise ValueError("terminal_tools may contain only what tools contains")
+        if QUERY in self.terminal_tools:
+            raise ValueError(f"terminal_tools must not contain {QUERY}, which says nothing to anyone")
+        if final in self.tools and final not in self.terminal_tools:
+            raise ValueError(f"terminal_tools must contain {final}, which ends the encounter")
+        if self.max_turns > 1 and step not in self.terminal_tools:
+            raise ValueError(
+                f"terminal_tools must contain {step} if max_turns is more than 1: its action is carried out"
+            )
+        if QUERY in self.tools and self.max_turns < 2:
+            raise ValueError(f"max_turns must be at least 2 with {QUERY}: a call of another tool has to follow")
         return self
+
+    @property
+    def documented(self) -> bool:
+        """Whether this agent uses the tools of the original's `uncertainty_documentation_agent`."""
+        return "document_step" in self.tools
+
+    @property
+    def lookups(self) -> int:
+        """How many times in a turn it may look for experiences before it acts."""
+        return self.max_turns - 1 if QUERY in self.tools else 0
+
+
+_SETS = f"{' and '.join(ARGUMENTS)}, or only {', '.join(TOOLS)}"
 
 
 class AgentFile(BaseModel):
@@ -95,7 +121,7 @@ def agents_in(path: Path) -> dict[str, Any]:
 def _say_what_is_ignored(path: Path, name: str, settings: AgentSettings, agents: Mapping[str, Any]) -> None:
     others = [other for other in agents if other != name]
     ignored = [f"the other entries ({', '.join(others)})"] if others else []
-    if settings.max_turns != 1:
+    if settings.max_turns != 1 and not settings.lookups:
         ignored.append(f"max_turns {settings.max_turns} (the doctor makes one tool call each time it speaks)")
     if ignored:
         warnings.warn(f"{path}: the entry {name} is used; ignored: {', '.join(ignored)}", stacklevel=3)

@@ -7,7 +7,7 @@ step to the session, and nothing the doctor was told is lost to the synthesis.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import Annotated, Any, Literal
@@ -19,6 +19,14 @@ from agentclinic.clinic.doctor import Assignment, History, Incoming, Observation
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.doctors.uncertainty.agent_config import AgentSettings
+from agentclinic.doctors.uncertainty.documented import (
+    GUIDELINES,
+    OURS,
+    QUERY,
+    documented,
+    in_our_words,
+    in_their_words,
+)
 from agentclinic.doctors.uncertainty.steps import (
     FEWEST,
     MOST,
@@ -73,6 +81,19 @@ class ToolChoice(BaseModel):
     reason_ready: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
 
 
+class DocumentedChoice(BaseModel):
+    """The same in the words of the original's `uncertainty_documentation_agent`."""
+
+    tool: Literal["document_step", "final_diagnosis_documented"]
+    new_information: str = Field(json_schema_extra=at_most(LONGEST_INFORMATION))
+    uncertainties: Annotated[list[Uncertainty], BeforeValidator(loosely)] = Field(
+        max_length=10, json_schema_extra={"minItems": FEWEST, "maxItems": MOST}
+    )
+    reference_relevance: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
+    action: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
+    reason: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
+
+
 class StepChoice(ToolChoice):
     """The same while it is too early to conclude."""
 
@@ -90,6 +111,8 @@ class _Call:
     reason: str = ""
     said: str | None = None
     """A diagnosis named in prose."""
+    further: Mapping[str, Any] = field(default_factory=dict)
+    """What else it says about the step, by its key in the session."""
 
     @property
     def ready(self) -> bool:
@@ -133,10 +156,16 @@ class UncertaintyDoctor:
         # Nothing in here changes during the encounter: a provider's prompt cache can reuse all of it.
         self.system_prompt = joined(
             agent.system_prompt.strip(),
-            fill(self.prompt.text("system_base"), max_infs=self.limit, door=door_text(self.door)),
-            self.prompt.text("images_suffix") if assignment.images else "",
+            fill(self.text("system_base"), max_infs=self.limit, door=door_text(self.door)),
+            self.text("documented") if agent.documented else "",
+            self.text("images_suffix") if assignment.images else "",
             assignment.bias_text,
         )
+
+    def text(self, key: str) -> str:
+        """A text of the prompt file, with the names that this agent's tools have."""
+        text = self.prompt.text(key)
+        return in_their_words(text) if self.agent.documented else text
 
     @property
     def history(self) -> str:
@@ -218,7 +247,7 @@ class UncertaintyDoctor:
     def _record(self, call: _Call, attempt: _Attempt) -> tuple[str, list[str]]:
         """Write the step. If the doctor recorded nothing, or concludes, it holds the newest reply."""
         doubts, information = call.doubts, call.new_information.strip()
-        ours: dict[str, Any] = {"turn": attempt.seen.turn}
+        ours: dict[str, Any] = {"turn": attempt.seen.turn, **call.further}
         if call.tool == "final_diagnosis" or not information:
             information, ours["recorded_by"] = attempt.fact, "clinic"
         if not doubts.items:  # the doubts of the previous step still apply
@@ -253,6 +282,7 @@ class _Attempt:
         """The newest reply as a fact."""
         self._doctor = doctor
         self._usages: list[Usage] = []
+        self._lookups = doctor.agent.lookups
 
     @property
     def usage(self) -> Usage:
@@ -264,7 +294,7 @@ class _Attempt:
         reply = Reply("")
         for outcome in ("sent back once", "used as far as possible"):
             try:
-                reply = await self._request(messages)
+                reply, messages = await self._after_lookups(messages)
                 return self._call(reply)
             except _Unusable as unusable:
                 self.remarks.append(f"{outcome}: {unusable.problem}")
@@ -277,17 +307,30 @@ class _Attempt:
                 break
         return self._salvaged(reply)
 
+    async def _after_lookups(self, messages: tuple[Message, ...]) -> tuple[Reply, tuple[Message, ...]]:
+        """Ask the model; if it only looks for experiences, give it those that fit and ask again."""
+        while True:
+            reply = await self._request(messages)
+            acting = tuple(call for call in reply.tool_calls if call.name != QUERY)
+            if acting or not reply.tool_calls or not self._lookups:
+                return replace(reply, tool_calls=acting or reply.tool_calls), messages
+            self._lookups -= 1
+            found = self.seen.advice or self._doctor.text("no_guidelines")
+            answers = (Message("tool", found, tool_call_id=call.id) for call in reply.tool_calls)
+            messages = (*messages, Message("assistant", reply.text, tool_calls=reply.tool_calls), *answers)
+
     def _messages(self) -> tuple[Message, ...]:
-        doctor, prompt, seen = self._doctor, self._doctor.prompt, self.seen
+        doctor, seen = self._doctor, self.seen
+        advice = "" if doctor.agent.lookups and not doctor.structured else seen.advice
         user = fill(
-            prompt.text("user_prompt_template"),
-            record=doctor.session().accumulated_notes or prompt.text("no_notes"),
-            asked=_shown(doctor.last_action) if doctor.last_action else prompt.text("no_action"),
+            doctor.text("user_prompt_template"),
+            record=doctor.session().accumulated_notes or doctor.text("no_notes"),
+            asked=_shown(doctor.last_action) if doctor.last_action else doctor.text("no_action"),
             # On the first turn there is no reply yet; record what is known at the door.
             reply=seen.incoming.line if seen.incoming.speaker else door_text(doctor.door),
             turn=seen.turn,
             max_infs=doctor.limit,
-            notes=joined(seen.advice, seen.notes, prompt.text(doctor.moment(seen))),
+            notes=joined(advice, seen.notes, doctor.text(doctor.moment(seen))),
         )
         return Message("system", doctor.system_prompt), Message("user", user, images=doctor.images)
 
@@ -307,16 +350,19 @@ class _Attempt:
     async def _send(self, messages: tuple[Message, ...]) -> Reply:
         doctor, agent, structured, seen = self._doctor, self._doctor.agent, self._doctor.structured, self.seen
         if structured:
-            system = replace(messages[0], content=joined(messages[0].content, doctor.prompt.text("structured")))
+            system = replace(messages[0], content=joined(messages[0].content, doctor.text("structured")))
             messages = (system, *messages[1:])
-        names = tuple(name for name in agent.tools if name != "final_diagnosis" or not self._too_early)
+        every = (OURS.get(name, name) for name in agent.tools if name != QUERY)
+        names = tuple(name for name in every if name != "final_diagnosis" or not self._too_early)
+        offered = tuple(map(documented, tools(names))) if agent.documented else tools(names)
+        schema = DocumentedChoice if agent.documented else StepChoice if self._too_early else ToolChoice
         reply = await doctor.model.reply(
             Request(
                 Purpose.DOCTOR,
                 messages,
-                tools=() if structured else tools(names),
+                tools=() if structured else (*((GUIDELINES,) if self._lookups else ()), *offered),
                 tool_choice="auto" if structured else "required",
-                schema=(StepChoice if self._too_early else ToolChoice) if structured else None,
+                schema=schema if structured else None,
                 payload=DoctorPayload(
                     doctor.door,
                     seen.exchanges,
@@ -331,7 +377,7 @@ class _Attempt:
         )
         self._usages.append(reply.usage)
         self.remarks.extend(note for note in reply.notes if note not in self.remarks)
-        return reply
+        return replace(reply, parsed=_as_ours(reply.parsed)) if isinstance(reply.parsed, DocumentedChoice) else reply
 
     @property
     def _too_early(self) -> bool:
@@ -343,7 +389,7 @@ class _Attempt:
         if len(reply.tool_calls) > 1:
             self.remarks.append(f"{len(reply.tool_calls)} tool calls at once: only the first counts")
         call = _read_call(reply)
-        if call.tool not in self._doctor.agent.tools:
+        if call.tool not in [OURS.get(name, name) for name in self._doctor.agent.tools]:
             raise _Unusable(f"the tool {call.tool} is not available here")
         if call.ready and self._too_early:
             raise _Unusable("concluding before anything was learned", "not_yet")
@@ -355,12 +401,13 @@ class _Attempt:
 
     def _sent_back(self, reply: Reply, unusable: _Unusable) -> tuple[Message, ...]:
         """The doctor's reply, and what is wrong with it, as further messages."""
-        prompt = self._doctor.prompt
-        answer = fill(prompt.text(unusable.answer), problem=unusable.problem)
+        doctor = self._doctor
+        problem = in_their_words(unusable.problem) if doctor.agent.documented else unusable.problem
+        answer = fill(doctor.text(unusable.answer), problem=problem)
         if not reply.tool_calls:
             return Message("assistant", reply.text), Message("user", answer)
         answers = [
-            Message("tool", answer if place == 0 else prompt.text("one_call"), tool_call_id=call.id)
+            Message("tool", answer if place == 0 else doctor.text("one_call"), tool_call_id=call.id)
             for place, call in enumerate(reply.tool_calls)
         ]
         return (Message("assistant", reply.text, tool_calls=reply.tool_calls), *answers)
@@ -370,7 +417,7 @@ class _Attempt:
         given: Mapping[str, Any] = {}
         prose = reply.text
         if reply.tool_calls:
-            given = salvage(reply.tool_calls[0].arguments)
+            given = salvage(in_our_words(reply.tool_calls[0])[0].arguments)
         elif isinstance(reply.parsed, ToolChoice):
             given, prose = dict(reply.parsed), ""
         elif reply.text.lstrip().startswith(("{", "```")):  # a badly filled-in form: nothing to say to a patient
@@ -398,10 +445,12 @@ def _shown(action: Action) -> str:
 
 def _read_call(reply: Reply) -> _Call:
     """A reply's tool call, or the same as structured output."""
+    further: Mapping[str, Any] = {}
     if reply.tool_calls:
-        tool = reply.tool_calls[0].name
+        call, further = in_our_words(reply.tool_calls[0])
+        tool = call.name
         try:
-            given = read_arguments(tool, reply.tool_calls[0].arguments)
+            given = read_arguments(tool, call.arguments)
         except ToolError as error:
             raise _Unusable(str(error)) from None
     elif isinstance(reply.parsed, ToolChoice):
@@ -411,4 +460,11 @@ def _read_call(reply: Reply) -> _Call:
     doubts = read_uncertainties(given.get("current_uncertainties", ()))
     if tool == "final_diagnosis":
         return _Call(tool, doubts=doubts, reason=given["reason_ready"])
-    return _Call(tool, given["new_information"], doubts, given["next_step_action"], given.get("reason_ready", ""))
+    said, action, reason = given["new_information"], given["next_step_action"], given.get("reason_ready", "")
+    return _Call(tool, said, doubts, action, reason, further=further)
+
+
+def _as_ours(given: DocumentedChoice) -> ToolChoice:
+    return ToolChoice.model_validate(
+        {OURS.get(name, name): value for name, value in given} | {"tool": OURS[given.tool]}
+    )

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from fakes import OSCE, case_of, plan_of
 from helpers import ORIGINAL, needs_original
-from runs_support import clinic, only_run, point_at, records
+from memory_support import store_of
+from runs_support import clinic, only_run, own_cases, point_at, records
 from scripted_server import ScriptedServer
 
 from agentclinic.compat.agents import UncertaintyAwareDoctorAgent
 from agentclinic.compat.scenarios import Scenario
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
 from agentclinic.errors import ConfigError, InputError
+from agentclinic.runs.estimate import estimate_run
 from agentclinic.runs.resume import plan_again
 
 WHOLE = SHIPPED.read_text(encoding="utf-8")
@@ -49,6 +51,9 @@ def test_the_shipped_agent_matches_the_original() -> None:
         ("[diagnosis_step, final_diagnosis]", "[final_diagnosis]", r"tools must contain diagnosis_step"),
         ("[diagnosis_step, final_diagnosis]", "[diagnosis_step]", r"terminal_tools may contain only"),
         ("uncertainty_aware_doctor:", "uncertainty_aware_docter:", r"has no 'uncertainty_aware_doctor'; did you"),
+        ("terminal_tools: [final_diagnosis]", "terminal_tools: []", r"terminal_tools must contain final_diagnosis"),
+        ("max_turns: 1", "max_turns: 3", r"terminal_tools must contain diagnosis_step if max_turns is more than 1"),
+        ("step, final_diagnosis]", "step, final_diagnosis_documented]", r"tools mixes two sets; use only diagnosis_st"),
         ("model: builtin", 'model: ""', r"model.*at least 1 character"),
         ("  uncertainty_aware_doctor:", "  - uncertainty:\n  x: [", r"agent_config\.yaml line \d+: not valid YAML"),
         ("max_turns: 1", "max_turns: 2026-99-99", r"agent_config\.yaml: not readable YAML"),
@@ -87,7 +92,7 @@ OTHERS = """
   documenting_doctor:
     model: some/model
     system_prompt: Document each step.
-    tools: [document_step, final_diagnosis]
+    tools: [document_step, ask_a_colleague]
     terminal_tools: [document_step]
 """
 """Entries for agents with tools of their own, as the original's file has them."""
@@ -126,8 +131,8 @@ def test_an_entry_is_chosen_by_agent_type_and_refused_if_it_needs_other_tools(
         doctor = UncertaintyAwareDoctorAgent(scenario, agent_type="my_doctor")
     assert doctor.system_prompt().startswith("Mine.")
     told = (
-        r"agents\.documenting_doctor: tools: there is no tool 'document_step'; correct the name, or use an entry with "
-        "only diagnosis_step and final_diagnosis"
+        r"agents\.documenting_doctor: tools: there is no tool 'ask_a_colleague'; correct the name, or use an entry "
+        "with only diagnosis_step and final_diagnosis, or only document_step, final_diagnosis_documented, query_"
     )
     with pytest.raises(ConfigError, match=told):
         UncertaintyAwareDoctorAgent(scenario, agent_type="documenting_doctor")
@@ -142,8 +147,141 @@ def test_the_originals_file_is_read() -> None:
         agent = load_agent(path).settings
     assert (agent.model, agent.temperature) == ("openai/gpt-5-mini", 0.2)
     assert agent.terminal_tools == agent.tools == ("diagnosis_step", "final_diagnosis")
-    with pytest.raises(ConfigError, match="there is no tool 'query_medical_guidelines'"):
-        load_agent(path, "uncertainty_documentation_agent")
+    with pytest.warns(UserWarning, match="the entry uncertainty_documentation_agent is used; ignored: the other"):
+        other = load_agent(path, "uncertainty_documentation_agent").settings
+    assert (other.documented, other.lookups) == (True, 4)
+    with pytest.raises(ConfigError, match="there is no tool 'think'"):
+        load_agent(path, "memory_retrieval_agent")
+
+
+DOCUMENTING = """agents:
+  documenting:
+    model: scripted
+    system_prompt: Look first, then document each step.
+    temperature: 0.2
+    max_turns: 3
+    tools: [query_medical_guidelines, document_step, final_diagnosis_documented]
+    terminal_tools: [document_step, final_diagnosis_documented]
+"""
+"""An agent with the tools of the original's `uncertainty_documentation_agent`."""
+
+
+def documenting(folder: Path, text: str = DOCUMENTING) -> list[str]:
+    """Write the file, and return the flags of a run with its agent."""
+    (folder / "agent").mkdir()
+    (folder / "agent" / "agent_config.yaml").write_text(text, encoding="utf-8")
+    return ["--doctor", "uncertainty", "--uncertainty_agent_type", "documenting", "--num_scenarios", "1"]
+
+
+@pytest.mark.parametrize("api", ["responses", "chat"])
+def test_an_agent_with_the_documentation_tools_looks_first_and_then_documents_each_step(
+    server: ScriptedServer, tmp_path: Path, api: str
+) -> None:
+    flags = documenting(tmp_path)
+    point_at(tmp_path, server, llm_api=api)
+    step = {
+        "new_information": "A headache since yesterday",
+        "uncertainties": "Migraine: throbbing; Tension headache: both sides",
+        "reference_relevance": "It helps.",
+        "action": "ASK PATIENT: Does light hurt?",
+        "reason": "Light separates them.",
+    }
+    looked = {"new_information": "A headache", "uncertainties": "Migraine: throbbing"}
+    said = [
+        ("query_medical_guidelines", looked),
+        ("document_step", step),
+        ("document_step", step | {"action": "Wait and see"}),
+        ("document_step", step | {"action": "REQUEST TEST: Blood pressure"}),
+        ("final_diagnosis_documented", {"reason": "Nothing else fits."}),
+    ]
+    rules = [
+        {"match": {"purpose": "doctor", "nth": place}, "tool_calls": [{"name": name, "arguments": given}]}
+        for place, (name, given) in enumerate(said, start=1)
+    ]
+    server.control(rules=rules)
+    store_of(tmp_path / "memory.jsonl")
+    cases = own_cases(tmp_path, 1)
+    clinic("run", *flags, "--dataset", cases, "--memory", "memory.jsonl", cwd=tmp_path)
+
+    (record,) = records(only_run(tmp_path / "runs"))
+    assert (record["status"], record["num_turns"], record["diagnosis_text"]) == ("diagnosed", 3, "Migraine")
+    asked = [body for body in server.bodies() if "tools" in body]
+    names = [[tool.get("function", tool)["name"] for tool in body["tools"]] for body in asked]
+    assert names[:2] == [["query_medical_guidelines", "document_step"]] * 2, "too early to conclude"
+    assert names[-1] == ["query_medical_guidelines", "document_step", "final_diagnosis_documented"]
+    first, second, _, again, _ = map(json.dumps, asked)
+    assert "document_step records three things" in first
+    assert "Throbbing headache" not in first
+    assert "Throbbing headache" in second, "what it looked up"
+    assert "action has no known form" in again, "sent back in its own words"
+    assert not any(f" {ours}" in text for text in (first, again) for ours in ("diagnosis_step", "next_step_action"))
+    (session,) = only_run(tmp_path / "runs").glob("diagnosis_sessions/*.json")
+    written = json.loads(session.read_text())["steps"][0]
+    assert written["next_step_action"] == step["action"]
+    assert written["current_uncertainties"] == ["Migraine: throbbing", "Tension headache: both sides"]
+    assert (written["reference_relevance"], written["action_reason"]) == ("It helps.", "Light separates them.")
+
+
+def test_the_documentation_tools_work_without_tool_calls_and_with_the_builtin_doctor(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    flags = documenting(tmp_path)
+    form = {
+        "tool": "document_step",
+        "new_information": "A headache",
+        "uncertainties": [{"diagnosis": "Migraine", "probability": 0.6, "reason": ""}] * 2,
+        "reference_relevance": "",
+        "action": "DIAGNOSIS READY",
+        "reason": "Enough.",
+    }
+    tools = {"match": {"purpose": "doctor"}, "fault": "reject_tools"}
+    asking = form | {"action": "ASK PATIENT: Since when?"}
+    rules = [
+        {"match": {"purpose": "doctor", "nth": 2}, "reply": json.dumps(asking)},
+        {"match": {"purpose": "doctor", "nth": 3}, "reply": json.dumps(form)},
+        tools,
+    ]
+    server.control(rules=rules)
+    point_at(tmp_path, server)
+    clinic("run", *flags, "--dataset", own_cases(tmp_path, 1), cwd=tmp_path)
+    (record,) = records(only_run(tmp_path / "runs"))
+    assert [turn["text"] for turn in record["transcript"] if turn["role"] == "doctor"] == [
+        "Since when?",
+        "DIAGNOSIS READY: Migraine",
+    ]
+    clinic("run", *flags, "--doctor_llm", "builtin", "--output_dir", "builtin", cwd=tmp_path)
+    (record,) = records(only_run(tmp_path / "builtin"))
+    assert record["correct"] is True
+
+
+def test_an_estimate_counts_the_requests_in_which_experiences_are_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    documenting(tmp_path)
+    common: dict[str, Any] = {"doctor": "uncertainty", "num_scenarios": 1, "uncertainty_agent_type": "documenting"}
+
+    def requests() -> float:
+        (doctor,) = (row for row in estimate_run(plan_of(**common)).most if row.role == "doctor")
+        return doctor.amount.requests
+
+    twice = requests()
+    without = DOCUMENTING.replace("query_medical_guidelines, ", "").replace("max_turns: 3", "max_turns: 1")
+    (tmp_path / "agent" / "agent_config.yaml").write_text(without)
+    assert twice == 2 * requests()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("max_turns: 3", "max_turns: 1", "max_turns must be at least 2 with query_medical_guidelines"),
+        ("terminal_tools: [", "terminal_tools: [query_medical_guidelines, ", "must not contain query_medical_guid"),
+        ("terminal_tools: [document_step, ", "terminal_tools: [", "terminal_tools must contain document_step if"),
+    ],
+)
+def test_a_documentation_agent_that_cannot_work_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
+    flags = documenting(tmp_path, DOCUMENTING.replace(old, new))
+    assert told in clinic("run", *flags, cwd=tmp_path, expect=2).stderr
 
 
 def test_the_synthesis_model_is_that_of_the_settings_else_of_the_agent(
