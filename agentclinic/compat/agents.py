@@ -431,8 +431,8 @@ class DoctorAgent(_Counted):
     """The plain doctor, one utterance per call; also a base class for custom doctors.
 
     With `use_test_policy`, it plans with `test_policy` (the name of a policy file, or its content), as in a run with
-    `doctor_test_policy_enabled` and `policy_in_prompt`. Attributes may be assigned, also before or in place of `__init__`, and count from the
-    next turn on.
+    `doctor_test_policy_enabled` and `policy_in_prompt`. Attributes may be assigned, also before or in place of
+    `__init__`, and count from the next turn on.
     """
 
     scenario: AnyScenario

@@ -7,6 +7,7 @@ a text that begins with `Error: `; in a run, a failing model still fails the enc
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec
@@ -14,12 +15,22 @@ from typing import Any, ParamSpec
 from agentclinic import sync_bridge
 from agentclinic.clinic.prompts import load_prompt, user_prompts
 from agentclinic.doctors.uncertainty.agent_config import load_agent
+from agentclinic.doctors.uncertainty.documented import QUERY, in_our_words
 from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.doctors.uncertainty.store import current_store, needed_session
 from agentclinic.doctors.uncertainty.synthesis import synthesise
-from agentclinic.doctors.uncertainty.tools import check_step, conclude, read_arguments, take_step, tools, top_of
+from agentclinic.doctors.uncertainty.tools import (
+    ARGUMENTS,
+    ToolError,
+    check_step,
+    conclude,
+    read_arguments,
+    take_step,
+    tools,
+    top_of,
+)
 from agentclinic.errors import AgentClinicError
-from agentclinic.models.base import ModelError
+from agentclinic.models.base import ModelError, ToolCall
 from agentclinic.models.gate import GateClosedError
 from agentclinic.runs.build import LazyModel, current
 from agentclinic.trust import UntrustedError
@@ -51,6 +62,13 @@ def _failing_in_words(tool: Callable[P, str]) -> Callable[P, str]:
 @_failing_in_words
 def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[Any], next_step_action: str) -> str:
     """Record a step and return what to say next; a step that cannot be used is sent back once."""
+    return _step(new_information, current_uncertainties, next_step_action)
+
+
+def _step(
+    new_information: str, current_uncertainties: str | Sequence[Any], next_step_action: str, **further: Any
+) -> str:
+    """`diagnosis_step`; `further` is kept with the step."""
     store, session_id = current_store(), needed_session()
     doubts = read_uncertainties(current_uncertainties)
     problem = check_step(doubts, next_step_action)
@@ -60,7 +78,7 @@ def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[A
             session.refused_after = len(session.steps)  # type: ignore[attr-defined]
         if not sent_back:
             return problem
-    following, _ = take_step(store, session_id, new_information, doubts, next_step_action)
+    following, _ = take_step(store, session_id, new_information, doubts, next_step_action, **further)
     return following.utterance
 
 
@@ -78,18 +96,22 @@ def final_diagnosis(reason_ready: str) -> str:
     return conclude(store, session_id, reason_ready, synthesis)
 
 
-_FUNCTIONS: Mapping[str, Callable[..., str]] = {"diagnosis_step": diagnosis_step, "final_diagnosis": final_diagnosis}
-
-
 @_failing_in_words
 def execute_tool(name: str, args: Mapping[str, Any] | str) -> str:
-    """Call a tool by name with its arguments, in the current session; an error is returned as a text."""
-    arguments = read_arguments(name, args)  # first: it refuses an unknown tool
-    return _FUNCTIONS[name](**arguments)
+    """Call a tool by name with its arguments, in the current session; an error is returned as a text.
+
+    The tools of the `uncertainty_documentation_agent` that record a step or conclude can be called, too.
+    """
+    if name == QUERY:
+        raise ToolError(f"{QUERY} needs the experiences of a run; use agentclinic run --memory FILE")
+    written = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
+    call, further = in_our_words(ToolCall("", name, written))
+    arguments = read_arguments(call.name, call.arguments)  # first: it refuses an unknown tool
+    return _step(**arguments, **further) if call.name == "diagnosis_step" else final_diagnosis(**arguments)
 
 
 def get_tool_names() -> list[str]:
-    return list(_FUNCTIONS)
+    return list(ARGUMENTS)
 
 
 def get_tool_schema(name: str) -> dict[str, Any] | None:

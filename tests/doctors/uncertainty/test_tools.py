@@ -199,6 +199,22 @@ def test_a_call_that_cannot_be_carried_out_is_answered_with_what_is_allowed(
     assert told in answer
 
 
+def test_the_tools_of_the_documentation_agent_can_be_called_by_hand() -> None:
+    said = {
+        "new_information": "fever",
+        "reference_relevance": "none apply",
+        "uncertainties": "gout (pain), flu (fever)",
+        "action": "ASK PATIENT: Does your toe hurt?",
+        "reason": "separates gout from flu",
+    }
+    assert execute_tool("document_step", said) == "Does your toe hurt?"
+    (kept,) = store.current_store().load(store.needed_session()).steps
+    assert kept.new_information == "fever"
+    assert (kept.action_reason, kept.reference_relevance) == ("separates gout from flu", "none apply")  # type: ignore[attr-defined]
+    assert execute_tool("final_diagnosis_documented", {"reason": "enough"}).startswith("DIAGNOSIS READY: ")
+    assert execute_tool("query_medical_guidelines", {}).startswith("Error: query_medical_guidelines needs")
+
+
 def test_without_a_session_a_tool_says_what_to_do() -> None:
     store._session.set(None)
     told = "Error: no session is set; call set_current_session(session_id) before using the tools"
