@@ -7,9 +7,10 @@ has been told the truth.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from agentclinic.cases.leaks import Leak, leaks
@@ -32,6 +33,7 @@ from agentclinic.scoring.information import gap_to_full_information
 from agentclinic.scoring.stats import Estimate
 from agentclinic.scoring.verdicts import strict
 from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.compare import STRICT, Relation, compare
 from agentclinic.vocabulary.disease_names import disease_mentions
 from agentclinic.vocabulary.numbers import NUMBER_WORDS
 from agentclinic.vocabulary.numbers import numbers as amounts
@@ -55,6 +57,8 @@ _RULES = {
 }
 _NONE_ON_RECORD = "the record tells no present symptoms; leave it empty"
 _STORY_SECTIONS = frozenset(PATIENT_SECTIONS - {Section.DEMOGRAPHICS, Section.PAST, Section.DRUGS})
+_ON_RECORD = STRICT | {Relation.BROADER}
+"""How a disease may relate to a coded title: the title is the more precise of the two."""
 _PRESENT = frozenset({Section.HISTORY, Section.SYMPTOMS, Section.REVIEW})
 
 
@@ -190,14 +194,14 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
         yield Problem("no_symptoms", "Patient_Actor/Symptoms", "the story has no symptoms", rule)
     texts = [("Objective_for_Doctor", case.door.objective)]
     on_record = {Section.PAST: (*payload.past, *payload.coded), Section.DRUGS: payload.drugs}
-    coded = frozenset(words(" ".join((*payload.past, *payload.coded, *payload.drugs))))
+    coded = list(chain(*on_record.values()))
     for fact in case.patient_facts:
         if fact.section in _PRESENT:
             texts.append((fact.path, fact.text))
         elif fact.section is not Section.DEMOGRAPHICS:
-            others = [name for name in _diseases(fact.text) if not coded.issuperset(words(name))]
-            if others or not on_record.get(fact.section):
-                detail = f"{', '.join(others) or 'this'} is not on record"
+            named = _not_coded(fact.text, coded)
+            if named or not on_record.get(fact.section):
+                detail = f"{', '.join(named) or 'this'} is not on record"
                 yield Problem("invented_story", fact.path, detail, f"{detail}; leave it out")
     tests = [exchange for exchange in chart_exchanges(case) if exchange.kind == "test"]
     measured = gather(Door("", case.door.demographics), tests)
@@ -212,9 +216,8 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
             elif finding not in measured and one.kind in ("lab", "imaging"):
                 rule = f"it tells of a test ({one.name}) that is not on record; leave out all results"
                 yield Problem("invented_finding", path, f"{one.name}: not in the chart", rule)
-        for name in _diseases(text):
-            if not coded.issuperset(words(name)):
-                yield Problem("names_disease", path, f"names a disease: {name!r}", _RULES[Leak.PATIENT])
+        for name in _not_coded(text, coded):
+            yield Problem("names_disease", path, f"names a disease: {name!r}", _RULES[Leak.PATIENT])
     chart = Chart(case)
     for check_person in (person.check_sex, person.check_pronouns, person.check_age):
         for problem in check_person(chart):
@@ -223,8 +226,12 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
                 yield Problem("contradiction", problem.path, problem.message, rule)
 
 
-def _diseases(text: str) -> list[str]:
-    return [" ".join(mention.words) for mention in disease_mentions(text) if not mention.negated]
+def _not_coded(text: str, titles: Sequence[str]) -> list[str]:
+    """The diseases in a text that none of the titles names, in the same or other words."""
+    coded = frozenset(words(" ".join(titles)))
+    named = (" ".join(mention.words) for mention in disease_mentions(text) if not mention.negated)
+    others = (name for name in named if not coded.issuperset(words(name)))
+    return [name for name in others if all(compare(name, title).relation not in _ON_RECORD for title in titles)]
 
 
 def _findings(text: str) -> tuple[set[str], set[str]]:
