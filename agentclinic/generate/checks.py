@@ -199,9 +199,9 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
         if fact.section in _PRESENT:
             texts.append((fact.path, fact.text))
         elif fact.section is not Section.DEMOGRAPHICS:
-            named = _not_coded(fact.text, coded)
-            if named or not on_record.get(fact.section):
-                detail = f"{', '.join(named) or 'this'} is not on record"
+            others = _not_coded(fact.text, coded)
+            if others or not on_record.get(fact.section):
+                detail = f"{', '.join(others) or 'this'} is not on record"
                 yield Problem("invented_story", fact.path, detail, f"{detail}; leave it out")
     tests = [exchange for exchange in chart_exchanges(case) if exchange.kind == "test"]
     measured = gather(Door("", case.door.demographics), tests)
