@@ -41,7 +41,7 @@ class WriterPayload:
     coded: tuple[str, ...] = ()
     """Titles of the stay's other diagnoses."""
     results: tuple[str, ...] = ()
-    """The lines of the chart."""
+    """Lines of the chart, without normal laboratory results."""
 
 
 class WrittenStory(BaseModel):

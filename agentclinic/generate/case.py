@@ -44,8 +44,8 @@ class Chart:
     tests: dict[str, Any] = field(default_factory=dict)
     trace: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By path of the fact in the case: the source's rows."""
-    lines: list[str] = field(default_factory=list)
-    """The same as text, each line with its headings."""
+    telling: list[str] = field(default_factory=list)
+    """Lines, each with its headings, without results that are normal by their own range."""
     withheld: int = 0
     """Lines left out because they name the diagnosis or contain an identifier, a date or removed text."""
 
@@ -60,7 +60,8 @@ def build_chart(source: SourceCase, names: Names) -> Chart:
             chart.withheld += 1
         else:
             placed.setdefault(entry.place, []).append(entry)
-            chart.lines.append(f"{' / '.join(heads)}: {entry.text}")
+            if "(reference" not in entry.text or "abnormal" in entry.text:
+                chart.telling.append(f"{' / '.join(heads)}: {entry.text}")
     for place, lines in placed.items():
         _put(chart, place, lines)
     return chart
@@ -153,7 +154,7 @@ def prepare(source: SourceCase, setting: StorySetting = "facts") -> Prepared:
     truth = source.truth
     names = Names(truth.title, truth.synonyms, [truth.code] if truth.code else [])
     chart = build_chart(source, names)
-    return Prepared(source, names, chart, brief(source, names, chart.lines, setting))
+    return Prepared(source, names, chart, brief(source, names, chart.telling, setting))
 
 
 def case_row(prepared: Prepared, story: WrittenStory | None, generation: dict[str, Any]) -> dict[str, Any]:

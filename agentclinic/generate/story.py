@@ -80,7 +80,7 @@ def as_record(payload: WriterPayload) -> str:
         "Drugs taken before": "\n".join(f"- {drug}" for drug in payload.drugs),
         "Diagnosis (secret)": payload.diagnosis,
         "Also coded for this stay": "\n".join(f"- {title}" for title in payload.coded),
-        "Results (kept elsewhere)": "\n".join(f"- {line}" for line in payload.results),
+        "Results, without normal ones": "\n".join(f"- {line}" for line in payload.results),
     }
     return "\n\n".join(f"{name}:\n{text}" for name, text in parts.items() if text)
 
