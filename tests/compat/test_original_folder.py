@@ -254,8 +254,8 @@ def use_of(path: str) -> Used:
             return ("data", "check", path)
     if path.startswith("datasets/") and name.endswith(".csv.gz"):
         return ("generate", "mimic", "--dry-run")
-    role = {"doctor": "doctor", "patient": "patient", "measurement": "measurement", "moderator": "moderator"}
-    return ("run", "--dry-run") if parent.name == "prompts" and Path(path).stem in role else None
+    roles = ("doctor", "patient", "measurement", "moderator", "measurement_cost")
+    return ("run", "--dry-run") if parent.name == "prompts" and Path(path).stem in roles else None
 
 
 @pytest.mark.slow
