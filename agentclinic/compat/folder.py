@@ -274,9 +274,8 @@ def _variables(path: Path) -> _Answer:
 
 
 def _generation(path: Path) -> _Answer:
-    for source in SECTIONS:
-        load_generation(path, source, {})
-    return _Answer()
+    unset = [source for source in SECTIONS if not load_generation(path, source, {})[1].base_dataset_dir]
+    return _Answer(note="; ".join(f"`agentclinic generate {source}` needs --base-dir" for source in unset))
 
 
 def _prompt(path: Path) -> _Answer:

@@ -78,6 +78,17 @@ def test_each_file_is_read_as_a_run_would_read_it(tmp_path: Path) -> None:
     assert notes["runs/MedQA_20250912_100713/scenarios.jsonl"].startswith("10 scenarios")
 
 
+def test_a_generation_config_works_once_its_tables_are_there_and_names_the_source_that_is_not_set(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "generate_cases" / "gen.config.json", {"mimic": {"base_dataset_dir": "tables"}, "medqa": {}})
+    assert told(tmp_path)["generate_cases/gen.config.json"].verdict is Verdict.TO_DO
+    (tmp_path / "tables").mkdir()
+    found = told(tmp_path)["generate_cases/gen.config.json"]
+    assert (found.verdict, found.note) == (Verdict.WORKS, "`agentclinic generate medqa` needs --base-dir")
+    assert "--base-dir" in clinic("generate", "medqa", cwd=tmp_path, expect=2).stderr
+
+
 def test_a_file_of_agents_can_be_used_if_one_of_them_can_be_the_doctor(tmp_path: Path) -> None:
     agents = yaml.safe_load((ROOT / "agentclinic/doctors/uncertainty/agent_config.yaml").read_text())["agents"]
     path = write(tmp_path / "agent" / "agent_config.yaml", yaml.safe_dump({"agents": agents}))
