@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain
 from typing import Any
 
 from agentclinic.cases.leaks import Leak, leaks
@@ -193,15 +192,13 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
         rule = "write a history and the main symptom"
         yield Problem("no_symptoms", "Patient_Actor/Symptoms", "the story has no symptoms", rule)
     texts = [("Objective_for_Doctor", case.door.objective)]
-    on_record = {Section.PAST: (*payload.past, *payload.coded), Section.DRUGS: payload.drugs}
-    coded = list(chain(*on_record.values()))
+    coded = (*payload.past, *payload.coded, *payload.drugs)
     for fact in case.patient_facts:
         if fact.section in _PRESENT:
             texts.append((fact.path, fact.text))
         elif fact.section is not Section.DEMOGRAPHICS:
-            others = _not_coded(fact.text, coded)
-            if others or not on_record.get(fact.section):
-                detail = f"{', '.join(others) or 'this'} is not on record"
+            for name in _not_coded(fact.text, coded):
+                detail = f"{name} is not on record"
                 yield Problem("invented_story", fact.path, detail, f"{detail}; leave it out")
     tests = [exchange for exchange in chart_exchanges(case) if exchange.kind == "test"]
     measured = gather(Door("", case.door.demographics), tests)

@@ -129,6 +129,11 @@ def script(payload: WriterPayload, story: WrittenStory | None) -> dict[str, Any]
         "Family_History": written.get("family_history"),
         "Review_of_Systems": written.get("review_of_systems"),
     }
+    if payload.history_source == "model":
+        # Small models write here even if nothing is on record ("No drugs are mentioned"): that is left out.
+        on_record = {"Past_Medical_History": (*payload.past, *payload.coded), "Medications": payload.drugs}
+        for name in ("Past_Medical_History", "Medications", "Social_History", "Family_History"):
+            sections[name] = sections[name] if on_record.get(name) else ""
     return patient | {name: text for name, text in sections.items() if text}
 
 

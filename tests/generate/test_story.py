@@ -113,8 +113,6 @@ PLANTED = [
     ("history", "A scan showed hydronephrosis.", "invented_finding"),
     ("history", "The temperature was 39.2 degrees.", "invented_number"),
     ("history", "It began on March 3.", "date"),
-    ("social_history", "Works as a baker.", "invented_story"),
-    ("medications", "Takes aspirin.", "invented_story"),
     ("past_medical_history", "Known asthma.", "invented_story"),
     ("primary_symptom", "", "no_symptoms"),
     ("history", "", "no_symptoms"),
@@ -136,6 +134,17 @@ def test_a_made_up_story_that_leaks_contradicts_or_invents_is_rejected(part: str
     assert kind in {problem.kind for problem in found}
     assert all(problem.fixable for problem in found)
     assert not any("pyelonephritis" in problem.for_writer.lower() for problem in found)
+
+
+def test_parts_of_which_nothing_is_on_record_are_left_out_whatever_the_model_writes() -> None:
+    prepared = prepare(source(KIDNEY, history_source="none", story=(), past=(), drugs=()), "model")
+    talkative = {
+        "past_medical_history": "None known.", "medications": "Takes aspirin.",
+        "social_history": "Works as a baker.", "family_history": "No family history is mentioned.",
+    }  # fmt: skip
+    row = case_row(prepared, TOLD.model_copy(update=talkative), {})
+    assert check(row, prepared) == []
+    assert set(row["OSCE_Examination"]["Patient_Actor"]) == {"Demographics", "History", "Symptoms", "Review_of_Systems"}
 
 
 def test_a_case_whose_story_still_leaks_after_two_retries_is_quarantined_with_the_reason(
