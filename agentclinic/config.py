@@ -888,6 +888,11 @@ def beside_in_dotenv(name: str, other: str) -> str | None:
     return None if name in _provided or os.environ.get(name) else _in_dotenv(other)
 
 
+def variables_in(path: Path) -> frozenset[str]:
+    """The names of the variables that a `.env` file sets."""
+    return frozenset(name for name, value in _dotenv(path.absolute()).items() if value)
+
+
 _provided: dict[str, str] = {}
 
 

@@ -17,18 +17,32 @@ from agentclinic.privacy import DataClass
 from agentclinic.worlds.menu import menu_text
 from agentclinic.worlds.model import World
 
+HistorySource = Literal["note", "triage", "codes", "model", "none"]
+"""Where the story of a generated case comes from: a clinical note, triage words, titles of earlier diagnoses, a
+language model that made it up from the codes of the stay, or nowhere."""
+WITHOUT_SYMPTOMS: tuple[HistorySource, ...] = ("codes", "none")
+"""Stories in which the patient knows no symptoms."""
+
 
 @dataclass(frozen=True)
 class WriterPayload:
-    """What the writer of a patient's story knows: the record before the diagnosis, never the diagnosis itself."""
+    """What the writer of a patient's story knows: the record before the diagnosis.
 
-    history_source: Literal["note", "triage", "codes", "none"]
+    Only a writer that has to make up a story (history_source model) is also told what was coded and found in this stay.
+    """
+
+    history_source: HistorySource
     age: int | None
     sex: str
     arrival: str
     story: tuple[str, ...]
     past: tuple[str, ...]
     drugs: tuple[str, ...]
+    diagnosis: str = ""
+    coded: tuple[str, ...] = ()
+    """Titles of the stay's other diagnoses."""
+    results: tuple[str, ...] = ()
+    """Lines of the chart, without normal laboratory results."""
 
 
 class WrittenStory(BaseModel):
@@ -148,7 +162,7 @@ class Case:
     @property
     def symptoms_on_record(self) -> bool:
         """Whether the chart records what the patient noticed; generated cases say so under `history_source`."""
-        return self.annotations.get("history_source") not in ("codes", "none")
+        return self.annotations.get("history_source") not in WITHOUT_SYMPTOMS
 
     @cached_property
     def patient_facts(self) -> tuple[Fact, ...]:

@@ -22,7 +22,7 @@ class Clinic(Group):
         Entry("", "probe", "probe", "Find out what an endpoint and its model can do."),
         Entry("", "demo-server", "demo", "Serve a demonstration model: no key, no network."),
         Entry("", "init", "folder", "Create a folder with settings, a doctor and cases to edit."),
-        Entry("", "check-folder", "folder", "Show how each of the original's files in a folder is used."),
+        Entry("", "check-folder", "folder", "Show how each file in a folder is used."),
         Entry("", "runs", "runs", "List runs with their results, cost and state."),
         Entry("", "score", "score", "Score a run: outcome, calibration, information, tests."),
         Entry("", "compare", "compare", "Test whether runs really differ."),

@@ -106,6 +106,8 @@ def _show(work: Work, made: Made, *, as_json: bool) -> None:
                 print(f"{title}:")
                 for name, count in manifest[key].items():
                     print(f"{count:7}  {name}")
+        if counts["without_symptoms"]:
+            print(f"{plural(counts['without_symptoms'], 'patient')} without symptoms: {_UNKNOWN}")
         print(f"data class: {work.selection.data_class}")
         print(f"Written to {work.output}")
         if counts["quarantined"]:
@@ -113,6 +115,9 @@ def _show(work: Work, made: Made, *, as_json: bool) -> None:
         if counts["made"]:
             path = quote(str(work.output))
             print(f"next: agentclinic data check {path}\n      agentclinic run --dataset {path}")
+            if work.story == "model":
+                model = quote(work.model)
+                print(f"      agentclinic generate solvability {path} --doctor-llm {model} --moderator-llm {model}")
     if made.missing:
         failures = counted(manifest["failures"])
         why = "; ".join(part for part in (made.reason, f"the writer failed: {failures}" if failures else "") if part)
@@ -123,6 +128,10 @@ def _show(work: Work, made: Made, *, as_json: bool) -> None:
         )
 
 
+_UNKNOWN = (
+    "none are on record, so these patients can tell of none; --story model has a language model make them up "
+    "(docs/generate.md)"
+)
 _TABLES = {
     "by source of the history": "by_history_source",
     "by chapter": "by_chapter",
@@ -164,9 +173,16 @@ def solvability_command(
         )
     shares = {name: done.summary.accuracy_strict for name, done in finished.items()}
     if json:
-        print_json({**shares, "gap": gap, "runs": {name: done.folder for name, done in finished.items()}})
+        rows = {"unsolved": played.unsolved, "at_the_door": played.at_the_door}
+        print_json({**shares, "gap": gap, **rows, "runs": {name: done.folder for name, done in finished.items()}})
         return
     for name, share in shares.items():
         print(f"{name:17} {as_percent(share)}  {finished[name].folder}")
     print(f"{'the chart adds':17} {as_points(gap, label='95% interval')}")
+    for what, found in (
+        ("not solved with the whole chart", played.unsolved),
+        ("solved at the door", played.at_the_door),
+    ):
+        if found:
+            print(f"{what}: rows {', '.join(map(str, found))}")
     print(f"doctor {settings.run.doctor_llm}, judge {settings.run.moderator_llm}")

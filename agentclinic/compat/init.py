@@ -31,7 +31,7 @@ def write_folder(folder: Path, *, original: bool = False) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder")
     written, kept = [], []
-    for name, text in (_original() if original else _first()).items():
+    for name, text in (original_files() if original else _first()).items():
         path = folder / name
         if path.exists():
             kept.append(path)
@@ -64,7 +64,8 @@ def _first() -> dict[str, str]:
     }
 
 
-def _original() -> dict[str, str]:
+def original_files() -> dict[str, str]:
+    """What `init --original` writes: the text of each file, by its path."""
     return {
         "agentclinic.config.json": _json(clinic_config()),
         "llm.config.json": _json(llm_config()),

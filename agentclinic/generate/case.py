@@ -14,7 +14,7 @@ from typing import Any
 from agentclinic.cases.facts import readable
 from agentclinic.cases.formats import OSCE, Row
 from agentclinic.cases.model import Case, WrittenStory
-from agentclinic.generate.source import Culture, Measured, SourceCase, unfit
+from agentclinic.generate.source import Culture, Measured, SourceCase, StorySetting, unfit
 from agentclinic.generate.story import Brief, brief, objective, script
 from agentclinic.vocabulary.disease_names import Names
 
@@ -44,6 +44,8 @@ class Chart:
     tests: dict[str, Any] = field(default_factory=dict)
     trace: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By path of the fact in the case: the source's rows."""
+    telling: list[str] = field(default_factory=list)
+    """Lines, each with its headings, without results that are normal by their own range."""
     withheld: int = 0
     """Lines left out because they name the diagnosis or contain an identifier, a date or removed text."""
 
@@ -58,6 +60,8 @@ def build_chart(source: SourceCase, names: Names) -> Chart:
             chart.withheld += 1
         else:
             placed.setdefault(entry.place, []).append(entry)
+            if "(reference" not in entry.text or "abnormal" in entry.text:
+                chart.telling.append(f"{' / '.join(heads)}: {entry.text}")
     for place, lines in placed.items():
         _put(chart, place, lines)
     return chart
@@ -145,11 +149,12 @@ class Prepared:
         return self.brief.payload.history_source == "none"
 
 
-def prepare(source: SourceCase) -> Prepared:
+def prepare(source: SourceCase, setting: StorySetting = "facts") -> Prepared:
     """Do everything that needs no writer."""
     truth = source.truth
     names = Names(truth.title, truth.synonyms, [truth.code] if truth.code else [])
-    return Prepared(source, names, build_chart(source, names), brief(source, names))
+    chart = build_chart(source, names)
+    return Prepared(source, names, chart, brief(source, names, chart.telling, setting))
 
 
 def case_row(prepared: Prepared, story: WrittenStory | None, generation: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from agentclinic.clinic.prompts import Prompt
 from agentclinic.config import Settings
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.checks import Problem, check
-from agentclinic.generate.source import SourceCase
+from agentclinic.generate.source import SourceCase, StorySetting
 from agentclinic.generate.story import request
 from agentclinic.jsonl import loads
 from agentclinic.models.base import OWN_FAULTS, Model, ModelError
@@ -41,6 +41,7 @@ class Recipe:
     model: str
     prompt: Prompt
     sleep_seconds: float = 0.0
+    story: StorySetting = "facts"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ has_asked: ContextVar[bool] = ContextVar("has_asked", default=False)
 
 async def made_from(source: SourceCase, recipe: Recipe, model: Model, clock: Clock) -> Outcome:
     """Make one case, or say why it is set aside or could not be made."""
-    prepared, tried = prepare(source), _Attempts()
+    prepared, tried = prepare(source, recipe.story), _Attempts()
     row: dict[str, Any] | None = None
     problems: list[Problem] = []
     for _ in range(1 + RETRIES):

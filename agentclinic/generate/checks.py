@@ -7,18 +7,22 @@ has been told the truth.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from agentclinic.cases.leaks import Leak, leaks
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section, WriterPayload
+from agentclinic.cases.model import PATIENT_SECTIONS, WITHOUT_SYMPTOMS, Case, Door, Section, WriterPayload
+from agentclinic.clinic.findings import gather
 from agentclinic.config import Settings
+from agentclinic.doctors.reference import chart_exchanges
 from agentclinic.errors import CaseError
 from agentclinic.generate.case import Entry, Prepared, entries, read_back
 from agentclinic.generate.source import SOURCE_IDENTIFIER, problems
 from agentclinic.generate.story import demographics
+from agentclinic.lint import person
+from agentclinic.lint.chart import Chart
 from agentclinic.results.journal import read_records
 from agentclinic.results.run_folder import RECORDS
 from agentclinic.runs.execute import Finished, execute
@@ -26,8 +30,13 @@ from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.scoring.information import gap_to_full_information
 from agentclinic.scoring.stats import Estimate
+from agentclinic.scoring.verdicts import strict
 from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.compare import STRICT, Relation, compare
+from agentclinic.vocabulary.disease_names import disease_mentions
 from agentclinic.vocabulary.numbers import NUMBER_WORDS
+from agentclinic.vocabulary.numbers import numbers as amounts
+from agentclinic.vocabulary.text import words
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 _WORD = re.compile(r"[a-z]+", re.IGNORECASE)
@@ -47,6 +56,8 @@ _RULES = {
 }
 _NONE_ON_RECORD = "the record tells no present symptoms; leave it empty"
 _STORY_SECTIONS = frozenset(PATIENT_SECTIONS - {Section.DEMOGRAPHICS, Section.PAST, Section.DRUGS})
+_ON_RECORD = STRICT | {Relation.BROADER}
+"""How a disease may relate to a coded title: the title is the more precise of the two."""
 _PRESENT = frozenset({Section.HISTORY, Section.SYMPTOMS, Section.REVIEW})
 
 
@@ -82,7 +93,9 @@ def check(row: dict[str, Any], prepared: Prepared) -> list[Problem]:
         *_leaks(case),
         *_result_numbers(case, prepared),
         *_story_numbers(case, prepared.brief.payload),
-        *_story_findings(case, prepared.brief.payload),
+        *(_made_up if prepared.brief.payload.history_source == "model" else _story_findings)(
+            case, prepared.brief.payload
+        ),
         *_private(case, row, prepared),
     ]
 
@@ -136,10 +149,13 @@ def _result_numbers(case: Case, prepared: Prepared) -> Iterator[Problem]:
 def _story_numbers(case: Case, payload: WriterPayload) -> Iterator[Problem]:
     said = [*payload.story, *payload.past, *payload.drugs, payload.arrival, demographics(payload.age, payload.sex)]
     allowed = {number for text in said for number in _counted(text)}
+    made_up = payload.history_source == "model"
+    may_use = "no number but the age and durations" if made_up else "only numbers of the record"
     for path, text in _story_texts(case):
-        extra = ", ".join(sorted(_counted(text) - allowed))
+        durations = {f"{each.value:g}" for each in amounts(text) if made_up and each.days is not None}
+        extra = ", ".join(sorted(_counted(text) - allowed - durations))
         if extra:
-            rule = f"it has the number {extra}, which is not on record; use only numbers of the record"
+            rule = f"it has the number {extra}, which is not on record; use {may_use}"
             yield Problem("invented_number", path, f"{extra} is not in the story's source", rule)
 
 
@@ -152,7 +168,7 @@ def _story_texts(case: Case) -> Iterator[tuple[str, str]]:
 
 def _story_findings(case: Case, payload: WriterPayload) -> Iterator[Problem]:
     """The story has only symptoms that its source has, and none at all if the source has no story."""
-    if payload.history_source in ("codes", "none"):
+    if payload.history_source in WITHOUT_SYMPTOMS:
         for fact in case.patient_facts:
             if fact.section in _PRESENT - {Section.HISTORY}:
                 yield Problem("invented_story", fact.path, "has symptoms although none are on record", _NONE_ON_RECORD)
@@ -167,6 +183,52 @@ def _story_findings(case: Case, payload: WriterPayload) -> Iterator[Problem]:
             listed = ", ".join(sorted(knowledge().findings[finding].name for finding in extra))
             rule = f"it tells or denies {listed}, of which the record says nothing; leave it out"
             yield Problem("invented_finding", path, f"{listed}: not in the story's source", rule)
+
+
+def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
+    """A made-up story has symptoms; it contradicts no result, reports none, and names no disease that is not coded."""
+    told_of = {fact.section for fact in case.patient_facts}
+    if not {Section.HISTORY, Section.SYMPTOMS} <= told_of:
+        rule = "write a history and the main symptom"
+        yield Problem("no_symptoms", "Patient_Actor/Symptoms", "the story has no symptoms", rule)
+    texts = [("Objective_for_Doctor", case.door.objective)]
+    coded = (*payload.past, *payload.coded, *payload.drugs)
+    for fact in case.patient_facts:
+        if fact.section in _PRESENT:
+            texts.append((fact.path, fact.text))
+        elif fact.section is not Section.DEMOGRAPHICS:
+            for name in _not_coded(fact.text, coded):
+                detail = f"{name} is not on record"
+                yield Problem("invented_story", fact.path, detail, f"{detail}; leave it out")
+    tests = [exchange for exchange in chart_exchanges(case) if exchange.kind == "test"]
+    measured = gather(Door("", case.door.demographics), tests)
+    for path, text in texts:
+        told, named = _findings(text)
+        for finding in sorted(named):
+            one = knowledge().findings[finding]
+            if measured.get(finding, finding in told) != (finding in told):
+                said, found = ("tells", "normal") if finding in told else ("denies", "abnormal")
+                rule = f"it {said} {one.name}, and the result is {found}; make the story fit the results"
+                yield Problem("contradiction", path, f"{said} {one.name}, and the chart's result is {found}", rule)
+            elif finding not in measured and one.kind in ("lab", "imaging"):
+                rule = f"it tells of a test ({one.name}) that is not on record; leave out all results"
+                yield Problem("invented_finding", path, f"{one.name}: not in the chart", rule)
+        for name in _not_coded(text, coded):
+            yield Problem("names_disease", path, f"names a disease: {name!r}", _RULES[Leak.PATIENT])
+    chart = Chart(case)
+    for check_person in (person.check_sex, person.check_pronouns, person.check_age):
+        for problem in check_person(chart):
+            if problem.path.startswith(("Patient_Actor", "Objective_for_Doctor")):
+                rule = f"it does not fit the patient: {problem.message}"
+                yield Problem("contradiction", problem.path, problem.message, rule)
+
+
+def _not_coded(text: str, titles: Sequence[str]) -> list[str]:
+    """The diseases in a text that none of the titles names, in the same or other words."""
+    coded = frozenset(words(" ".join(titles)))
+    named = (" ".join(mention.words) for mention in disease_mentions(text) if not mention.negated)
+    others = (name for name in named if not coded.issuperset(words(name)))
+    return [name for name in others if all(compare(name, title).relation not in _ON_RECORD for title in titles)]
 
 
 def _findings(text: str) -> tuple[set[str], set[str]]:
@@ -209,6 +271,10 @@ class Solvability:
     runs: Mapping[str, Finished]
     gap: Estimate | None
     """None if a run was stopped before all cases were played; it is the last of `runs`."""
+    unsolved: tuple[int, ...] = ()
+    """Rows of cases that were not solved with the whole chart."""
+    at_the_door: tuple[int, ...] = ()
+    """Rows of cases that were solved at the door."""
 
 
 async def solvability(settings: Settings, progress: Callable[[], Progress]) -> Solvability:
@@ -219,4 +285,6 @@ async def solvability(settings: Settings, progress: Callable[[], Progress]) -> S
         if runs[doctor].missing:
             return Solvability(runs, None)
     full, door = (read_records(runs[doctor].folder / RECORDS) for doctor in DOCTORS)
-    return Solvability(runs, gap_to_full_information(door, full))
+    unsolved = sorted({record.scenario_id for record in full if strict(record) is False})
+    at_the_door = sorted({record.scenario_id for record in door if strict(record)})
+    return Solvability(runs, gap_to_full_information(door, full), tuple(unsolved), tuple(at_the_door))

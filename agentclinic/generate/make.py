@@ -17,12 +17,13 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from agentclinic.cases.model import WITHOUT_SYMPTOMS
 from agentclinic.clinic.prompts import Prompt
 from agentclinic.config import REPLAY, Settings
 from agentclinic.files import Lock
 from agentclinic.generate.case_job import CaseJob, Outcome, Recipe, made_from
 from agentclinic.generate.files import Files
-from agentclinic.generate.source import Selection, SourceCase
+from agentclinic.generate.source import Selection, SourceCase, StorySetting
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import Model
 from agentclinic.models.retry import Clock
@@ -52,13 +53,14 @@ class Work:
     model_settings: Mapping[str, Any] = field(default_factory=dict)
     """What decides the model's answers besides its name."""
     sleep_seconds: float = 0.0
+    story: StorySetting = "facts"
     endpoint: str | None = None
     settings: Settings = field(default_factory=Settings)
     """How many workers there are and where, the limits, and the writer's endpoint."""
 
     @property
     def recipe(self) -> Recipe:
-        return Recipe(self.digest, self.model, self.prompt, self.sleep_seconds)
+        return Recipe(self.digest, self.model, self.prompt, self.sleep_seconds, self.story)
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -69,6 +71,7 @@ class Work:
             "prompt": self.prompt.digest,
             "version": __version__,
             "layout": LAYOUT,
+            **({} if self.story == "facts" else {"story": self.story}),  # so that files of earlier versions can grow
             **self.selection.settings,
             **self.model_settings,
         }
@@ -241,6 +244,7 @@ class _State:
                 "failed": self.failed.total(),
                 "made_before_by_another_choice": len(self.others),
                 "labs_only": sum(bool(row["labs_only"]) for row in rows),
+                "without_symptoms": sum(row["history_source"] in WITHOUT_SYMPTOMS for row in rows),
             },
             "by_history_source": _counted(str(row["history_source"]) for row in rows),
             "by_chapter": _counted(str(row["truth"]["chapter"] or "unknown") for row in rows),

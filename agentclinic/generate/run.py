@@ -18,7 +18,7 @@ from agentclinic.generate.case_job import RETRIES
 from agentclinic.generate.files import Files
 from agentclinic.generate.make import Work, price
 from agentclinic.generate.settings import CommonSettings, MimicSettings, SourceSettings
-from agentclinic.generate.source import Selection
+from agentclinic.generate.source import Selection, StorySetting
 from agentclinic.generate.story import request
 from agentclinic.privacy import DataClass
 from agentclinic.runs.build import Models
@@ -52,6 +52,9 @@ def plan_work(
     """
     if is_person(common.model):
         raise ConfigError("model human: a person cannot write cases here; use builtin or a model at an endpoint")
+    story: StorySetting = section.story if isinstance(section, MimicSettings) else "facts"
+    if story == "model" and common.model == "builtin":
+        raise ConfigError("story model: builtin makes nothing up; name a language model with --model")
     prompt = load_prompt("writer", user_prompts(common.prompts_dir))
     output = expanded(section.output).absolute()
     return Work(
@@ -62,6 +65,7 @@ def plan_work(
         prompt=prompt,
         model_settings=_model_settings(common, settings),
         sleep_seconds=common.sleep_seconds,
+        story=story,
         endpoint=common.endpoint,
         settings=_for_writer(common, settings),
     )
@@ -75,7 +79,7 @@ def estimate_work(work: Work) -> Estimate:
     typical, most = Amount(), Amount()
     left = [source for source in work.selection.read(frozenset(done)) if source.key not in done]
     for source in left:
-        prepared = prepare(source)
+        prepared = prepare(source, work.story)
         if prepared.labs_only:
             continue
         asked = request(prepared.brief.payload, work.prompt, ())

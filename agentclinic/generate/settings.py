@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentclinic.config import MOST_PROCESSES, MOST_WORKERS, parse_settings, places, read_json
 from agentclinic.errors import ConfigError
 from agentclinic.files import exists, expanded
+from agentclinic.generate.source import StorySetting
 
 SCRIPTS_FOLDER = "generate_cases"
 """Where the original keeps its scripts and their config."""
@@ -79,6 +80,8 @@ class MimicSettings(SourceSettings):
     """Which admissions: with any principal diagnosis, with only one diagnosis, or with one of `targets`."""
     targets: str | None = None
     """With mode targets: beginnings of codes or words in titles, separated by commas, e.g. I21,9:410,pneumonia."""
+    story: StorySetting = "facts"
+    """facts: only what is on record; model: where no symptoms are on record, the model makes up a story."""
     hours: float = Field(default=24.0, gt=0, le=10_000)
     """Results up to this many hours after admission."""
     hours_before: float = Field(default=24.0, ge=0, le=10_000)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentclinic.cases.model import HistorySource
 from agentclinic.privacy import DataClass
 
-HistorySource = Literal["note", "triage", "codes", "none"]
-"""Where the patient's story comes from: a clinical note, triage words, titles of earlier diagnoses, or nowhere."""
+StorySetting = Literal["facts", "model"]
+"""Whether a story tells only what is on record, or a model makes one up where no symptoms are on record."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class SourceCase:
     """What the writer may tell the patient's story from, in the source's words; empty if history_source is none."""
     past: tuple[str, ...] = ()
     """Earlier diagnoses, as titles."""
+    coded: tuple[str, ...] = ()
+    """The other diagnoses of this stay, as titles; no writer is told them unless it has to make up the story."""
     drugs: tuple[str, ...] = ()
     """Taken before admission."""
     vitals: tuple[Measured, ...] = ()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agentclinic.cases.model import WriterPayload, WrittenStory
+from agentclinic.cases.model import WITHOUT_SYMPTOMS, HistorySource, WriterPayload, WrittenStory
 from agentclinic.clinic.prompts import Prompt, fill, joined
-from agentclinic.generate.source import REMOVED, HistorySource, SourceCase
+from agentclinic.generate.source import REMOVED, SourceCase, StorySetting
 from agentclinic.models.base import Message, Purpose, Request
 from agentclinic.vocabulary.disease_names import Names
 from agentclinic.vocabulary.text import sentences
@@ -31,8 +31,12 @@ class Brief:
     """Sentences and entries left out because they name the diagnosis."""
 
 
-def brief(source: SourceCase, names: Names) -> Brief:
-    """The source without its diagnosis: every sentence of the story, past title or drug that names it is left out."""
+def brief(source: SourceCase, names: Names, results: Sequence[str] = (), setting: StorySetting = "facts") -> Brief:
+    """The source without its diagnosis: every sentence of the story, past title or drug that names it is left out.
+
+    With the setting `model`, a source without symptoms also has its diagnosis, its other codes and its `results`: a
+    story that leads to the diagnosis cannot be made up without them.
+    """
     kept: dict[str, tuple[str, ...]] = {}
     withheld = 0
     for part, past in (("story", False), ("past", True), ("drugs", True)):
@@ -52,6 +56,14 @@ def brief(source: SourceCase, names: Names) -> Brief:
     if history == "codes" and not any(kept.values()):
         history = "none"
     payload = WriterPayload(history, source.age, source.sex, arrival, kept["story"], kept["past"], kept["drugs"])
+    if setting == "model" and history in WITHOUT_SYMPTOMS:
+        payload = replace(
+            payload,
+            history_source="model",
+            diagnosis=source.truth.title,
+            coded=source.coded,
+            results=tuple(results),
+        )
     return Brief(payload, withheld)
 
 
@@ -66,15 +78,19 @@ def as_record(payload: WriterPayload) -> str:
         "Present complaint, as written down": "\n".join(payload.story),
         "Earlier diagnoses": "\n".join(f"- {title}" for title in payload.past),
         "Drugs taken before": "\n".join(f"- {drug}" for drug in payload.drugs),
+        "Diagnosis (secret)": payload.diagnosis,
+        "Also coded for this stay": "\n".join(f"- {title}" for title in payload.coded),
+        "Results, without normal ones": "\n".join(f"- {line}" for line in payload.results),
     }
     return "\n\n".join(f"{name}:\n{text}" for name, text in parts.items() if text)
 
 
 def request(payload: WriterPayload, prompt: Prompt, rejected: Sequence[tuple[str, Sequence[str]]]) -> Request:
     """The request for a story; `rejected` has earlier answers and what was wrong with each."""
+    base = "story_from_codes" if payload.history_source == "model" else "system_base"
     rule = prompt.text("codes_only") if payload.history_source == "codes" else ""
     messages = [
-        Message("system", joined(prompt.text("system_base"), rule)),
+        Message("system", joined(prompt.text(base), rule)),
         Message("user", fill(prompt.text("user_prompt_template"), context=as_record(payload))),
     ]
     for answer, reasons in rejected:
@@ -98,7 +114,7 @@ def script(payload: WriterPayload, story: WrittenStory | None) -> dict[str, Any]
     patient: dict[str, Any] = {"Demographics": demographics(payload.age, payload.sex)}
     written = {name: _stripped(text) for name, text in story.model_dump().items()} if story else {}
     history = written.get("history", "")
-    if payload.history_source in ("codes", "none"):
+    if payload.history_source in WITHOUT_SYMPTOMS:
         history = " ".join(f"{NOT_ON_RECORD} {history}".split())
     symptoms = {
         "Primary_Symptom": written.get("primary_symptom"),
@@ -113,6 +129,11 @@ def script(payload: WriterPayload, story: WrittenStory | None) -> dict[str, Any]
         "Family_History": written.get("family_history"),
         "Review_of_Systems": written.get("review_of_systems"),
     }
+    if payload.history_source == "model":
+        # Small models write here even if nothing is on record ("No drugs are mentioned"): that is left out.
+        on_record = {"Past_Medical_History": (*payload.past, *payload.coded), "Medications": payload.drugs}
+        for name in ("Past_Medical_History", "Medications", "Social_History", "Family_History"):
+            sections[name] = sections[name] if on_record.get(name) else ""
     return patient | {name: text for name, text in sections.items() if text}
 
 

@@ -216,7 +216,7 @@ def test_what_a_command_prints_can_go_to_a_file(tmp_path: Path) -> None:
 
     assert (tmp_path / "list.txt").read_text(encoding="utf-8") == printed
     assert told == "Written to list.txt\n"
-    clinic("check_folder", ".", "--json", "-o", "never.json", cwd=tmp_path, expect=2)
+    clinic("check_folder", "nowhere", "--json", "-o", "never.json", cwd=tmp_path, expect=2)
     assert not (tmp_path / "never.json").exists(), "an error is no result"
     assert "no folder" in clinic("data", "list", "-o", "a/b.txt", cwd=tmp_path, expect=2).stderr
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import yaml
 from generate_support import question, write_questions
-from helpers import ORIGINAL, needs_original, osce, write_rows
+from helpers import ORIGINAL, needs_original, nejm, osce, write_rows
 from judges_support import original_run
 from mimic_rows import ward
 from original_prompts import write_files
 from runs_support import clinic, environment, lines
 from scripted_server import LONG, ScriptedServer
 
-from agentclinic.compat.init import write_folder
+from agentclinic.compat.init import original_files, write_folder
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED as AGENTS
 
 Json = dict[str, Any]
@@ -182,10 +182,137 @@ def test_its_generation_config_makes_cases_from_questions(folder: Path) -> None:
     assert len(lines(folder / "processed_data" / "medqa_grounded.jsonl")) == 2
 
 
-def test_the_check_says_what_becomes_of_every_file(folder: Path) -> None:
+SCRIPT = """from agentclinic import DoctorAgent, ScenarioLoaderMedQAExtended
+scenario = ScenarioLoaderMedQAExtended().get_scenario(id=0)
+print(DoctorAgent(scenario=scenario, backend_str="scripted").inference_doctor("Hello"))
+"""
+DOCTOR = """class Mine:
+    def __init__(self, scenario, **options): ...
+    def inference_doctor(self, question):
+        return "DIAGNOSIS READY: Frobisher fever"
+"""
+
+
+def add_other_files(folder: Path) -> None:
+    """What else such a folder has: files that some command uses, files of other programs, and broken ones."""
+    texts = {
+        "README.md": "About", "requirements.txt": "openai", "explore.ipynb": '{"cells": []}', "notes.json": "{}",
+        "prompts/unused.json": '{"anything": "x"}', ".git/config": "x", "docs/logo.png": "x", "nejm/scan.png": "x",
+        "my_script.py": SCRIPT, "old_script.py": "from agentclinic import Nothing", "my_doctor.py": DOCTOR,
+        "utils.py": "import os", "sweep.json": '{"matrix": {"seed": [1, 2]}}', ".env": "OPENAI_API_KEY=not-a-key",
+        "broken.config.json": '{"run": {"wokers": 1}}', "prompts/patient2.json": "{}", "broken.jsonl": "{",
+        "agent/diagnosis_sessions/broken.json": "{}",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    write_rows(folder / "nejm" / "mine.jsonl", nejm(image_url="scan.png"))
+    write_rows(folder / "no_cases.jsonl", {"OSCE_Examination": {}})
+    write_questions(folder / "questions.jsonl", [question()])
+    write_rows(
+        folder / "results.jsonl",
+        {"scenario_id": 0, "model_diagnosis": "Gout", "correct_diagnosis": "Gout", "correct": True},
+    )
+    ward().write(folder / "datasets" / "mimic-iv-3.1")
+
+
+Used = tuple[str, ...] | None
+"""A command that uses a file; None if none does."""
+
+
+def use_of(path: str) -> Used:
+    """The command with which a person would use a file of this folder."""
+    name, parent = Path(path).name, Path(path).parent
+    if path.endswith(".config.json") and name not in ("gen.config.json", "llm.config.json"):
+        return ("run", "--config", path, "--dry-run")
+    match (parent.as_posix(), name):
+        case (".", "llm.config.json") | (".", ".env"):
+            return ("run", "--dry-run")
+        case ("prompts", "test_policy.json"):
+            return ("run", "--dry-run", "--doctor_test_policy", "test_policy")
+        case ("prompts", "no_discriminators.json"):
+            return ("run", "--dry-run", "--doctor_test_policy", "no_discriminators")
+        case ("agent", "agent_config.yaml"):
+            return ("run", "--use_uncertainty_aware", "--doctor_test_policy_enabled", "False", "--dry-run")
+        case (_, "scenarios.jsonl") | (".", "results.jsonl"):
+            return ("score", path)
+        case (_, "config.used.json"):
+            return ("run", "--config", path, "--dry-run")
+        case ("generate_cases", "gen.config.json"):
+            return ("generate", "mimic", "--dry-run")
+        case (".", "questions.jsonl"):
+            return ("generate", "medqa", "--base-dir", path, "--model", "builtin", "--dry-run")
+        case ("nejm", _):
+            return ("run", "--dataset", "nejm/mine.jsonl", "--doctor_image_request", "--dry-run")
+        case (".", "sweep.json"):
+            return ("sweep", path, "--dry-run")
+        case (".", "my_doctor.py"):
+            return ("run", "--doctor", "my_doctor.py:Mine", "--doctor_test_policy_enabled", "False", "--dry-run")
+        case ("agent/diagnosis_sessions", _) if name.endswith(".json"):
+            return ("sessions", f"../one/{name}")  # a folder with this file alone
+        case (_, "no_cases.jsonl") | ("processed_data", _) if name.endswith(".jsonl"):
+            return ("data", "check", path)
+    if path.startswith("datasets/") and name.endswith(".csv.gz"):
+        return ("generate", "mimic", "--dry-run")
+    roles = ("doctor", "patient", "measurement", "moderator", "measurement_cost")
+    return ("run", "--dry-run") if parent.name == "prompts" and Path(path).stem in roles else None
+
+
+@pytest.mark.slow
+def test_what_the_check_says_of_every_file_is_what_happens_if_it_is_used(folder: Path, server: ScriptedServer) -> None:
+    add_other_files(folder)
+    listed = json.loads(clinic("check-folder", ".", "--json", cwd=folder, expect=2).stdout)
+    verdicts = {line["path"]: line["verdict"] for line in listed}
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    closed = {path for path in verdicts if (folder / path).is_dir()}
+    assert closed == {".git"}
+    assert set(verdicts) - closed == {path for path in files if not path.startswith(".git/")}
+    ours = original_files()
+    written = {path for path in files if path in ours and (folder / path).read_text() == ours[path]}
+    commands: dict[Used, tuple[int | None, str]] = {}
+    wrong = []
+    for path, verdict in sorted(verdicts.items()):
+        command = use_of(path)
+        if command and command[0] == "sessions":
+            alone = folder.parent / "one" / Path(path).name
+            alone.mkdir(parents=True)
+            shutil.copyfile(folder / path, alone / alone.name)
+        if command and command not in commands:
+            done = clinic(*command, cwd=folder, expect=None)
+            commands[command] = (done.returncode, done.stdout + done.stderr)
+        code, said = commands.get(command, (0, ""))
+        if path.endswith(".py") or path in written or verdict == "no counterpart":
+            continue  # below
+        works = code == 0 and "damaged: " not in said  # `sessions` goes on without a damaged file
+        if command is None or works != (verdict in ("works as it is", "translated")):
+            wrong.append((path, verdict, command, said[-300:]))
+    assert not wrong
+    assert verdicts["broken.config.json"] == verdicts["no_cases.jsonl"] == "cannot be used"
+    assert verdicts["agent/diagnosis_sessions/broken.json"] == verdicts["old_script.py"] == "cannot be used"
+    assert verdicts["nejm/scan.png"] == verdicts["my_doctor.py"] == verdicts["my_script.py"] == "works as it is"
+    assert python("my_script.py", cwd=folder).strip()
+    failed = subprocess.run([sys.executable, "old_script.py"], cwd=folder, env=environment(), capture_output=True)
+    assert b"ImportError" in failed.stderr
+    # What has no counterpart changes nothing: a run sends the same requests without it.
+    flags = ("run", "--num_scenarios", "1", "--name")
+    server.reset()
+    clinic(*flags, "with", cwd=folder)
+    before = [entry["body"] for entry in server.log()]
+    assert before
+    for path, verdict in verdicts.items():
+        if verdict == "no counterpart" and path not in closed:
+            (folder / path).unlink()
+    server.reset()
+    clinic(*flags, "without", cwd=folder)
+    assert [entry["body"] for entry in server.log()] == before
+
+
+def test_the_check_says_what_becomes_of_the_files_that_people_bring(folder: Path) -> None:
     found = {
         line["path"]: line["verdict"] for line in json.loads(clinic("check-folder", ".", "--json", cwd=folder).stdout)
     }
     assert found["prompts/doctor.json"] == found["prompts/test_policy.json"] == "translated"
-    assert found["agent/diagnosis_sessions"] == found["runs/MedQA_20250912_100713"] == "works as it is"
+    assert found["runs/MedQA_20250912_100713/scenarios.jsonl"] == "works as it is"
+    assert all(verdict == "works as it is" for path, verdict in found.items() if "diagnosis_sessions" in path)
+    assert found["agentclinic.config.json"] == "translated", "a note on the model that no longer makes up prices"
     assert "cannot be used" not in found.values()

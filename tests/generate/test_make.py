@@ -367,6 +367,7 @@ async def test_the_manifest_has_counts_reasons_and_settings(tmp_path: Path) -> N
         "failed": 0,
         "made_before_by_another_choice": 0,
         "labs_only": 1,
+        "without_symptoms": 2,
     }
     assert manifest["chosen"] == report
     assert manifest["made_with"]["prompt"] == load_prompt("writer").digest

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from agentclinic.cases.model import HistorySource
 from agentclinic.errors import InputError
 from agentclinic.generate.mimic import icd, results, story, tables
 from agentclinic.generate.mimic.choose import Admission, Chosen, titles_table
 from agentclinic.generate.mimic.classify import data_class
 from agentclinic.generate.mimic.tables import Folder, Table, fill_cache, opened, run
 from agentclinic.generate.settings import MimicSettings
-from agentclinic.generate.source import HistorySource, SourceCase, Truth
+from agentclinic.generate.source import SourceCase, Truth
 from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.disease_names import Names
 
@@ -152,10 +153,12 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
     yield tables.OMR, sql
     sql = f"""
         CREATE TABLE past AS
-        SELECT c.place, t.code, t.version, t.title, count(DISTINCT b.hadm_id) AS times, max(b.admittime) AS last
+        SELECT c.place, b.hadm_id = c.hadm_id AS now, t.code, t.version, t.title,
+               count(DISTINCT b.hadm_id) AS times, max(b.admittime) AS last, min(x.seq_num) AS rank
         FROM {source(tables.DIAGNOSES)} x
         JOIN chosen c ON x.subject_id = c.subject_id
-        JOIN own b ON b.hadm_id = x.hadm_id AND b.subject_id = x.subject_id AND b.admittime < c.admittime
+        JOIN own b ON b.hadm_id = x.hadm_id AND b.subject_id = x.subject_id
+                  AND (b.admittime < c.admittime OR b.hadm_id = c.hadm_id)
         JOIN titles t ON t.code = upper(trim(x.icd_code)) AND t.version = x.icd_version
         GROUP BY ALL ORDER BY c.place
     """
@@ -205,8 +208,9 @@ _READ_BACK = {
     "WHERE {within} ORDER BY place, coalesce(charttime, chartdate), microevent_id",
     "body": "SELECT place, result_name, result_value, days, seq_num, chartdate FROM body WHERE {within} "
     "ORDER BY place, days, result_name, try_cast(seq_num AS INTEGER), result_value",
-    "past": "SELECT place, code, version, title FROM past WHERE {within} "
+    "past": "SELECT place, code, version, title FROM past WHERE {within} AND NOT now "
     "ORDER BY place, times DESC, last DESC, version DESC, code",
+    "coded": "SELECT place, code, version, title FROM past WHERE {within} AND now ORDER BY place, rank, code",
     "arrivals": "SELECT place, stay_id, arrival_transport, intime FROM arrivals WHERE {within} "
     "ORDER BY place, intime, stay_id",
     "triage": "SELECT place, 'triage', hours, temperature, heartrate, resprate, o2sat, sbp, dbp, pain, chiefcomplaint "
@@ -257,6 +261,7 @@ def _case(admission: Admission, stay: _Stay, source_class: DataClass) -> SourceC
         history_source=told_by,
         story=told,
         past=past,
+        coded=_coded(stay, admission),
         drugs=drugs,
         vitals=(*results.vitals(signs), *results.body(results.BodyRow(*row[:-1]) for row in stay.rows["body"])),
         labs=results.labs(results.LabRow(*row[:-1]) for row in stay.rows["labs"]),
@@ -294,6 +299,12 @@ def _past(stay: _Stay, admission: Admission, names: Names) -> tuple[str, ...]:
         and not any(not found.broad for found in names.find(title))
     ]
     return tuple(dict.fromkeys(titles))[:_PAST_LIMIT]
+
+
+def _coded(stay: _Stay, admission: Admission) -> tuple[str, ...]:
+    """Titles of the stay's other diagnoses, in the order of the codes."""
+    others = (row[2] for row in stay.rows["coded"] if row[:2] != (admission.code, admission.version))
+    return tuple(dict.fromkeys(others))[:_PAST_LIMIT]
 
 
 def _story(stay: _Stay, gives_away: story.Gives, past: tuple[str, ...]) -> tuple[tuple[str, ...], HistorySource]:

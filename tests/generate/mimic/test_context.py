@@ -302,6 +302,16 @@ def test_an_earlier_diagnosis_that_names_this_one_is_left_out(made: Ward, tmp_pa
     assert only(made, tmp_path).past == ("Essential (primary) hypertension", "Pneumonia, unspecified organism")
 
 
+def test_the_other_codes_of_the_stay_are_told_apart_from_earlier_ones(tmp_path: Path) -> None:
+    made = Ward()
+    subject = made.patient()
+    made.stay(subject, ("J189", 10), admitted="2149-01-02 08:00:00")
+    made.stay(subject, ("N10", 10), ("D62", 10), ("I10", 10), ("D62", 10))
+    case = only(made, tmp_path)
+    assert case.past == ("Pneumonia, unspecified organism",)
+    assert case.coded == ("Acute posthemorrhagic anemia", "Essential (primary) hypertension")
+
+
 def test_a_note_gives_its_history_and_nothing_about_the_outcome(made: Ward, tmp_path: Path) -> None:
     stay = made.stay(made.patient(), ("K8510", 10))
     stay.triage("Abd pain")
