@@ -11,7 +11,7 @@ import os
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir
+from contextlib import chdir, suppress
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
@@ -43,6 +43,7 @@ from agentclinic.generate.mimic.tables import READ
 from agentclinic.generate.settings import SECTIONS, GenFile, MissingInputError
 from agentclinic.generate.settings import load as load_generation
 from agentclinic.jsonl import JsonLines
+from agentclinic.memory.foreign import read_entries
 from agentclinic.memory.store import load_store
 from agentclinic.models.wire import local_image
 from agentclinic.results.journal import read_records
@@ -53,6 +54,8 @@ from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS, SUMMARY
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.sweep import read_sweep
+from agentclinic.scoring.costs import FILE as COSTS
+from agentclinic.scoring.costs import load_costs
 from agentclinic.scoring.format import plural
 from agentclinic.trust import UntrustedError
 
@@ -123,7 +126,6 @@ _POLICY = frozenset({"constraints", "differential_settings", "transitions"})
 _QUESTION = frozenset({"question", "options", "answer"})
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
-_COST_NOTE = "the prices of tests come from a table, not from a model (docs/scoring.md)"
 _UNREAD = "no command reads it"
 
 
@@ -274,8 +276,11 @@ def _generation(path: Path) -> _Answer:
 
 
 def _prompt(path: Path) -> _Answer:
+    if path.name == COSTS:
+        priced = load_costs(path.parent)
+        return _Answer(note="prices and times of tests (docs/scoring.md)") if priced else _Answer(Verdict.NONE)
     if not (SHIPPED / path.name).is_file():
-        return _Answer(Verdict.NONE, _COST_NOTE if path.stem == "measurement_cost" else "no role reads this file")
+        return _Answer(Verdict.NONE, "no role reads this file")
     texts = load_prompt(path.stem, path.parent).texts
     written = {key: text for key, text in read_json(path).items() if isinstance(text, str)}
     return _translated(key for key, text in written.items() if texts.get(key) != text)
@@ -364,6 +369,11 @@ def _table(path: Path) -> _Kind | None:
 def _other(path: Path) -> _Answer:
     if _is_ours(path):
         return _Answer(note="written by `agentclinic init`")
+    if path.suffix in (".json", ".jsonl"):
+        with suppress(AgentClinicError):
+            lessons, entries = read_entries([path])
+            if lessons or entries:
+                return _Answer(Verdict.TRANSLATED, "experiences for `agentclinic memory import`")
     notes = {
         "requirements.txt": "lists the packages of the original's programs; this program has its own",
         ".ipynb": f"{_UNREAD}; in a notebook, import the agents from agentclinic (docs/python.md)",

@@ -195,3 +195,14 @@ def loads(role: str) -> bool:
     except AgentClinicError:
         return False
     return True
+
+
+def test_experiences_of_the_original_can_be_imported_and_other_json_cannot(tmp_path: Path) -> None:
+    write(tmp_path / "experiences.json", [{"observation": "chest pain on effort", "suggestion": "order troponin"}])
+    write(tmp_path / "other.json", {"anything": 1})
+
+    found = told(tmp_path)
+
+    assert found["experiences.json"].verdict is Verdict.TRANSLATED
+    assert "memory import" in found["experiences.json"].note
+    assert found["other.json"].verdict is Verdict.NONE

@@ -440,3 +440,70 @@ PURPOSES = {
     "moderator": "Same disease? Yes or No.",
 }
 """A text of the folder's own files for each kind of request."""
+
+
+def test_the_launcher_loads_both_configs_and_every_key_of_run_has_its_effect(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "prompts", **DIALECT, measurement_cost=COSTS)
+    write_folder(tmp_path, original=True)
+    rows = [osce(objective=f"Assess mark-{n}z.", truth="Migraine") for n in range(5)]
+    write_rows(tmp_path / "mine.jsonl", *rows)
+    run_keys = {
+        "inf_type": "llm",
+        "dataset": "MedQA_Ext",
+        "doctor_bias": "recency",
+        "patient_bias": "recency",
+        "resource_level": "busy",
+        "doctor_image_request": False,
+        "num_scenarios": 3,
+        "total_inferences": 3,
+        "workers": 2,
+        "doctor_test_policy_enabled": True,
+        "doctor_test_policy": "test_policy",
+        **{f"{role}_llm": f"{role}-model" for role in ("doctor", "patient", "measurement", "moderator")},
+    }
+    (tmp_path / "agentclinic.config.json").write_text(
+        json.dumps({"run": run_keys, "datasets": {"MedQA_Ext": "mine.jsonl"}})
+    )
+    llm = {
+        "openai": {"api_key": "sk-planted", "base_url": server.base_url},
+        "llm": {"responses": {"temperature": 0.25}},
+    }
+    (tmp_path / "llm.config.json").write_text(json.dumps(llm))
+    open_ = plan(Migraine="+2 ?2 ?2 ?2", Stroke="+2 ?2 ?2 ?2", Flu="?2 ?2 ?2 ?2")
+    server.control(
+        latency=0.02,
+        doctor_turns=2,
+        rules=[
+            {"match": {"purpose": "planner"}, "reply": open_},
+            {"match": {"purpose": "doctor", "text_contains": "mark-1z"}, "reply": "REQUEST TEST: CBC"},
+        ],
+    )
+    done = subprocess.run(
+        [sys.executable, "agentclinic.py", "--config", "agentclinic.config.json", "--output_file", "results.jsonl"],
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=LONG,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("MedQA_Ext_")
+    records = {record["scenario_id"]: record for record in lines(folder / "scenarios.jsonl")}
+    assert sorted(records) == [0, 1, 2], "num_scenarios of the file's five"
+    assert records[1]["num_turns"] == 3, "total_inferences"
+    assert records[1]["status"] == "max_infs_reached"
+    assert records[1]["test_economics_log"][0]["expected_wait_time_minutes"] == 1.5 * 9, "resource_level"
+    used = json.loads((folder / "config.used.json").read_text())
+    assert {key: used["run"][key] for key in run_keys} == run_keys
+    assert used["openai"]["base_url"] == server.base_url
+    assert all("sk-planted" not in path.read_text() for path in folder.iterdir() if path.is_file())
+    assert server.counts()["peak"] <= 2, "workers"
+    for role in ("doctor", "patient", "measurement", "moderator"):
+        asked = [entry["body"] for entry in server.log() if entry["purpose"] == role]
+        assert {body["model"] for body in asked} == {f"{role}-model"}
+        assert {body["temperature"] for body in asked} == {0.25}
+    sent = {role: json.dumps([e["body"] for e in server.log() if e["purpose"] == role]) for role in PURPOSES}
+    assert "You keep thinking of last week." in sent["doctor"]
+    assert "REQUEST IMAGES works" not in sent["doctor"]
+    assert "A friend had this." in sent["patient"]
+    assert "Think before you order." in sent["planner"]
