@@ -22,6 +22,7 @@ from agentclinic.clinic.prompts import Prompt, Prompts, load_prompts, supported,
 from agentclinic.config import (
     ALL_GENERATION,
     GENERATION_OF,
+    PRESETS,
     ROLE_NAMES,
     ROLES,
     Given,
@@ -144,7 +145,8 @@ def _as_prompted(settings: Settings, prompts: Prompts, roles: Roles) -> tuple[Se
             told = f"{key} {asked} has no effect: {prompt.path} decides, and has no text {text}_{asked}"
             if given.names(run, key):
                 raise ConfigError(f"{told}; add that text (docs/prompts.md), or leave {key} out")
-            if key in run.model_fields_set and (said or asked != defaults(key)[key]):
+            by_preset = run.preset is not None and key in PRESETS[run.preset]
+            if key in run.model_fields_set and not by_preset and (said or asked != defaults(key)[key]):
                 warnings.warn(told, stacklevel=3)
         changes: dict[str, Any] = {key: said}
         roles, settings = replace(roles, **changes), settings.changed(**changes) if said else settings
