@@ -233,9 +233,9 @@ class RunSettings(_Section):
     planner_baseline: Literal["door", "full"] = "door"
     """What the planner knows at the start: what a doctor knows at the door, or the patient's full script."""
     policy_in_prompt: bool = False
-    """Put the test policy into the plain doctor's system prompt as well (default: the doctor gets planning notes)."""
+    """Put the test policy into the plain doctor's system prompt as well (default: planning notes only)."""
     memory: str | None = None
-    """File of experiences, made by `agentclinic learn`, that are offered to the doctor where they fit."""
+    """File of experiences, made by `agentclinic learn` or `memory import`, offered to the doctor where they fit."""
     memory_retrieval: Retrieval = "bm25"
     """How experiences are found: by words, by embeddings, or drawn by chance as a control."""
     memory_llm: str | None = None

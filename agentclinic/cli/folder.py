@@ -38,8 +38,8 @@ def check_folder_command(
     """Show how each file in a folder is used.
 
     Reads configs, prompts, agents, sessions, runs and cases as a run or command would, and says of every file whether
-    it works as it is, is translated, needs something from you (to do), has no counterpart, or cannot be used. Files of
-    which the same is said share a line. Writes nothing, runs no program and shows no key. The exit code is 2 if a file
+    it works as it is, is translated, needs something from you (to do), has no counterpart, or cannot be used. Files
+    with the same answer share a line. Writes nothing, runs no program and shows no key. The exit code is 2 if a file
     cannot be used.
     """
     from agentclinic.compat.folder import Verdict, check_folder

@@ -85,8 +85,8 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
 mimic_command = _generating(
     "mimic",
     MimicSettings,
-    "Make cases from MIMIC-IV's tables.\n\nA model writes the patient's story without being told the diagnosis; the "
-    "program fills in results and label and checks every case. ",
+    "Make cases from MIMIC-IV's tables.\n\nA model writes the patient's story; only with --story model is it told "
+    "the diagnosis. The program fills in results and label and checks every case. ",
 )
 medqa_command = _generating("medqa", MedqaSettings, "Make cases from MedQA questions that ask for a diagnosis.\n\n")
 
@@ -129,7 +129,7 @@ def _show(work: Work, made: Made, *, as_json: bool) -> None:
 
 
 _UNKNOWN = (
-    "none are on record, so these patients can tell of none; --story model has a language model make them up "
+    "none are on record, so these patients can report none; with --story model, a language model makes them up "
     "(docs/generate.md)"
 )
 _TABLES = {

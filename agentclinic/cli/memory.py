@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from agentclinic.cases.model import Case
     from agentclinic.memory.experience import Experience, Lesson
 
-StoreArgument = Annotated[Path, typer.Argument(help="File of experiences, made by `agentclinic learn`.")]
+StoreArgument = Annotated[
+    Path, typer.Argument(help="File of experiences, made by `agentclinic learn` or `memory import`.")
+]
 
 
 @opt.with_output
@@ -163,8 +165,8 @@ def import_command(
 ) -> None:
     """Import experiences that other programs wrote.
 
-    A case such as MedQA_Ext_7 (data set and row) is looked up, so that its experiences are not shown on it. Without the
-    case file, nothing is withheld, and the command says so.
+    A case such as MedQA_Ext_7 (data set and row) is looked up, so that its experiences are not shown on it. If a case
+    is not found, they may be, and the command says so.
     """
     from agentclinic.cases.registry import class_by_name, default_class
     from agentclinic.memory.foreign import as_lessons, read_entries
@@ -185,8 +187,8 @@ def import_command(
     print(f"{_counted(count, total, dropped)}, {shortened} shortened; written to {output}")
     if unknown:
         print(
-            f"The case of {plural(unknown, 'experience')} was not found, so they may be shown on the case they come "
-            "from; name its data set with --dataset, or put its file where `agentclinic data list` expects it."
+            f"The case of {plural(unknown, 'experience')} was not found, so nothing keeps a run from showing them on "
+            "that case; name its data set with --dataset, or put its file where `agentclinic data list` expects it."
         )
 
 

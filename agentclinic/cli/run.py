@@ -96,7 +96,11 @@ def run_command(
     ] = None,
     data_file: Annotated[
         Path | None,
-        _original("--data-file", "--patient-csv", help="Now --dataset FILE; --dataset names the cases in it."),
+        _original(
+            "--data-file",
+            "--patient-csv",
+            help="Now --dataset FILE; with --dataset NAME as well, the cases count as NAME's.",
+        ),
     ] = None,
     dataset_name: Annotated[str | None, _original(help="Name of the data set in the results.")] = None,
     custom_doctor_agent_path: Annotated[

@@ -202,7 +202,7 @@ def query_model(
 ) -> str | tuple[str, TokenUsage]:
     """Ask a model once and return its text; with `return_usage`, also its tokens.
 
-    Outside runs, the settings are those of `llm.config.json` in the working folder, or of `set_llm_config`. Inside a
+    Outside runs, the settings are those of the user's `llm.config.json` (`find_up`), or of `set_llm_config`. Inside a
     run, the request goes through the run's models.
     """
     given = {"tries": tries, "timeout": timeout, "max_prompt_len": max_prompt_len, "clip_prompt": clip_prompt}

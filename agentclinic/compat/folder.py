@@ -405,7 +405,7 @@ def _program(path: Path) -> _Answer:
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, RecursionError, OSError):
-        return _Answer(Verdict.NONE, "not a program that Python can read")
+        return _Answer(Verdict.NONE, "Python cannot parse it")
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not {"act", "inference_doctor"}.isdisjoint(_bound(node)):
             return _Answer(note=f"for --doctor {path.name}:{node.name}")

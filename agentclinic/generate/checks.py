@@ -207,11 +207,11 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
         for finding in sorted(named):
             one = knowledge().findings[finding]
             if measured.get(finding, finding in told) != (finding in told):
-                said, found = ("tells", "normal") if finding in told else ("denies", "abnormal")
+                said, found = ("reports", "normal") if finding in told else ("denies", "abnormal")
                 rule = f"it {said} {one.name}, and the result is {found}; make the story fit the results"
                 yield Problem("contradiction", path, f"{said} {one.name}, and the chart's result is {found}", rule)
             elif finding not in measured and one.kind in ("lab", "imaging"):
-                rule = f"it tells of a test ({one.name}) that is not on record; leave out all results"
+                rule = f"it mentions a test ({one.name}) that is not on record; leave out all results"
                 yield Problem("invented_finding", path, f"{one.name}: not in the chart", rule)
         for name in _not_coded(text, coded):
             yield Problem("names_disease", path, f"names a disease: {name!r}", _RULES[Leak.PATIENT])

@@ -63,7 +63,8 @@ def read_entries(paths: Sequence[Path]) -> tuple[list[Lesson], list[tuple[Path, 
         else:
             entries += [(path, entry) for entry in _entries(data, path)]
     if not lessons and not entries:
-        raise InputError(f"{', '.join(map(str, paths))}: no experiences, only the cases of ids; name their file, too")
+        named = ", ".join(map(str, paths))
+        raise InputError(f"{named}: no experiences, only cases and their ids; name the file of experiences, too")
     known = [(p, Entry(e.experience, e.case or case_of.get(e.id, ""), e.id, e.shortened)) for p, e in entries]
     return lessons, known
 

@@ -132,7 +132,7 @@ class Record(BaseModel):
     planner_baseline: str | None = None
     """What the planner knew at first: what is known at the door, or the patient's full script."""
     policy_in_prompt: bool | None = None
-    """Whether the doctor's system prompt had the test policy; null without one, and in older records."""
+    """Whether the test policy was in the doctor's system prompt; null without a policy, and in older records."""
     memory: str | None = None
     """How experiences were found and the hash of their file, if the doctor had a memory: `bm25 0123456789abcdef`."""
     session_id: str | None = None

@@ -142,7 +142,7 @@ def table_of(record: Record) -> str:
     if record.regret:
         return "the solvable world"
     ours = f"our table of tests ({table()['pricing']['perspective']})"
-    return f"{record.price_table}, and what that lacks from {ours}" if record.price_table else ours
+    return f"{record.price_table}, else {ours}" if record.price_table else ours
 
 
 class Item(NamedTuple):

@@ -205,7 +205,7 @@ def test_an_imported_experience_from_mimic_is_credentialed(tmp_path: Path) -> No
         ("[]", "other.json: expected experiences with"),
         ('{"a": 3}', r"entry 1 is not an experience \(it has a\); expected experiences with"),
         ('[{"observation": "x"}]', r"entry 1 is not an experience \(it has observation\); expected"),
-        (json.dumps(SHAPES["cases_of_ids.json"]), "no experiences, only the cases of ids; name their file"),
+        (json.dumps(SHAPES["cases_of_ids.json"]), "no experiences, only cases and their ids; name the file"),
     ],
 )
 def test_import_refuses_other_files_with_what_it_expects(

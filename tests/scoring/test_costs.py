@@ -183,7 +183,7 @@ def test_from_the_folder_to_record_score_and_comparison(tmp_path: Path) -> None:
         digest = hashlib.sha256((tmp_path / run / "prompts" / FILE).read_bytes()).hexdigest()[:16]
         used = json.loads((runs[run] / "config.used.json").read_text(encoding="utf-8"))
         assert record["price_table"]["digest"] == used["agentclinic"]["digest"]["price_table"] == digest
-        assert f"Prices: {FILE} {digest}, and what that lacks from our table" in shown(runs[run])
+        assert f"Prices: {FILE} {digest}, else our table" in shown(runs[run])
     assert "Prices: our table of tests (US Medicare" in shown(runs["none"])
     said = clinic("compare", runs["none"], runs["shipped"], cwd=tmp_path).stdout
     assert f"prices of tests: our table against {FILE}" in " ".join(said.split())

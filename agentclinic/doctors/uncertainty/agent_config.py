@@ -60,15 +60,15 @@ class AgentSettings(BaseModel):
         if not set(self.terminal_tools) <= set(self.tools):
             raise ValueError("terminal_tools may contain only what tools contains")
         if QUERY in self.terminal_tools:
-            raise ValueError(f"terminal_tools must not contain {QUERY}, which says nothing to anyone")
+            raise ValueError(f"terminal_tools must not contain {QUERY}, which does not end a turn")
         if final in self.tools and final not in self.terminal_tools:
             raise ValueError(f"terminal_tools must contain {final}, which ends the encounter")
         if self.max_turns > 1 and step not in self.terminal_tools:
             raise ValueError(
-                f"terminal_tools must contain {step} if max_turns is more than 1: its action is carried out"
+                f"terminal_tools must contain {step} if max_turns is more than 1: it ends the doctor's turn"
             )
         if QUERY in self.tools and self.max_turns < 2:
-            raise ValueError(f"max_turns must be at least 2 with {QUERY}: a call of another tool has to follow")
+            raise ValueError(f"max_turns must be at least 2 with {QUERY}: a call to another tool has to follow")
         return self
 
     @property

@@ -31,7 +31,7 @@ TOOLS = ("document_step", "final_diagnosis_documented", QUERY)
 _WORD = re.compile(rf"\b(?:{'|'.join(THEIRS)})\b")
 _FURTHER = {
     "reference_relevance": "Whether what query_medical_guidelines returned helps here, and why.",
-    "reason": "How the action separates the diagnoses that are possible now.",
+    "reason": "How the action tells apart the diagnoses that are possible now.",
 }
 """Arguments that only `document_step` has."""
 _LONGEST = 250

@@ -64,7 +64,7 @@ def tests(view: View) -> Html | None:
     """The tests ordered, their prices, and price against accuracy."""
     drawn = [(index, _tests_of(view, index)) for index, run in enumerate(view.runs) if run.breakdown.tests]
     lede = (
-        "Prices are estimates, from the table that is named with the counts. A panel is charged once per encounter. "
+        "Prices are estimates, from the table named with the counts. A panel is charged once per encounter. "
         "Tests that were not available or not answered do not count as done."
     )
     return view.section("tests", "Tests and prices", lede, drawn, _between(view) if view.several else None)
