@@ -155,7 +155,8 @@ def _as_prompted(settings: Settings, prompts: Prompts, roles: Roles) -> tuple[Se
 
 def _missing_in(text: str) -> MissingTest | None:
     """What a laboratory's own prompt says about tests that are not in the chart, as the original's files do."""
-    if re.search(r"\bnormal\b", text, re.IGNORECASE):
+    forbidden = r"\b(?:do not|don't|must not|never|avoid)\b[^.]{0,60}?\bnormal\b"
+    if re.search(r"\bnormal\b", re.sub(forbidden, "", text, flags=re.IGNORECASE), re.IGNORECASE):
         return "normal"
     return "unavailable" if re.search(r"\bunavailable\b|\bnot available\b", text, re.IGNORECASE) else None
 

@@ -17,7 +17,7 @@ from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient, Simulator
 from agentclinic.clinic.payloads import JudgePayload, SilentSymptom
-from agentclinic.config import ROLES
+from agentclinic.config import ROLES, is_at_endpoint
 from agentclinic.doctors.plain import PlainDoctor, elicit
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
 from agentclinic.doctors.planner.prompting import Baseline
@@ -216,7 +216,7 @@ class UnitSeat(Seat):
                 "doctor": run.doctor,
                 "test_policy": planner.policy if planner else None,
                 "planner_baseline": planner.baseline if planner else None,
-                "policy_in_prompt": run.policy_in_prompt and run.doctor in PLAIN if planner else None,
+                "policy_in_prompt": _policy_in_prompt(plan) if planner else None,
                 "memory": plan.memory.label if plan.memory else None,
                 "session_id": unit.session_id if plan.agent else None,
                 "generation": run.generation or None,
@@ -314,6 +314,12 @@ def _speaker(plan: Plan, unit: Unit, models: UnitModels, assignment: Assignment)
 def _last_words(transcript: Transcript) -> str:
     """The doctor's last utterance; empty if it said nothing."""
     return next((turn.text for turn in reversed(transcript.turns) if turn.role == "doctor"), "")
+
+
+def _policy_in_prompt(plan: Plan) -> bool:
+    """Whether the doctor reads the policy in its prompt: a program or a person reads none."""
+    run = plan.settings.run
+    return run.policy_in_prompt and run.doctor in PLAIN and is_at_endpoint(run.doctor_llm)
 
 
 def _diagnosis_text(transcript: Transcript, preset: str | None) -> str | None:

@@ -15,7 +15,7 @@ from scripted_server import ScriptedServer
 
 from agentclinic.cases.model import as_text
 from agentclinic.clinic.prompts import SHIPPED
-from agentclinic.config import ROLES, Settings
+from agentclinic.config import ROLES, Settings, load_settings
 from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.errors import ConfigError
 from agentclinic.runs.plan import Plan, make_plan
@@ -150,7 +150,8 @@ def test_the_record_says_what_the_originals_files_do(server: ScriptedServer, tmp
 
 
 def test_settings_that_a_file_overrides_are_named(tmp_path: Path) -> None:
-    files = {"measurement": DIALECT["measurement"] | {"system_base": "Say NORMAL if it is not there."}}
+    text = "Never make up a normal value. Say NORMAL if it is not there."
+    files = {"measurement": DIALECT["measurement"] | {"system_base": text}}
     write_files(tmp_path, **files, patient=DIALECT["patient"])
     models = {"measurement_llm": "m", "patient_llm": "m"}
     with pytest.warns(UserWarning, match=r"missing_test unavailable has no effect: .*measurement.json decides"):
@@ -223,6 +224,16 @@ async def test_the_policy_is_in_the_doctors_prompt_under_the_preset_only(
     assert {system.endswith(f"\n\n{policy}") for system, _ in preset} == {True}
     assert [part for part in policy_parts(raw(folder, "test_policy")) if part not in policy] == []
     assert [part for part in policy_parts(raw(folder, "test_policy"))[:1] if part in "".join(map("".join, ours))] == []
+
+
+@pytest.mark.anyio
+async def test_a_record_does_not_claim_a_prompt_that_a_builtin_doctor_never_reads(tmp_path: Path) -> None:
+    settings = load_settings(None, None, {
+        "dataset": str(own_cases(tmp_path, 1)), "output_dir": str(tmp_path / "runs"),
+        "preset": "original", "doctor_test_policy_enabled": True,
+    })  # fmt: skip
+    _, (record,) = await run_here(settings)
+    assert record["policy_in_prompt"] is False
 
 
 def test_the_shipped_policy_can_be_told_to_the_doctor_as_well() -> None:
