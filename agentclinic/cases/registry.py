@@ -157,7 +157,7 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
         return encodable(path.stem), path, None
     beside = [f"{name}{suffix}" for suffix in (".jsonl", ".json") if exists(expanded(f"{name}{suffix}"))]
     meant = (
-        f"; did you mean the file {beside[0]}?" if beside else suggestion(name, [*DATASETS, *paths, *solvable.names()])
+        f"; did you mean the file {beside[0]}?" if beside else suggestion(name, {*DATASETS, *paths, *solvable.names()})
     )
     raise CaseError(f"unknown data set {name[:200]!r}{meant}")
 

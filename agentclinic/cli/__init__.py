@@ -26,11 +26,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(argv: Sequence[str] | None) -> None:
     # Loading modules and tables makes many objects that stay: at the default of 700, scanning them takes a third of it.
     gc.set_threshold(10_000, 20, 50)
-    arguments = normalized(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     warnings.showwarning = _show_warning
     from agentclinic.cli.app import app
 
     try:
+        arguments = normalized(arguments)
         _check_working_folder()
         try:
             app(arguments, prog_name="agentclinic")
@@ -108,6 +109,7 @@ _WITH_VALUE = frozenset(
     {"--doctor-image-request", "--doctor-test-policy-enabled", "--use-memory", "--use-uncertainty-aware"}
 )
 """On/off flags of the original that its users also write with a value, True or False."""
+_SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def normalized(arguments: Sequence[str]) -> list[str]:
@@ -127,9 +129,11 @@ def normalized(arguments: Sequence[str]) -> list[str]:
             name = name.replace("_", "-")
             name = _RENAMED.get(name, name)
             given = (value if equals else left[0] if left else "").lower()
-            if name in _WITH_VALUE and given in ("true", "false"):
+            if name in _WITH_VALUE and given and (equals or not given.startswith("-")):
+                if given not in _SAID:
+                    raise InputError(f"{name} {given}: write true or false, or nothing for true")
                 left = left if equals else left[1:]
-                name, equals, value = name if given == "true" else f"--no-{name[2:]}", "", ""
+                name, equals, value = name if _SAID[given] else f"--no-{name[2:]}", "", ""
             if name == "--knowledge" and not equals and (not left or left[0].startswith("-")):
                 left.insert(0, "")  # some versions have it as a switch
             argument = name + equals + value

@@ -188,7 +188,8 @@ def import_command(
     if unknown:
         print(
             f"The case of {plural(unknown, 'experience')} was not found, so nothing keeps a run from showing them on "
-            "that case; name its data set with --dataset, or put its file where `agentclinic data list` expects it."
+            "that case. If the ids do not name a data set, give it with --dataset; its file must be where `agentclinic "
+            "data list` expects it."
         )
 
 
@@ -208,11 +209,13 @@ def _finder(paths: Mapping[str, str], dataset: str | None) -> Callable[[str], Ca
 
     def find(name: str) -> Case | None:
         place, _, row = name.rpartition("_")
-        known = cases(dataset) if dataset else cases(place) if place else []
-        by_row = (
-            known[int(row)] if row.isdecimal() and int(row) < len(known) and place in ("", dataset or place) else None
-        )
-        return next((case for case in known if case.name == name), by_row)
+        for source in filter(None, (place, dataset)):
+            known = cases(source)
+            if row.isdecimal() and int(row) < len(known) and place in ("", source):
+                return known[int(row)]
+            if named := next((case for case in known if case.name == name), None):
+                return named
+        return None
 
     return find
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -156,6 +157,12 @@ def _with_data_file(settings: Settings, file: Path | None, label: str | None) ->
     """The settings with the file of cases of `--data-file`; `label`, or `--dataset` beside it, names its cases."""
     if file is None and label is None:
         return settings
+    if file and file.suffix.lower() == ".csv":
+        raise InputError(
+            f"{file}: tables are not read as cases; `agentclinic generate mimic` makes cases from those of MIMIC-IV"
+        )
+    if file and not file.expanduser().is_file():
+        raise InputError(f"--data-file {file}: no such file")
     from agentclinic.cases.registry import resolve
 
     path = str((file or resolve(settings.run.dataset, settings.datasets)[1]).absolute())
@@ -170,6 +177,10 @@ def _custom_doctor(file: Path) -> str:
     from agentclinic.trust import read_program
 
     code = read_program(file.expanduser()).decode(errors="replace")
+    try:
+        ast.parse(code)
+    except SyntaxError as error:
+        raise InputError(f"{file}, line {error.lineno}: not valid Python ({error.msg})") from None
     for name in ("CustomDoctorAgent", "DoctorAgent"):
         if re.search(rf"^(?:class {name}\b|{name}\s*=|from\b.*\b{name}\b)", code, re.MULTILINE):
             return f"{file}:{name}"

@@ -10,7 +10,7 @@ import json
 import os
 import pkgutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, suppress
 from enum import StrEnum
 from functools import cache, partial
@@ -75,7 +75,8 @@ def result(record: Record, row: Mapping[str, Any]) -> dict[str, Any]:
 
     `row` is the case as it is in its file.
     """
-    tokens = {role: _tokens((record.usage or {}).get(role) or {}) for role in _SPEAKERS}
+    used = record.usage or {}
+    tokens = {role: _tokens([used.get(each) or {} for each in (role, *_FOR.get(role, ()))]) for role in _SPEAKERS}
     return {
         "problem_info": row,
         "correct_diagnosis": record.ground_truth,
@@ -88,10 +89,12 @@ def result(record: Record, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _TOKENS = ("total_tokens", "prompt_tokens", "completion_tokens")
+_FOR = {"doctor": ("planner", "synthesis", "memory")}
+"""What is asked for the doctor counts as the doctor's."""
 
 
-def _tokens(used: dict[str, int | None]) -> dict[str, int]:
-    sent, received = used.get("input_tokens") or 0, used.get("output_tokens") or 0
+def _tokens(used: Sequence[Mapping[str, int | None]]) -> dict[str, int]:
+    sent, received = (sum(each.get(key) or 0 for each in used) for key in ("input_tokens", "output_tokens"))
     return dict(zip(_TOKENS, (sent + received, sent, received), strict=True))
 
 

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec
 from agentclinic import sync_bridge
 from agentclinic.clinic.prompts import load_prompt, user_prompts
 from agentclinic.doctors.uncertainty.agent_config import load_agent
-from agentclinic.doctors.uncertainty.documented import QUERY, in_our_words
+from agentclinic.doctors.uncertainty.documented import QUERY, in_our_words, in_their_words
 from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.doctors.uncertainty.store import current_store, needed_session
 from agentclinic.doctors.uncertainty.synthesis import synthesise
@@ -106,7 +106,10 @@ def execute_tool(name: str, args: Mapping[str, Any] | str) -> str:
         raise ToolError(f"{QUERY} needs the experiences of a run; use agentclinic run --memory FILE")
     written = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
     call, further = in_our_words(ToolCall("", name, written))
-    arguments = read_arguments(call.name, call.arguments)  # first: it refuses an unknown tool
+    try:
+        arguments = read_arguments(call.name, call.arguments)  # first: it refuses an unknown tool
+    except ToolError as error:
+        raise (ToolError(in_their_words(str(error))) if call.name != name else error) from None
     return _step(**arguments, **further) if call.name == "diagnosis_step" else final_diagnosis(**arguments)
 
 

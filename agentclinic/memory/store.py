@@ -82,11 +82,13 @@ def load_store(path: Path, *, limits: bool = True) -> Store:
     """Read a store. An experience that occurs twice counts once, and is shown on none of the cases it comes from."""
     try:
         if path.exists() and not path.is_file():  # a device may have no end
-            raise ConfigError(f"memory: {path} is not a file; `agentclinic learn` makes one")
+            raise ConfigError(f"memory: {path} is not a file; `agentclinic learn` or `memory import` makes one")
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except OSError as error:
-        raise ConfigError(f"memory: {path} cannot be read ({error.strerror}); `agentclinic learn` makes one") from None
+        raise ConfigError(
+            f"memory: {path} cannot be read ({error.strerror}); `agentclinic learn` or `memory import` makes one"
+        ) from None
     seen: dict[str, tuple[Experience, Source]] = {}
     further: dict[str, tuple[Source, ...]] = {}
     classes = set()

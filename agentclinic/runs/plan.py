@@ -115,11 +115,14 @@ def simulator_of(run: RunSettings, role: str, prompt: Prompt) -> Simulator:
 def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
     """How the roles are played; where a setting says so, the shipped texts complete a user's own prompt file."""
     files = dict(prompts.files)
-    if run.dialogue == "chat":
-        files["doctor"] = files["doctor"].completed()
-    if run.simulator in ("voiced", "grounded"):
-        files |= {role: files[role].completed() for role in _SIMULATED}
     chats = {"doctor": ("chat_system",), **_SIMULATED}
+    completed = ["doctor"] if run.dialogue == "chat" else []
+    completed += _SIMULATED if run.simulator in ("voiced", "grounded") else []
+    for role in completed:
+        if not files[role].has(*chats[role]) and is_at_endpoint(getattr(run, f"{role}_llm")):
+            why = "dialogue chat" if role == "doctor" else f"simulator {run.simulator}"
+            warnings.warn(f"{files[role].path} has no texts for {why}, so the shipped ones are used", stacklevel=4)
+        files[role] = files[role].completed()
     dialogue: dict[str, Dialogue] = {
         role: run.dialogue or ("chat" if files[role].has(*texts) else "transcript") for role, texts in chats.items()
     }

@@ -6,7 +6,7 @@ import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -131,6 +131,8 @@ class CaseOutcomes:
     name: str
     keys: tuple[str, ...]
     """By which clusters are found."""
+    place: tuple[str, int, str]
+    """Data set, row and diagnosis, by which a run that does not record its cases is paired."""
     repeats: int = 0
     sums: tuple[float, ...] = (0.0,) * len(_MEASURES)
     """In the order of `_MEASURES`: sums over the repeats with a value."""
@@ -174,6 +176,8 @@ class Arm:
     cost_usd: float | None = 0.0
     """Tokens and cost of all models; None if they are not all known."""
     lenient_known: bool = True
+    cases_recorded: bool = True
+    """False for a run of the original, which has the rows but not the cases."""
     unread: int = 0
     own_judge: bool = False
 
@@ -192,9 +196,11 @@ class Arm:
 
     def add(self, record: Record) -> None:
         self.records += 1
+        self.cases_recorded = self.cases_recorded and record.case_hash is not None
         case = self.cases.get(case_key(record))
         if case is None:
-            case = CaseOutcomes(record.scenario_id, record.case_name, cluster_keys(record))
+            place = str(record.dataset), record.scenario_id, (record.ground_truth or "").strip().casefold()
+            case = CaseOutcomes(record.scenario_id, record.case_name, cluster_keys(record), place)
             self.cases[case_key(record)] = case
         case.add(record)
         twin = twin_in(record)
@@ -416,11 +422,18 @@ def _clusters(arm: Arm, cases: Sequence[str]) -> dict[str, str]:
     return dict(zip(cases, joined(arm.cases[key].keys for key in cases), strict=True))
 
 
+def _by_place(arm: Arm) -> Arm:
+    """The run with its cases by data set, row and diagnosis."""
+    return replace(arm, cases={" ".join(map(str, case.place)): case for case in arm.cases.values()})
+
+
 def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: Collection[str] = ()) -> Comparison:
     """One run against another, under every rule both support.
 
     `varied` names settings that differ on purpose and need no warning.
     """
+    if baseline.cases_recorded != arm.cases_recorded:
+        baseline, arm = _by_place(baseline), _by_place(arm)
     # By row, not by time: a comparison must not depend on the order in which workers finish.
     common = sorted(baseline.cases.keys() & arm.cases.keys(), key=lambda key: (baseline.cases[key].scenario_id, key))
     if not common:
@@ -616,6 +629,9 @@ def _notes(baseline: Arm, arm: Arm) -> list[str]:
         for a in (baseline, arm)
         if a.deterministic
     ]
+    if baseline.cases_recorded != arm.cases_recorded:
+        without = arm if baseline.cases_recorded else baseline
+        notes.append(f"{without.name} does not record its cases: they are paired by data set, row and diagnosis")
     if not (baseline.lenient_known and arm.lenient_known):
         notes.append("no comparison under the lenient rule: a judge gave no relation")
     return notes

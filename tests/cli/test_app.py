@@ -328,12 +328,29 @@ def test_the_flags_of_the_originals_later_scripts_are_accepted(tmp_path: Path) -
     assert result["token_usage"]["total"] == dict.fromkeys(("total_tokens", "prompt_tokens", "completion_tokens"), 0)
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["doctor_test_policy_enabled"], summary["doctor_test_policy"]) == (False, "test_policy")
+    (tmp_path / "mine.py").write_text("class Other:\n    def (\n")
+    refused = clinic("--custom_doctor_agent_path", "mine.py", cwd=tmp_path, expect=2)
+    assert "mine.py, line 2: not valid Python" in refused.stderr
     (tmp_path / "mine.py").write_text("class Other:\n    pass\n")
     refused = clinic("--custom_doctor_agent_path", "mine.py", cwd=tmp_path, expect=2)
     assert (
         "mine.py: has no class CustomDoctorAgent or DoctorAgent; name yours with --doctor mine.py:Class"
         in refused.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--patient_csv", "rows.csv"), "rows.csv: tables are not read as cases; `agentclinic generate mimic` makes"),
+        (("--data_file", "nowhere.jsonl"), "--data-file nowhere.jsonl: no such file"),
+        (("--doctor_image_request", "maybe"), "--doctor-image-request maybe: write true or false, or nothing for true"),
+        (("--use_memory=perhaps",), "--use-memory perhaps: write true or false"),
+        (("--agent_dataset", "Foo"), "unknown data set 'Foo'; choose from MIMICIV, MedQA, MedQA_Ext, NEJM, NEJM_Ext"),
+    ],
+)
+def test_mistakes_with_the_originals_flags_are_explained(tmp_path: Path, flags: tuple[str, ...], told: str) -> None:
+    assert told in clinic(*flags, cwd=tmp_path, expect=2).stderr
 
 
 def test_a_file_of_mimic_cases_stays_credentialed_whatever_its_label(tmp_path: Path) -> None:

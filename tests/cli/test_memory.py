@@ -158,6 +158,8 @@ def test_import_reads_experiences_in_every_shape_and_finds_their_cases(
     demo = load_cases("OpenOSCE_Demo")
     case_of = {e.observation: s.case for e, s in zip(store.experiences, store.sources, strict=True)}
     assert case_of["Fever and a stiff neck"] == demo[0].id
+    said(capsys, "memory", "import", files[0], "-o", tmp_path / "named.jsonl", "--dataset", "OpenOSCE")
+    assert [source.case for source in load_store(tmp_path / "named.jsonl").sources] == [demo[0].id]
     assert case_of["Old woman with blurred vision. In question: Myeloma; Stroke."] == demo[1].id
     assert case_of["Swollen knee"] == demo[3].id
     assert case_of["Itching"] == demo[4].id

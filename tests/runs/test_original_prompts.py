@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -161,13 +162,24 @@ def test_settings_that_a_file_overrides_are_named(tmp_path: Path) -> None:
         planned(tmp_path, silent_symptom="unknown", **models)
     write_files(tmp_path, measurement=DIALECT["measurement"])
     assert planned(tmp_path, **models).roles.missing_test is None, "it says neither"
-    assert planned(tmp_path, simulator="voiced", **models).roles.missing_test == "unavailable", "code decides"
+    with pytest.warns(UserWarning, match="so the shipped ones are used"):
+        voiced = planned(tmp_path, simulator="voiced", **models)
+    assert voiced.roles.missing_test == "unavailable", "code decides"
     assert planned(tmp_path).roles.missing_test == "unavailable", "so does the builtin laboratory"
 
 
 def test_settings_override_what_the_files_imply(folder: Path) -> None:
     assert ways(planned(folder)) == ("free", "free", "transcript", False)
     assert ways(planned(folder, simulator="grounded")) == ("grounded", "grounded", "transcript", False)
+    models = {f"{role}_llm": "m" for role in ROLES}
+    with pytest.warns(UserWarning, match=r"doctor.json has no texts for dialogue chat, so the shipped ones are used"):
+        planned(folder, dialogue="chat", **models)
+    with pytest.warns(UserWarning, match="so the shipped ones are used") as told:
+        planned(folder, simulator="voiced", **models)
+    assert {re.sub(r".*/", "", str(each.message)).partition(",")[0] for each in told} == {
+        "patient.json has no texts for simulator voiced",
+        "measurement.json has no texts for simulator voiced",
+    }
     assert ways(planned(folder, dialogue="chat")) == ("free", "free", "chat", True)
 
 

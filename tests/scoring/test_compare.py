@@ -136,6 +136,17 @@ def test_runs_in_the_original_format_are_paired_by_data_set_and_row(tmp_path: Pa
     assert any("lenient" in note for note in result.notes)
 
 
+def test_a_run_of_the_original_and_one_of_ours_are_paired_by_row_and_diagnosis(tmp_path: Path) -> None:
+    old = write_run(tmp_path / "old", [True, False, True], case_hash="absent", ground_truth="Gout ")
+    ours = write_run(tmp_path / "ours", [True, True, True], ground_truth="gout")
+    result = compared(old, ours)
+    assert (result.verdicts[0].cases, [flip.scenario_id for flip in result.verdicts[0].gained]) == (3, [1])
+    assert "old does not record its cases: they are paired by data set, row and diagnosis" in result.notes
+    other = write_run(tmp_path / "other", [True, True, True], ground_truth="Flu")
+    with pytest.raises(InputError, match="no case in common"):
+        compared(old, other)
+
+
 def test_nothing_in_common_is_an_error(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [True])
     b = write_run(tmp_path / "b", [{"status": "diagnosed", "correct": True, "case_hash": "other"}])

@@ -123,6 +123,8 @@ def _one(entry: object) -> tuple[str, Uncertainty] | None:
         return None
     if not isinstance(entry, Uncertainty):
         known = {key: entry[key] for key in Uncertainty.model_fields if entry.get(key) is not None}
+        for other in ("disease", "name") if "diagnosis" not in known else ():
+            known |= {"diagnosis": entry[other]} if entry.get(other) else {}
         known |= {key: str(value).strip() for key, value in known.items() if key != "probability"}
         try:
             entry = Uncertainty.model_validate(known)

@@ -287,7 +287,7 @@ def needed_session() -> str:
 def append_step(
     session_id: str,
     new_information: str,
-    uncertainties: str | Sequence[str] | Mapping[str, str],
+    uncertainties: str | Sequence[str | Mapping[str, Any]] | Mapping[str, str],
     next_step_action: str,
 ) -> dict[str, Any]:
     """Add a step to a session, and return the whole session."""

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,12 +23,11 @@ from agentclinic.doctors.uncertainty.store import Session, SessionError, Session
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for sessions outside runs."""
-    before = sessions.current_store()
+    monkeypatch.setattr(sessions, "_default", None)  # afterwards as before
     sessions.use_folder(tmp_path / "kept")
-    yield tmp_path / "kept"
-    sessions.use_folder(before.folder)
+    return tmp_path / "kept"
 
 
 def test_a_session_of_a_run_that_was_changed_is_refused(tmp_path: Path) -> None:
@@ -118,6 +116,8 @@ def test_the_originals_later_format_is_read_and_the_file_stays_as_it_is(folder: 
     assert session["synthesis_prompt"] == "Which disease?"
     assert sessions.get_all_new_information("s2") == ["fever"], "the conclusion is not a fact to conclude from"
     sessions.append_step("s2", "chills", {"Malaria": "smear"}, "ASK PATIENT: Where were you?")
+    named = sessions.append_step("s3", "chills", [{"disease": "Malaria", "reason": "smear"}], "ASK PATIENT: Where?")
+    assert "Malaria" in str(named["current_uncertainties"])
     assert [step["step_number"] for step in json.loads((folder / "s2.json").read_text())["steps"]] == [1, 2]
     both = {
         "step_number": 1,

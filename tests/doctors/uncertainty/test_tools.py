@@ -71,13 +71,12 @@ CHEST_PAIN: list[tuple[dict[str, str], str]] = [
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder without an `agent_config.yaml`: `final_diagnosis` asks the builtin synthesis."""
-    before = store.current_store()
+    monkeypatch.setattr(store, "_default", None)  # afterwards as before
     store.use_folder(tmp_path / "kept")
     store.set_current_session("scenario_1_test")
     monkeypatch.chdir(tmp_path)
     yield tmp_path / "kept"
     agents.set_llm_config({})
-    store.use_folder(before.folder)
 
 
 def test_the_originals_chest_pain_example_returns_what_the_original_says(
@@ -212,6 +211,9 @@ def test_the_tools_of_the_documentation_agent_can_be_called_by_hand() -> None:
     assert kept.new_information == "fever"
     assert (kept.action_reason, kept.reference_relevance) == ("separates gout from flu", "none apply")  # type: ignore[attr-defined]
     assert execute_tool("final_diagnosis_documented", {"reason": "enough"}).startswith("DIAGNOSIS READY: ")
+    refused = execute_tool("document_step", {"x": 1})
+    assert refused.startswith("Error: the arguments of document_step cannot be used")
+    assert "uncertainties" in refused
     assert execute_tool("query_medical_guidelines", {}).startswith("Error: query_medical_guidelines needs")
 
 
