@@ -114,12 +114,14 @@ _SOMEONE = (
 )
 _IS = r"\b(?:he|she|i|patient|^this)(?:,| is| am)(?: now)?(?: an?)? "
 # Not "the child": that may be the one a patient gave birth to.
-_CALLED = re.compile(rf"(?:^(?:an?|this|the(?! (?:child|infant)\b)) |{_IS}){_SOMEONE}", re.IGNORECASE)
+_CALLED = re.compile(
+    rf"(?:^(?:(?:an?|this|the(?! (?:child|infant)\b)) |(?=\d|young |elderly ))|{_IS}){_SOMEONE}", re.IGNORECASE
+)
 _CALLED_AT_THE_DOOR = re.compile(rf"\b(?:an?|the|this) {_SOMEONE}", re.IGNORECASE)
 _SAID_AGE = re.compile(
     rf"{_IS}(?P<first>{_STATED_AGE.pattern})"
-    rf"|^(?:an?|the|this) (?P<second>{_STATED_AGE.pattern}),? (?:[\w-]+,? ){{0,3}}?"
-    rf"(?:{'|'.join(_NOUNS.values())}|child|infant|adult|patient|person)\b",
+    rf"|^(?:(?:an?|the|this) )?(?P<second>{_STATED_AGE.pattern}),? (?:[\w-]+,? ){{0,3}}?"
+    rf"(?:{'|'.join(_NOUNS.values())}|child|infant|adult|patient|person|with|who|has|had|presents)\b",
     re.IGNORECASE,
 )
 

@@ -116,6 +116,8 @@ PLANTED = [
     ("past_medical_history", "Known asthma.", "invented_story"),
     ("history", "A 30-year-old man with belly pain.", "contradiction"),
     ("history", "A 30-year-old woman with belly pain for 2 days.", "contradiction"),
+    ("history", "30-year-old woman with belly pain.", "contradiction"),
+    ("history", "A 30-year-old with belly pain.", "contradiction"),
     ("history", "She is 30 years old.", "contradiction"),
     ("history", "The patient, a retired gentleman, has pain.", "contradiction"),
     ("history", "This young boy has pain.", "contradiction"),
@@ -169,7 +171,7 @@ def test_what_a_made_up_story_says_of_others_or_says_rightly_is_no_contradiction
 def test_a_made_up_story_has_at_least_one_word_for_a_symptom(told: str, kinds: set[str]) -> None:
     prepared = prepare(source(KIDNEY, history_source="none", story=(), past=(), drugs=()), "model")
     filled = {name: [told] if name == "secondary_symptoms" else told for name in WrittenStory.model_fields}
-    found = check(case_row(prepared, WrittenStory(**filled), {}), prepared)  # type: ignore[arg-type]
+    found = check(case_row(prepared, WrittenStory.model_validate(filled), {}), prepared)
     assert {problem.kind for problem in found} == kinds
 
 
