@@ -120,8 +120,8 @@ _CALLED = re.compile(
 _CALLED_AT_THE_DOOR = re.compile(rf"\b(?:an?|the|this) {_SOMEONE}", re.IGNORECASE)
 _SAID_AGE = re.compile(
     rf"{_IS}(?P<first>{_STATED_AGE.pattern})"
-    rf"|^(?:(?:an?|the|this) )?(?P<second>{_STATED_AGE.pattern}),? (?:[\w-]+,? ){{0,3}}?"
-    rf"(?:{'|'.join(_NOUNS.values())}|child|infant|adult|patient|person|with|who|has|had|presents)\b",
+    rf"|^(?:(?:an?|the|this) )?(?P<second>{_STATED_AGE.pattern}),? (?:with|who|has|had|presents"
+    rf"|(?:[\w-]+,? ){{0,3}}?(?:{'|'.join(_NOUNS.values())}|child|infant|adult|patient|person))\b",
     re.IGNORECASE,
 )
 
@@ -148,12 +148,12 @@ def _misfits(chart: Chart, path: str, text: str, pattern: re.Pattern[str]) -> It
         return
     noun = called["noun"].lower()
     if chart.age is not None and ((noun in _CHILD and chart.age >= 21) or (noun in _GROWN and chart.age < 12)):
-        yield error("age_disagrees", path, f"{noun!r}, but the patient is {chart.age:g} years old")
+        yield warning("age_disagrees", path, f"{noun!r}, but the patient is {chart.age:g} years old")
     right, wrong, pronoun = ("male", "female", _HE) if chart.sex == "male" else ("female", "male", _SHE)
     # "A man pushed her" is about someone else.
     doubtful = pronoun.search(text) or re.search(rf"\b(?:{_NOUNS[right]})\b", text, re.IGNORECASE)
     if chart.sex is not None and noun in _NOUNS[wrong].split("|") and not doubtful:
-        yield error("wrong_sex", path, f"{noun!r} for a {chart.sex} patient")
+        yield warning("wrong_sex", path, f"{noun!r} for a {chart.sex} patient")
 
 
 def check_drugs(chart: Chart) -> Iterator[Problem]:

@@ -152,6 +152,7 @@ TRUE = [
     "Her 30-year-old son is well.",
     "She was pushed. A man pushed her.",
     "She scratched a 3-day-old wound.",
+    "A 3-day-old rash has spread.",
     "A male nurse took the temperature.",
     "She denies hepatitis.",
     "Her feet are cold.",
