@@ -192,7 +192,9 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
     if not {Section.HISTORY, Section.SYMPTOMS} <= told_of:
         rule = "write a history and the main symptom"
         yield Problem("no_symptoms", "Patient_Actor/Symptoms", "the story has no symptoms", rule)
-    elif not any(tells_symptom(f.text) for f in case.patient_facts if f.section in (Section.HISTORY, Section.SYMPTOMS)):
+    elif not any(
+        _tells_symptom(f.text) for f in case.patient_facts if f.section in (Section.HISTORY, Section.SYMPTOMS)
+    ):
         rule = "name at least one symptom in plain words"
         yield Problem("no_symptoms", "Patient_Actor/Symptoms", "no symptom that is known to us", rule)
     texts = [("Objective_for_Doctor", case.door.objective)]
@@ -235,7 +237,7 @@ def _not_coded(text: str, titles: Sequence[str]) -> list[str]:
     return [name for name in others if all(compare(name, title).relation not in _ON_RECORD for title in titles)]
 
 
-def tells_symptom(text: str) -> bool:
+def _tells_symptom(text: str) -> bool:
     """Whether a text has a word for a symptom or another finding, in a doctor's or a patient's words."""
     return lexicon.names_symptom(text) or bool(knowledge().finding_terms.find(text))
 
