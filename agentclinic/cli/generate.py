@@ -77,7 +77,10 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
         made = finish(make, work, shown, retry_quarantined=retry_quarantined)
         _show(work, made, as_json=json)
 
-    command.__doc__ = f"{about}If it stops early, the same command continues. The exit code is 3 if cases are missing."
+    command.__doc__ = (
+        f"{about}If it stops early, the same command continues. The exit code is 3 if "
+        "cases are missing; cases in quarantine are not missing."
+    )
     check = RunSettings.model_fields["check"]
     return opt.with_fields({**CommonSettings.model_fields, **section.model_fields, "check": check})(command)
 
@@ -109,7 +112,8 @@ def _show(work: Work, made: Made, *, as_json: bool) -> None:
         if counts["without_symptoms"]:
             print(f"{plural(counts['without_symptoms'], 'patient')} without symptoms: {_UNKNOWN}")
         print(f"data class: {work.selection.data_class}")
-        print(f"Written to {work.output}")
+        written = work.output.stat().st_size
+        print(f"Written to {work.output}" if written else "No case was made.")
         if counts["quarantined"]:
             print(f"quarantine: {Files(work.output).quarantine}")
         if counts["made"]:

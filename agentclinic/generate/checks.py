@@ -15,7 +15,7 @@ from typing import Any
 from agentclinic.cases.leaks import Leak, leaks
 from agentclinic.cases.model import PATIENT_SECTIONS, WITHOUT_SYMPTOMS, Case, Door, Section, WriterPayload
 from agentclinic.clinic.findings import gather
-from agentclinic.config import Settings
+from agentclinic.config import NEEDS, Settings, defaults
 from agentclinic.doctors.reference import chart_exchanges
 from agentclinic.errors import CaseError
 from agentclinic.generate.case import Entry, Prepared, entries, read_back
@@ -31,9 +31,10 @@ from agentclinic.runs.progress import Progress
 from agentclinic.scoring.information import gap_to_full_information
 from agentclinic.scoring.stats import Estimate
 from agentclinic.scoring.verdicts import strict
+from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
-from agentclinic.vocabulary.disease_names import disease_mentions
+from agentclinic.vocabulary.disease_names import disease_mentions, one_word_diseases
 from agentclinic.vocabulary.numbers import NUMBER_WORDS
 from agentclinic.vocabulary.numbers import numbers as amounts
 from agentclinic.vocabulary.text import words
@@ -191,6 +192,11 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
     if not {Section.HISTORY, Section.SYMPTOMS} <= told_of:
         rule = "write a history and the main symptom"
         yield Problem("no_symptoms", "Patient_Actor/Symptoms", "the story has no symptoms", rule)
+    elif not any(
+        _tells_symptom(f.text) for f in case.patient_facts if f.section in (Section.HISTORY, Section.SYMPTOMS)
+    ):
+        rule = "name at least one symptom in plain words"
+        yield Problem("no_symptoms", "Patient_Actor/Symptoms", "no symptom that is known to us", rule)
     texts = [("Objective_for_Doctor", case.door.objective)]
     coded = (*payload.past, *payload.coded, *payload.drugs)
     for fact in case.patient_facts:
@@ -198,8 +204,7 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
             texts.append((fact.path, fact.text))
         elif fact.section is not Section.DEMOGRAPHICS:
             for name in _not_coded(fact.text, coded):
-                detail = f"{name} is not on record"
-                yield Problem("invented_story", fact.path, detail, f"{detail}; leave it out")
+                yield Problem("invented_story", fact.path, f"{name} is not on record", _RULES[Leak.HISTORY])
     tests = [exchange for exchange in chart_exchanges(case) if exchange.kind == "test"]
     measured = gather(Door("", case.door.demographics), tests)
     for path, text in texts:
@@ -216,7 +221,7 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
         for name in _not_coded(text, coded):
             yield Problem("names_disease", path, f"names a disease: {name!r}", _RULES[Leak.PATIENT])
     chart = Chart(case)
-    for check_person in (person.check_sex, person.check_pronouns, person.check_age):
+    for check_person in (person.check_sex, person.check_pronouns, person.check_age, person.check_called):
         for problem in check_person(chart):
             if problem.path.startswith(("Patient_Actor", "Objective_for_Doctor")):
                 rule = f"it does not fit the patient: {problem.message}"
@@ -226,9 +231,15 @@ def _made_up(case: Case, payload: WriterPayload) -> Iterator[Problem]:
 def _not_coded(text: str, titles: Sequence[str]) -> list[str]:
     """The diseases in a text that none of the titles names, in the same or other words."""
     coded = frozenset(words(" ".join(titles)))
-    named = (" ".join(mention.words) for mention in disease_mentions(text) if not mention.negated)
+    mentions = (*disease_mentions(text), *one_word_diseases(text))
+    named = dict.fromkeys(" ".join(mention.words) for mention in mentions if not mention.negated)
     others = (name for name in named if not coded.issuperset(words(name)))
     return [name for name in others if all(compare(name, title).relation not in _ON_RECORD for title in titles)]
+
+
+def _tells_symptom(text: str) -> bool:
+    """Whether a text has a word for a symptom or another finding, in a doctor's or a patient's words."""
+    return lexicon.names_symptom(text) or bool(knowledge().finding_terms.find(text))
 
 
 def _findings(text: str) -> tuple[set[str], set[str]]:
@@ -262,6 +273,12 @@ def _found(path: str, text: str, identifiers: tuple[str, ...], *, prose: bool) -
 
 
 DOCTORS = ("full_information", "door_only")
+_OFF = defaults(
+    *("doctor_test_policy_enabled", *NEEDS["doctor_test_policy_enabled"]),
+    *("memory", *NEEDS["memory"]),
+    *("elicit_confidence", *NEEDS["doctor uncertainty"]),
+)
+"""What concerns other doctors only, for which the config file may have been written."""
 
 
 @dataclass(frozen=True)
@@ -281,10 +298,10 @@ async def solvability(settings: Settings, progress: Callable[[], Progress]) -> S
     """Play every case with the whole chart, then with only what is known at the door."""
     runs: dict[str, Finished] = {}
     for doctor in DOCTORS:
-        runs[doctor] = await execute(make_plan(settings.changed(doctor=doctor)), progress())
+        runs[doctor] = await execute(make_plan(settings.changed(**_OFF, doctor=doctor)), progress())
         if runs[doctor].missing:
             return Solvability(runs, None)
-    full, door = (read_records(runs[doctor].folder / RECORDS) for doctor in DOCTORS)
+    full, door = (list(read_records(runs[doctor].folder / RECORDS)) for doctor in DOCTORS)
     unsolved = sorted({record.scenario_id for record in full if strict(record) is False})
     at_the_door = sorted({record.scenario_id for record in door if strict(record)})
     return Solvability(runs, gap_to_full_information(door, full), tuple(unsolved), tuple(at_the_door))

@@ -244,7 +244,9 @@ class _State:
                 "failed": self.failed.total(),
                 "made_before_by_another_choice": len(self.others),
                 "labs_only": sum(bool(row["labs_only"]) for row in rows),
-                "without_symptoms": sum(row["history_source"] in WITHOUT_SYMPTOMS for row in rows),
+                "without_symptoms": sum(
+                    row["history_source"] in WITHOUT_SYMPTOMS for row in (*rows, *self.quarantined)
+                ),
             },
             "by_history_source": _counted(str(row["history_source"]) for row in rows),
             "by_chapter": _counted(str(row["truth"]["chapter"] or "unknown") for row in rows),

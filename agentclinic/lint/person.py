@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentclinic.cases.model import Section, age_in_years
+from agentclinic.cases.model import PATIENT_SECTIONS, Section, age_in_years
 from agentclinic.cases.values import table
 from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.vocabulary.text import fold
@@ -90,23 +90,70 @@ _AT_AGE = re.compile(
 
 
 def check_age(chart: Chart) -> Iterator[Problem]:
-    """Objective, demographics and history give one age, and past events come before it."""
+    """Objective and demographics give one age, and past events come before it."""
     if chart.age is None:
         return
-    slack = 0.02 * max(1, chart.age)
     found = _STATED_AGE.search(chart.case.door.objective)
     stated = age_in_years(found[0]) if found else None
-    if stated is not None and abs(stated - chart.age) > slack:
+    if stated is not None and not _same_age(stated, chart.age):
         yield error("age_disagrees", "Objective_for_Doctor", f"{stated:g} years, demographics say {chart.age:g}")
     for fact in chart.own_facts:
         if fact.section not in (Section.HISTORY, Section.PAST, Section.DRUGS, Section.SOCIAL):
             continue
-        found = re.match(rf"(?:the patient|he|she|this) is an? ({_STATED_AGE.pattern})", fact.text, re.IGNORECASE)
-        if found and abs((age_in_years(found[1]) or 0) - chart.age) > slack:
-            yield error("age_disagrees", fact.path, f"{found[1]!r}, demographics say {chart.age:g} years")
         for match in _AT_AGE.finditer(fact.text):
             if float(match[1] or match[2]) > chart.age:
                 yield error("age_disagrees", fact.path, f"{match[0]!r}, but the patient is {chart.age:g} years old")
+
+
+_NOUNS = {"male": "man|gentleman|guy|boy|schoolboy|male", "female": "woman|lady|girl|schoolgirl|female"}
+_CHILD = frozenset("boy girl schoolboy schoolgirl child infant".split())
+_GROWN = frozenset("man woman gentleman lady guy adult".split())
+_SOMEONE = (
+    rf"(?:(?!(?:an?|the|patient)\b)[\w-]+,? ){{0,4}}?(?P<noun>{'|'.join(_NOUNS.values())}|child|infant|adult)\b"
+    r"(?! (?:nurse|doctor|physician|friend|partner|relative|colleague|stranger|genital|organ|pattern|breast))"
+)
+_IS = r"\b(?:he|she|i|patient|^this)(?:,| is| am)(?: now)?(?: an?)? "
+# Not "the child": that may be the one a patient gave birth to.
+_CALLED = re.compile(
+    rf"(?:^(?:(?:an?|this|the(?! (?:child|infant)\b)) |(?=\d|young |elderly ))|{_IS}){_SOMEONE}", re.IGNORECASE
+)
+_CALLED_AT_THE_DOOR = re.compile(rf"\b(?:an?|the|this) {_SOMEONE}", re.IGNORECASE)
+_SAID_AGE = re.compile(
+    rf"{_IS}(?P<first>{_STATED_AGE.pattern})"
+    rf"|^(?:(?:an?|the|this) )?(?P<second>{_STATED_AGE.pattern}),? (?:with|who|has|had|presents"
+    rf"|(?:[\w-]+,? ){{0,3}}?(?:{'|'.join(_NOUNS.values())}|child|infant|adult|patient|person))\b",
+    re.IGNORECASE,
+)
+
+
+def check_called(chart: Chart) -> Iterator[Problem]:
+    """What the patient is called fits age and sex: no "30-year-old man" and no "young boy" for a woman of 72."""
+    yield from _misfits(chart, "Objective_for_Doctor", chart.case.door.objective, _CALLED_AT_THE_DOOR)
+    for fact in chart.own_facts:
+        if fact.section in PATIENT_SECTIONS - {Section.DEMOGRAPHICS}:
+            found = _SAID_AGE.search(fact.text)
+            said = found and (found["first"] or found["second"])
+            if said and chart.age is not None and not _same_age(age_in_years(said) or 0, chart.age):
+                yield error("age_disagrees", fact.path, f"{said!r}, demographics say {chart.age:g} years")
+            yield from _misfits(chart, fact.path, fact.text, _CALLED)
+
+
+def _same_age(stated: float, age: float) -> bool:
+    return abs(stated - age) <= 0.02 * max(1, age)
+
+
+def _misfits(chart: Chart, path: str, text: str, pattern: re.Pattern[str]) -> Iterator[Problem]:
+    called = pattern.search(text)
+    if not called:
+        return
+    noun = called["noun"].lower()
+    if chart.age is not None and ((noun in _CHILD and chart.age >= 21) or (noun in _GROWN and chart.age < 12)):
+        yield warning("age_disagrees", path, f"{noun!r}, but the patient is {chart.age:g} years old")
+    right, wrong, pronoun = ("male", "female", _HE) if chart.sex == "male" else ("female", "male", _SHE)
+    # "A man pushed her" is about someone else.
+    doubtful = pronoun.search(text) or re.search(rf"\b(?:{_NOUNS[right]})\b", text, re.IGNORECASE)
+    if chart.sex is not None and noun in _NOUNS[wrong].split("|") and not doubtful:
+        yield warning("wrong_sex", path, f"{noun!r} for a {chart.sex} patient")
 
 
 def check_drugs(chart: Chart) -> Iterator[Problem]:

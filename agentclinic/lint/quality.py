@@ -43,7 +43,14 @@ CHECKS: tuple[Check, ...] = (
     *(physiology.check_formulas, physiology.check_white_cells, physiology.check_blood_gas),
     *(physiology.check_heart_rates, physiology.check_rhythm_name, physiology.check_sums, physiology.check_clotting),
     *(physiology.check_osmolality, physiology.check_spirometry, physiology.check_flags),
-    *(person.check_sex, person.check_pronouns, person.check_pregnancy, person.check_age, person.check_drugs),
+    *(
+        person.check_sex,
+        person.check_pronouns,
+        person.check_pregnancy,
+        person.check_age,
+        person.check_called,
+        person.check_drugs,
+    ),
 )
 """Every check of a single case, in the order in which problems are listed."""
 

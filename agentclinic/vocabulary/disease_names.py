@@ -65,6 +65,17 @@ def _public_between(clause: Clause, start: int, last: int) -> Iterator[Mention]:
         start += 1
 
 
+def one_word_diseases(text: str) -> list[Mention]:
+    """The one-word names of Mondo in a text that the lexicon has as a disease: hepatitis, but not cold."""
+    known, found = ontology(), list[Mention]()
+    for clause in clauses(text):
+        for at, word in enumerate(clause.words):
+            place = known.place(key((form(word),)))
+            if place is not None and known.is_mondo(place) and lexicon.is_disease(word) and _only_a_disease(word):
+                found.append(Mention(known.names(place)[0], (word,), clause.negated[at] or clause.denied_after(at + 1)))
+    return found
+
+
 @lru_cache(maxsize=1)
 def _names() -> Phrasebook:
     entries = [entry.names for entry in name_table().diseases]

@@ -254,11 +254,24 @@ def complaints(text: str) -> frozenset[str]:
     return _most_special({basic for name in _symptoms(text) if (basic := _basic(name))})
 
 
+def names_symptom(text: str) -> bool:
+    return bool(_symptoms(text))
+
+
 def is_symptom(text: str) -> bool:
     """Whether a text as a whole is a wording of a symptom."""
+    return _is("symptom", text)
+
+
+def is_disease(text: str) -> bool:
+    """Whether a text as a whole is a wording of a disease."""
+    return _is("disease", text)
+
+
+def _is(kind: str, text: str) -> bool:
     concepts, wordings, reached = _lexicon().concepts, _lexicon().wordings, [""]
     for word in tokens(text):
         reached = [
             longer for one in reached for form in _forms(word) if (longer := f"{one} {form}".strip()) in wordings
         ]
-    return any(concepts[name].type == "symptom" for one in reached for name in wordings.get(one, ()))
+    return any(concepts[name].type == kind for one in reached for name in wordings.get(one, ()))

@@ -114,6 +114,17 @@ PLANTED = [
     ("history", "The temperature was 39.2 degrees.", "invented_number"),
     ("history", "It began on March 3.", "date"),
     ("past_medical_history", "Known asthma.", "invented_story"),
+    ("history", "A 30-year-old man with belly pain.", "contradiction"),
+    ("history", "A 30-year-old woman with belly pain for 2 days.", "contradiction"),
+    ("history", "30-year-old woman with belly pain.", "contradiction"),
+    ("history", "A 30-year-old with belly pain.", "contradiction"),
+    ("history", "She is 30 years old.", "contradiction"),
+    ("history", "The patient, a retired gentleman, has pain.", "contradiction"),
+    ("history", "This young boy has pain.", "contradiction"),
+    ("review_of_systems", "This girl sleeps badly.", "contradiction"),
+    ("objective", "Assess and diagnose the man with belly pain.", "contradiction"),
+    ("review_of_systems", "She has hepatitis.", "names_disease"),
+    ("history", "She may have meningitis or cancer.", "names_disease"),
     ("primary_symptom", "", "no_symptoms"),
     ("history", "", "no_symptoms"),
 ]
@@ -134,6 +145,35 @@ def test_a_made_up_story_that_leaks_contradicts_or_invents_is_rejected(part: str
     assert kind in {problem.kind for problem in found}
     assert all(problem.fixable for problem in found)
     assert not any("pyelonephritis" in problem.for_writer.lower() for problem in found)
+
+
+TRUE = [
+    "A 54-year-old woman with belly pain for 2 days.",
+    "Her 30-year-old son is well.",
+    "She was pushed. A man pushed her.",
+    "She scratched a 3-day-old wound.",
+    "A 3-day-old rash has spread.",
+    "A male nurse took the temperature.",
+    "She denies hepatitis.",
+    "Her feet are cold.",
+]
+
+
+@pytest.mark.parametrize("text", TRUE)
+def test_what_a_made_up_story_says_of_others_or_says_rightly_is_no_contradiction(text: str) -> None:
+    prepared = prepare(source(KIDNEY, history_source="none", story=(), past=(), drugs=()), "model")
+    story = TOLD.model_copy(update={"history": f"{TOLD.history} {text}"})
+    assert check(case_row(prepared, story, {}), prepared) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "kinds"), [("text", {"no_symptoms"}), ("N/A", {"no_symptoms"}), ("My tummy hurts.", set())]
+)
+def test_a_made_up_story_has_at_least_one_word_for_a_symptom(told: str, kinds: set[str]) -> None:
+    prepared = prepare(source(KIDNEY, history_source="none", story=(), past=(), drugs=()), "model")
+    filled = {name: [told] if name == "secondary_symptoms" else told for name in WrittenStory.model_fields}
+    found = check(case_row(prepared, WrittenStory.model_validate(filled), {}), prepared)
+    assert {problem.kind for problem in found} == kinds
 
 
 def test_parts_of_which_nothing_is_on_record_are_left_out_whatever_the_model_writes() -> None:
@@ -177,6 +217,53 @@ def test_the_cases_can_be_checked_for_being_solvable_with_the_whole_chart(
     others = ", ".join(str(row) for row in range(6) if row != kidney)
     assert f"not solved with the whole chart: rows {others}\n" in said
     assert f"solved at the door: rows {kidney}\n" in said
+
+
+@pytest.mark.parametrize("reply", ["What is your pain like?", "DIAGNOSIS READY: Acute pyelonephritis"])
+def test_solvability_ignores_what_a_config_says_for_other_doctors_and_pairs_the_cases(
+    reply: str, tmp_path: Path, server: ScriptedServer
+) -> None:
+    tables(tmp_path)
+    point_at(tmp_path, server)
+    server.control(rules=[writes(), {"match": {"purpose": "doctor"}, "reply": reply}])
+    command = clinic(*BY_MODEL, cwd=tmp_path).stdout.splitlines()[-1].split()
+    config = {
+        "doctor_test_policy_enabled": True, "policy_in_prompt": True, "memory": "m.jsonl",
+        "memory_llm": "m", "elicit_confidence": True, "doctor": "uncertainty", "synthesis_llm": "m",
+    }  # fmt: skip
+    (tmp_path / "agentclinic.config.json").write_text(json.dumps({"run": config}))
+    said = clinic(*command[1:4], "--doctor-llm", "m", "--quiet", cwd=tmp_path).stdout
+    assert "the chart adds    +0.0 points (" in said, "a case without a diagnosis is wrong, not missing"
+    assert {entry["headers"].get("x-agentclinic-purpose") for entry in server.log()} == {"writer", "doctor"}
+
+
+@needs_original
+def test_the_next_step_works_with_the_originals_own_config(tmp_path: Path, server: ScriptedServer) -> None:
+    tables(tmp_path)
+    point_at(tmp_path, server)
+    server.control(rules=[writes(), {"match": {"purpose": "doctor"}, "reply": "DIAGNOSIS READY: a cold"}])
+    shutil.copyfile(ORIGINAL / "agentclinic.config.json", tmp_path / "agentclinic.config.json")
+    command = clinic(*BY_MODEL, cwd=tmp_path).stdout.splitlines()[-1].split()
+    assert "the chart adds    +0.0 points (" in clinic(*command[1:], cwd=tmp_path).stdout
+
+
+def test_where_every_case_is_in_quarantine_the_end_says_so_and_names_the_setting_that_makes_symptoms_up(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    tables(tmp_path)
+    point_at(tmp_path, server)
+    server.control(rules=[writes()])  # symptoms, although none are on record
+    told = clinic(*GENERATE, "--model", "m", "--mode", "targets", "--targets", "N10", cwd=tmp_path)
+    assert "0 of 1 cases made, 1 in quarantine" in told.stdout
+    assert "1 patient without symptoms: none are on record" in told.stdout
+    assert "--story model" in told.stdout
+    assert "No case was made." in told.stdout
+    assert "Written to" not in told.stdout
+    assert "reading hosp/labevents" in told.stderr
+    assert "reading ed/" not in told.stderr, "there is no such folder"
+    assert "reading note/" not in told.stderr
+    about = " ".join(clinic("generate", "mimic", "--help", cwd=tmp_path).stdout.split())
+    assert "cases in quarantine are not missing" in about
 
 
 def test_facts_is_the_default_and_says_that_these_patients_know_no_symptoms(

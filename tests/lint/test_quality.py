@@ -400,6 +400,12 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
         ),
         ({"Patient_Actor__Demographics": "47-year-old man"}, "age_disagrees", "Objective_for_Doctor"),
         (
+            {"Patient_Actor__Social_History": "A 12-year-old boy at school."},
+            "age_disagrees",
+            "Patient_Actor/Social_History",
+        ),
+        ({"Patient_Actor__Social_History": "A woman who works at night."}, "wrong_sex", "Patient_Actor/Social_History"),
+        (
             {"Patient_Actor__Past_Medical_History": "Hernia repair at 51."},
             "age_disagrees",
             "Patient_Actor/Past_Medical_History",

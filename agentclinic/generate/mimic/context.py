@@ -87,7 +87,8 @@ def _collect(
     # Without these two optimizers it joins as written: the file is streamed past what is to the right of JOIN.
     connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     for table, sql in _passes(folder, settings):
-        tell(f"reading {table.path}")
+        if folder.file(table):
+            tell(f"reading {table.path}")
         run(connection, folder, table, sql)
 
 
