@@ -91,8 +91,9 @@ def demonstrations(given: argparse.Namespace) -> Dataset:
         for turn in record.transcript or ():
             if turn.role == "doctor" and turn.action:
                 name, argument = TOOLS[turn.action.kind]
-                call = {"name": name, "arguments": {argument: turn.action.content}}
-                reply = getattr(env, name)(**call["arguments"])
+                arguments = {argument: turn.action.content}
+                call = {"name": name, "arguments": arguments}
+                reply = getattr(env, name)(**arguments)
                 messages.append(
                     {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": call}]}
                 )

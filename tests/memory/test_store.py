@@ -149,7 +149,7 @@ def test_a_line_or_a_text_that_is_too_long_is_refused_by_its_line_and_can_still_
 
 
 def test_a_store_without_experiences_or_without_a_file_says_what_makes_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"cannot be read .*`agentclinic learn` or `memory import` makes one"):
+    with pytest.raises(ConfigError, match=r"cannot be read .*`memory import` makes one"):
         load_store(tmp_path / "none.jsonl")
     empty = store_of(tmp_path / "empty.jsonl", lesson(ELSEWHERE))
     with pytest.raises(ConfigError, match="has no experiences"):
