@@ -176,13 +176,18 @@ def _custom_doctor(file: Path) -> str:
     """The doctor in a file of the original's style, as `FILE.py:Class`; nothing in the file runs."""
     from agentclinic.trust import read_program
 
-    code = read_program(file.expanduser()).decode(errors="replace")
     try:
-        ast.parse(code)
-    except SyntaxError as error:
-        raise InputError(f"{file}, line {error.lineno}: not valid Python ({error.msg})") from None
+        code = ast.parse(read_program(file.expanduser()))
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"{file}, line {getattr(error, 'lineno', 1)}: not valid Python ({error})") from None
+    own = {node.name for node in code.body if isinstance(node, ast.ClassDef)}
+    own |= {
+        at.id for node in code.body if isinstance(node, ast.Assign) for at in node.targets if isinstance(at, ast.Name)
+    }
+    imported = {alias.asname or alias.name for n in code.body if isinstance(n, ast.ImportFrom) for alias in n.names}
+    # An imported DoctorAgent is the clinic's, which the file's own class is made from.
     for name in ("CustomDoctorAgent", "DoctorAgent"):
-        if re.search(rf"^(?:class {name}\b|{name}\s*=|from\b.*\b{name}\b)", code, re.MULTILINE):
+        if name in own or (name in imported and name == "CustomDoctorAgent"):
             return f"{file}:{name}"
     raise InputError(f"{file}: has no class CustomDoctorAgent or DoctorAgent; name yours with --doctor {file}:Class")
 

@@ -331,7 +331,7 @@ def test_the_flags_of_the_originals_later_scripts_are_accepted(tmp_path: Path) -
     (tmp_path / "mine.py").write_text("class Other:\n    def (\n")
     refused = clinic("--custom_doctor_agent_path", "mine.py", cwd=tmp_path, expect=2)
     assert "mine.py, line 2: not valid Python" in refused.stderr
-    (tmp_path / "mine.py").write_text("class Other:\n    pass\n")
+    (tmp_path / "mine.py").write_text("from agentclinic import DoctorAgent\n\n\nclass Other(DoctorAgent):\n    pass\n")
     refused = clinic("--custom_doctor_agent_path", "mine.py", cwd=tmp_path, expect=2)
     assert (
         "mine.py: has no class CustomDoctorAgent or DoctorAgent; name yours with --doctor mine.py:Class"
