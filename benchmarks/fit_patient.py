@@ -83,7 +83,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def development() -> list[Labelled]:
     """Every question marked for development."""
     public = {"MedQA_Ext": str(DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl")}
-    cases = {name: load_cases(name, public) for name in ("MedQA_Ext", "OpenOSCE")}
+    cases = {name: load_cases(name, public) for name in ("MedQA_Ext", "OpenOSCE_1")}
     said = _lines(DATA / "judge" / "patient_questions.jsonl")
     recorded = {row: (cases["MedQA_Ext"][line["scenario_id"]], line["question"]) for row, line in enumerate(said)}
     second = {

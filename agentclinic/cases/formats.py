@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from agentclinic import privacy
 from agentclinic.cases import solvable
 from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
-from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
+from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section, Told
 from agentclinic.config import nearest, suggestion
 from agentclinic.errors import CaseError
 from agentclinic.jsonl import kind_of, loads, problem_in, read_lines
@@ -186,8 +186,9 @@ def _read_osce(row: Row, dataset: str) -> Case:
         raise row.fail(str(error)) from None
     annotations = {**others, **{k: v for k, v in chart.items() if k not in _OSCE_KEYS}}
     demographics = patient.get("Demographics", "") if isinstance(patient, dict) else ""
+    told = _patient_facts(row, annotations.get("Patient_Facts"))
     facts = (
-        *patient_facts(patient, "Patient_Actor"),
+        *(replace(fact, **told.get(fact.path, {})) for fact in patient_facts(patient, "Patient_Actor")),
         *exam_facts(examination, "Physical_Examination_Findings", Section.EXAMINATION),
         *exam_facts(tests, "Test_Results", Section.TESTS),
     )
@@ -353,6 +354,27 @@ def answer_key_of(value: JSON) -> AnswerKey:
         raise ValueError(
             "Answer_Key must be an object with accept and partial (lists of names) and reject (list of {text, reason})"
         ) from None
+
+
+_TOLD: Mapping[str, Callable[[JSON], bool]] = {
+    "says": lambda value: isinstance(value, str) and bool(value.strip()),
+    "told": lambda value: value in get_args(Told),
+    "sensitive": lambda value: isinstance(value, bool),
+    "private": lambda value: isinstance(value, bool),
+}
+
+
+def _patient_facts(row: Row, value: JSON) -> Mapping[str, Any]:
+    """What the author says about each fact of the patient, by its path."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
+        raise row.fail("Patient_Facts must be an object of chart paths, each with says, told, sensitive or private")
+    for path, entry in value.items():
+        wrong = next((key for key, given in entry.items() if key not in _TOLD or not _TOLD[key](given)), None)
+        if wrong:
+            raise row.fail(f"Patient_Facts: {wrong} of {path} is unknown or malformed (see docs/annotations.md)")
+    return value
 
 
 def _names(value: JSON) -> tuple[str, ...]:

@@ -86,6 +86,10 @@ PATIENT_SECTIONS = frozenset(Section) - {Section.VITALS, Section.EXAMINATION, Se
 """What the patient can tell; the rest belongs to the laboratory."""
 
 
+Told = Literal["volunteered", "if asked", "if pressed"]
+"""How freely a patient tells a fact; `if pressed`: only when asked about that very thing, or again."""
+
+
 @dataclass(frozen=True)
 class Fact:
     """One statement of the chart, and where it is."""
@@ -98,6 +102,13 @@ class Fact:
     text: str
     denied: bool = False
     """The statement denies something ("Denies fever")."""
+    says: str | None = None
+    """What this patient says when asked about it, in the author's words; None if the author gave none."""
+    told: Told = "if asked"
+    sensitive: bool = False
+    """People hesitate to tell it: sex, drugs, mental health, violence, money."""
+    private: bool = False
+    """Told only when no one else can hear it."""
 
     def __hash__(self) -> int:
         return hash((self.path, self.text))  # the hash of an enum is slow, and charts are looked up for each question

@@ -37,7 +37,7 @@ from agentclinic.scoring.format import number
 from agentclinic.scoring.stats import Estimate
 
 SAMPLE = Path(__file__).parent.parent / "cases" / "bundled" / "probe.jsonl"
-DATASET = "OpenOSCE"
+DATASET = "OpenOSCE_1"
 WORKERS = 4
 """Requests at once unless the user sets `workers`: a hosted endpoint allows more, and a small local server queues."""
 MOST_UNANSWERED = 0.1
