@@ -6,10 +6,13 @@ import re
 from collections.abc import Callable, Iterator
 
 from agentclinic.cases.leaks import Leak, leaks
-from agentclinic.cases.model import JSON, Section
+from agentclinic.cases.model import JSON, Fact, Section
 from agentclinic.cases.values import analyte_of
+from agentclinic.clinic.reply_checks import diseases_beyond
 from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.scoring.information import below
+from agentclinic.vocabulary.denial import has_denying_word
+from agentclinic.vocabulary.numbers import KnownNumbers, numbers
 from agentclinic.vocabulary.text import fold, words
 
 ROLES = ("discriminating", "refuting", "supporting")
@@ -148,6 +151,66 @@ def check_must_not_miss(chart: Chart) -> Iterator[Problem]:
             if not _in_chart(chart, path):
                 at = f"Must_Not_Miss[{index}]"
                 yield error("path_not_in_chart", at, f"{entry.get('name')}: {path!r} is not in the chart")
+
+
+MANNER = ("manner", "idea", "worry", "hope", "feel", "greet")
+"""How a patient comes across, and what they say when asked for their ideas, worries and hopes, or when greeted."""
+SWAPPABLE = ("name", "ethnicity", "insurance", "sex", "occupation", "partner")
+TIERS = ("core", "hard", "resource-limited")
+_OF_THE_PATIENT: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
+    (
+        "Manner",
+        lambda v: isinstance(v, dict) and set(v) == set(MANNER) and all(map(_text, v.values())),
+        f"an object with the texts {', '.join(MANNER)}",
+    ),
+    ("speaker", _text, "patient, or who speaks for the patient, such as mother"),
+    (
+        "Swappable",
+        lambda v: isinstance(v, list) and set(map(str, v)) <= set(SWAPPABLE),
+        f"a list of any of {', '.join(SWAPPABLE)}",
+    ),
+    ("tier", *_one_of(*TIERS)),
+)
+
+
+def check_patient_words(chart: Chart) -> Iterator[Problem]:
+    """Every fact of the patient has its sentence: the same numbers and polarity as the fact, and no disease named."""
+    given = chart.case.annotations.get("Patient_Facts")
+    if not isinstance(given, dict):
+        return
+    for key, is_right, form in _OF_THE_PATIENT:
+        if key not in chart.case.annotations:
+            yield error("annotation_missing", key, f"missing; give {form}")
+        elif not is_right(chart.case.annotations[key]):
+            yield error("annotation_malformed", key, f"{str(chart.case.annotations[key])[:60]!r}: must be {form}")
+    for path in sorted(set(given) - {fact.path for fact in chart.case.patient_facts}):
+        yield error("path_not_in_chart", "Patient_Facts", f"{path!r} is not a fact of the patient")
+    for fact in chart.case.patient_facts:
+        yield from _check_words(chart, fact)
+    if not any(fact.told == "volunteered" for fact in chart.case.patient_facts):
+        yield error("nothing_volunteered", "Patient_Facts", "mark what the patient says first: told volunteered")
+    manner = chart.case.annotations.get("Manner")
+    for key, text in manner.items() if isinstance(manner, dict) else ():
+        if named := diseases_beyond(str(text), ()):
+            yield error("words_name_disease", f"Manner/{key}", f"names {', '.join(sorted(named))}")
+
+
+def _check_words(chart: Chart, fact: Fact) -> Iterator[Problem]:
+    if fact.says is None:
+        yield error("words_missing", fact.path, "give what the patient says (Patient_Facts, says)")
+        return
+    door = chart.case.door
+    known, said = KnownNumbers((fact.text, door.demographics)), KnownNumbers((fact.says,))
+    added = [number.text for number in numbers(fact.says) if not known.has(number)]
+    lost = [number.text for number in numbers(fact.text) if not said.has(number)]
+    if added or (lost and fact.section is not Section.DEMOGRAPHICS):
+        yield error("words_numbers", fact.path, f"not the numbers of the fact: {', '.join(added or lost)}")
+    if fact.denied and not has_denying_word(fact.says):
+        yield error("words_polarity", fact.path, f"the fact denies, the words do not: {fact.says!r}")
+    if not fact.denied and has_denying_word(fact.says) and not has_denying_word(fact.text):
+        yield error("words_polarity", fact.path, f"the words deny, the fact does not: {fact.says!r}")
+    if named := diseases_beyond(fact.says, (fact.text, door.objective)):
+        yield error("words_name_disease", fact.path, f"names {', '.join(sorted(named))}")
 
 
 def _in_chart(chart: Chart, path: str) -> bool:

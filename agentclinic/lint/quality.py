@@ -38,6 +38,7 @@ OF_ANNOTATIONS: tuple[Check, ...] = (
 CHECKS: tuple[Check, ...] = (
     *OF_ANNOTATIONS,
     *(of_annotations.check_key_findings, of_annotations.check_must_not_miss, of_annotations.check_leaks),
+    of_annotations.check_patient_words,
     *(physiology.check_units, physiology.check_possible, physiology.check_age_bands),
     *(physiology.check_temperature, physiology.check_blood_pressure, physiology.check_anion_gap),
     *(physiology.check_formulas, physiology.check_white_cells, physiology.check_blood_gas),

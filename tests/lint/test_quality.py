@@ -192,6 +192,88 @@ CHILD: dict[str, Any] = {
 }
 
 
+SAID: dict[str, Any] = {
+    "Patient_Actor": {
+        "Demographics": "44-year-old man",
+        "History": ["Took no tablets"],
+        "Symptoms": {"Primary_Symptom": "Sore right big toe for two days", "Secondary_Symptoms": ["No injury"]},
+    },
+    "Key_Findings": [
+        {"any_of": [path], "role": "discriminating", "weight": 1}
+        for path in ("Patient_Actor/History", "Test_Results/Joint_Fluid_Analysis", "Test_Results/ESR", "Test_Results")
+    ],
+    "Patient_Facts": {
+        "Patient_Actor/Demographics": {"says": "I'm 44."},
+        "Patient_Actor/History[0]": {"says": "I haven't taken anything for it."},
+        "Patient_Actor/Symptoms/Primary_Symptom": {
+            "says": "My right big toe has been sore for two days.",
+            "told": "volunteered",
+        },
+        "Patient_Actor/Symptoms/Secondary_Symptoms[0]": {"says": "No, I didn't hurt it."},
+    },
+    "Manner": {
+        "manner": "Cheerful",
+        "idea": "I have no idea.",
+        "worry": "Who opens the shop?",
+        "hope": "I want to walk again.",
+        "feel": "I'm fed up with it.",
+        "greet": "Good morning.",
+    },
+    "speaker": "patient",
+    "Swappable": ["name"],
+    "tier": "core",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "at"),
+    [
+        ({"Patient_Facts__Patient_Actor/History[0]": {}}, "words_missing", "Patient_Actor/History[0]"),
+        (
+            {"Patient_Facts__Patient_Actor/Symptoms/Primary_Symptom__says": "My toe has been sore for three days."},
+            "words_numbers",
+            "Patient_Actor/Symptoms/Primary_Symptom",
+        ),
+        (
+            {"Patient_Facts__Patient_Actor/Symptoms/Primary_Symptom__says": "My toe has been sore for a while."},
+            "words_numbers",
+            "Patient_Actor/Symptoms/Primary_Symptom",
+        ),
+        (
+            {"Patient_Facts__Patient_Actor/Symptoms/Secondary_Symptoms[0]__says": "I hurt it."},
+            "words_polarity",
+            "Patient_Actor/Symptoms/Secondary_Symptoms[0]",
+        ),
+        (
+            {"Patient_Facts__Patient_Actor/Symptoms/Primary_Symptom__says": "My toe isn't sore; two days."},
+            "words_polarity",
+            "Patient_Actor/Symptoms/Primary_Symptom",
+        ),
+        (
+            {"Patient_Facts__Patient_Actor/History[0]__says": "I took nothing for my gout."},
+            "words_name_disease",
+            "Patient_Actor/History[0]",
+        ),
+        ({"Manner__idea": "I think it is gout."}, "words_name_disease", "Manner/idea"),
+        ({"Manner__idea": MISSING}, "annotation_malformed", "Manner"),
+        ({"tier": "simple"}, "annotation_malformed", "tier"),
+        ({"Swappable": ["disease"]}, "annotation_malformed", "Swappable"),
+        ({"speaker": MISSING}, "annotation_missing", "speaker"),
+        ({"Patient_Facts__Patient_Actor/Allergies": {"says": "None."}}, "path_not_in_chart", "Patient_Facts"),
+        (
+            {"Patient_Facts__Patient_Actor/Symptoms/Primary_Symptom__told": "if asked"},
+            "nothing_volunteered",
+            "Patient_Facts",
+        ),
+    ],
+)
+def test_what_a_patient_says_is_checked_against_the_fact(changes: dict[str, Any], code: str, at: str) -> None:
+    sound = problems(**copy.deepcopy(SAID))
+    found = problems(**copy.deepcopy(SAID | changes))
+    assert [(problem.code, problem.path) for problem in found if problem not in sound] == [(code, at)]
+    assert code not in {problem.code for problem in sound}
+
+
 @pytest.mark.parametrize("sound", [{}, WOMAN, CHILD])
 def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
     assert problems(**sound) == []
