@@ -258,7 +258,6 @@ SAID: dict[str, Any] = {
         ({"Manner__idea": MISSING}, "annotation_malformed", "Manner"),
         ({"tier": "simple"}, "annotation_malformed", "tier"),
         ({"Swappable": ["disease"]}, "annotation_malformed", "Swappable"),
-        ({"speaker": MISSING}, "annotation_missing", "speaker"),
         ({"Patient_Facts__Patient_Actor/Allergies": {"says": "None."}}, "path_not_in_chart", "Patient_Facts"),
         (
             {"Patient_Facts__Patient_Actor/Symptoms/Primary_Symptom__told": "if asked"},
@@ -272,6 +271,11 @@ def test_what_a_patient_says_is_checked_against_the_fact(changes: dict[str, Any]
     found = problems(**copy.deepcopy(SAID | changes))
     assert [(problem.code, problem.path) for problem in found if problem not in sound] == [(code, at)]
     assert code not in {problem.code for problem in sound}
+
+
+def test_a_case_in_its_patients_words_has_all_annotations_of_the_patient() -> None:
+    without = {key: value for key, value in SAID.items() if key != "speaker"}
+    assert ("annotation_missing", "speaker") in {(p.code, p.path) for p in problems(**copy.deepcopy(without))}
 
 
 @pytest.mark.parametrize("sound", [{}, WOMAN, CHILD])
@@ -551,6 +555,7 @@ def test_what_only_looks_like_a_defect_is_not_reported(changes: dict[str, Any]) 
 def test_every_check_reports_something_in_this_file() -> None:
     marks = next(mark for mark in test_a_planted_defect_is_found_where_it_was_planted.pytestmark)
     planted = [case_of(row(**changes)) for changes, _, _ in marks.args[1]]
+    planted.append(case_of(row(**copy.deepcopy(SAID | {"tier": "simple"}))))
     from agentclinic.lint.chart import Chart
 
     silent = [check.__name__ for check in CHECKS if not any(list(check(Chart(case))) for case in planted)]
