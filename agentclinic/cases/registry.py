@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path, PurePath
 
 from agentclinic.cases import solvable
@@ -47,9 +48,9 @@ def select(
     seed: int = 0,
     lockbox: bool = False,
 ) -> list[Case]:
-    """Choose cases by row or id, or apply `offset`, then `sample`, then `num_scenarios`; file order is kept.
+    """Choose cases by row or id, or apply `offset`, then `sample`, then `num_scenarios`.
 
-    Lockbox cases are left out unless `lockbox` is true.
+    File order is kept, except in data sets that are mixed. Lockbox cases are left out unless `lockbox` is true.
     """
     names = {case.name: row for row, case in enumerate(cases)}
     rows = [] if scenarios is None else parse_rows(scenarios, len(cases), names)
@@ -67,13 +68,30 @@ def select(
     else:
         if offset >= len(cases):
             raise ConfigError(f"offset {offset} skips all {len(cases)} scenarios; use a smaller one")
-        chosen = list(cases[offset:])
+        chosen = _mixed(cases)[offset:]
         if sample is not None:
             if sample > len(chosen):
                 raise ConfigError(f"sample {sample} is more than the {len(chosen)} scenarios left; use a smaller one")
             rows = sorted(random.Random(seed).sample(range(len(chosen)), sample))
             chosen = [chosen[row] for row in rows]
     return chosen[:num_scenarios]
+
+
+def _mixed(cases: Sequence[Case]) -> list[Case]:
+    """The cases in the order in which they are played.
+
+    OpenOSCE's file lists its cases by specialty, twins side by side. In that order, a few cases would be of one kind,
+    and a person would meet the same opening twice in a row. So they are shuffled, always in the same way.
+    """
+    chosen, known = list(cases), DATASETS.get(cases[0].dataset) if cases else None
+    if known is None or not known.mixed:
+        return chosen
+    rng = random.Random(known.name)
+    for _ in range(100):
+        rng.shuffle(chosen)
+        if not any(after.annotations.get("twin_of") == one.name for one, after in pairwise(chosen)):
+            break
+    return chosen
 
 
 _BUNDLED = Path(__file__).parent / "bundled"
@@ -90,6 +108,8 @@ class Dataset:
     about: str
     images: bool = False
     bundled: bool = False
+    mixed: bool = False
+    """Played in a shuffled order."""
     data_class: DataClass = DataClass.PUBLIC
     """The class of rows that do not state one."""
 
@@ -110,6 +130,7 @@ DATASETS: Mapping[str, Dataset] = {
             _BUNDLED / "openosce.jsonl",
             "Original cases with complete charts, shipped with the package; not validated by clinicians",
             bundled=True,
+            mixed=True,
         ),
         Dataset(
             "OpenOSCE_1",

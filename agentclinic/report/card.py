@@ -380,7 +380,9 @@ def _filled(run: _Run) -> list[tuple[str, str, str]]:
 
 
 def _separation(run: _Run) -> str:
-    if run.dataset != "OpenOSCE":
+    if run.dataset == "OpenOSCE":
+        return "development cases, which anyone may have read; a new lockbox is not written yet"
+    if run.dataset != "OpenOSCE_1":
         return AUTHORS
     locked = run.settings.get("lockbox") is True
     return "lockbox cases were played" if locked else "development cases only; the lockbox third was not played"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from helpers import case_of, osce
 
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import parse_rows, select
+from agentclinic.cases.registry import load_cases, parse_rows, select
 from agentclinic.errors import ConfigError
 
 CASES: list[Case] = [case_of(osce(truth=f"Fever {i}"), number=i) for i in range(30)]
@@ -33,6 +34,18 @@ def rows(**choice: Any) -> list[int]:
 def test_rows_and_ranges_give_each_row_once_in_file_order(text: str, expected: list[int]) -> None:
     assert parse_rows(text, 30) == expected
     assert rows(scenarios=text) == expected
+
+
+def test_openosce_is_mixed_so_that_twins_are_not_neighbors_and_version_1_is_not() -> None:
+    cases = load_cases("OpenOSCE")
+    played = select(cases)
+    assert [case.scenario_id for case in cases] == list(range(96))
+    assert sorted(case.scenario_id for case in played) == list(range(96))
+    assert not any(after.annotations["twin_of"] == one.name for one, after in pairwise(played))
+    assert select(cases, num_scenarios=12) == played[:12]
+    assert len({case.annotations["Specialty"] for case in played[:12]}) > 6
+    assert [case.scenario_id for case in select(cases, scenarios="0-3")] == [0, 1, 2, 3]
+    assert [case.scenario_id for case in select(load_cases("OpenOSCE_1"), num_scenarios=3)] == [0, 1, 2]
 
 
 def test_a_case_may_be_chosen_by_its_id_or_its_name() -> None:
