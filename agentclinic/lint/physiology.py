@@ -46,7 +46,7 @@ def check_age_bands(chart: Chart) -> Iterator[Problem]:
     if chart.age is None:
         return
     numbers = [(m.analyte.name, m.path, m.value) for m in chart.measured if m.exact and "Standing" not in m.path]
-    numbers += [("systolic", p.path, p.systolic) for p in chart.pressures]
+    numbers += [("systolic", p.path, p.systolic) for p in chart.pressures if "Standing" not in p.path]
     bands = table("vitals_by_age")
     band = next((b for b in bands["bands"] if b["from"] <= chart.age < b["to"]), None)
     if band:
