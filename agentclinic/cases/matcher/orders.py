@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -44,11 +45,13 @@ def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
     examined = whole_examination(order, chart)
     if examined is not None:
         return [Ordered("Physical examination", examined)]
+    if headed := _headed(order, reading(order), facts):
+        return [Ordered(_name(fold(order).strip(" .:,")), headed)]
     ordered = items(order)
     answers = [
         answer
         for place, item in enumerate(ordered)
-        for answer in _answers(item, chart)
+        for answer in _answers(item, chart, facts)
         if answer.facts or not _redundant(item, ordered[:place], ordered[place + 1 :])
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
@@ -72,6 +75,63 @@ def _redundant(item: Item, before: Sequence[Item], after: Sequence[Item]) -> boo
 @lru_cache(maxsize=512)
 def _charted(facts: tuple[Fact, ...]) -> Chart:
     return tuple((fact, charted_as(fact)) for fact in facts)
+
+
+def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Everything below the heading that an order names, if it names one exactly."""
+    nodes = _headings(facts).get(_signature(asked), {}) if asked.named else {}
+    # "Blood pressure and vital signs" are two things, not the blood pressure among the vital signs.
+    several = len(_AND.findall(fold(order)))
+    paths = [path for path in nodes if len(path) == 1 or len(_AND.findall(fold(" ".join(path)))) == several]
+    whole = [path for path in paths if _signature(_of_path(path)) == _signature(asked)]
+    if len(whole) > 1:
+        # Of headings that mean the same, the one that is written as the order is.
+        literal = {path: likeness for path in whole if (likeness := _literal(path, order))}
+        less = {path for path in whole if literal.get(path) != max(literal.values())} if literal else set()
+        paths = [path for path in paths if path not in less]
+    found = {fact.path: fact for path in paths for fact in nodes[path]}.values()
+    if not _tested(asked):
+        found = [fact for fact in found if fact.section is not Section.TESTS] or found
+    return tuple(found)
+
+
+_AND = re.compile(r"[,;&+]|\b(?:and|with|plus)\b")
+
+
+@lru_cache(maxsize=512)
+def _headings(facts: tuple[Fact, ...]) -> Mapping[Hashable, Mapping[tuple[str, ...], Sequence[Fact]]]:
+    """The headings with the facts below each, by what a heading, with those above it, names."""
+    found: dict[Hashable, dict[tuple[str, ...], list[Fact]]] = {}
+    for fact in facts:
+        for depth, head in enumerate(fact.heads, start=1):
+            path = fact.heads[:depth]
+            for named in {_signature(_of_path(path)): None, _signature(reading(" ".join(path))): None}:
+                found.setdefault(named, {}).setdefault(path, []).append(fact)
+            if depth > 1 and _tested(reading(head)) and not _tested(_of_path(path[:-1])):
+                # A test charted with an examination, "Eye Examination / Slit Lamp", is ordered by its own name.
+                found.setdefault(_signature(reading(head)), {}).setdefault(path, []).append(fact)
+    return found
+
+
+def _tested(read: Reading) -> bool:
+    return any(read.of(kind) for kind in MEASURED)
+
+
+@lru_cache(maxsize=32768)
+def _of_path(path: tuple[str, ...]) -> Reading:
+    return joined(map(reading, path))
+
+
+def _literal(path: tuple[str, ...], order: str) -> tuple[bool, int] | None:
+    """Whether an order has a heading's words one after the other, and how many; None if it lacks one of them."""
+    named, said = words(" ".join(path)), words(order)
+    if not set(named) <= set(said):
+        return None
+    return f" {' '.join(named)} " in f" {' '.join(said)} ", len(named)
+
+
+def _signature(read: Reading) -> Hashable:
+    return frozenset(read.by_kind.items()), read.words, read.sides
 
 
 @lru_cache(maxsize=32768)
@@ -102,8 +162,10 @@ _PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose
 _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
-def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
-    if item.measured:
+def _answers(item: Item, chart: Chart, facts: tuple[Fact, ...]) -> Iterator[Ordered]:
+    if headed := _headed(item.text, item.read, facts):
+        yield Ordered(_name(item.text), headed)
+    elif item.measured:
         yield from _measurements(item, chart)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
@@ -179,7 +241,7 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
 def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Ordered:
     """An answer under the test's usual name; if nothing was found, try matching words, then equivalent tests."""
     test = _known(phrase)
-    name = test.name if test else phrase
+    name = _name(phrase)
     found = found or _by_words(item, chart)
     if found:
         return Ordered(name, found)
@@ -207,6 +269,12 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
 def _heading(fact: Fact) -> str:
     named = (head for head in fact.heads if (read := reading(head)).named and not _general(read))
     return next(named, fact.heads[0] if fact.heads else fact.text)
+
+
+def _name(phrase: str) -> str:
+    """The usual name of a test, or the words of the order."""
+    test = _known(phrase)
+    return test.name if test else phrase
 
 
 def _known(phrase: str) -> Test | None:
