@@ -10,7 +10,7 @@ from itertools import islice
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, vocabulary
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
-_TAKEN = frozenset(
+TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
      "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
 )  # fmt: skip
@@ -23,6 +23,8 @@ _SPLIT = re.compile(
     r"|\b(?:and|plus|or|including|include|includes|incl|as well as)\b)\s*"
 )
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
+_REGIONS = re.compile(r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)")
+_ASPIRATED = re.compile(r"\b(aspirat(?:ion|e)|tap) of (?:the )?((?:left |right )?\w+)")
 _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
@@ -150,6 +152,8 @@ def _segments(order: str) -> Iterable[_Segment]:
     order = _TYPES.sub(
         lambda match: ", ".join(f"{match[1]} {kind}" for kind in re.findall(r"\b[a-e]\b", match[2])), order
     )
+    order = _ASPIRATED.sub(r"\2 \1", order)
+    order = _REGIONS.sub(r"\1 spine", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
     listed, together, start = False, False, 0
     for cut in (*_SPLIT.finditer(order), None):
@@ -187,10 +191,10 @@ def _without_reason(segment: str) -> str:
         return segment
     named, rest = reading(segment[: reason.start()]), reading(reason[0])
     kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
-    bare = kinds <= {"tests"} and named.of("tests") <= _TAKEN
+    bare = kinds <= {"tests"} and named.of("tests") <= TAKEN
     if bare and not named.words and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
         return segment
-    if rest.of("tests") & _TAKEN:
+    if rest.of("tests") & TAKEN:
         return segment
     listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(MEASURED))
     if listed > 1:
@@ -211,7 +215,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
         if imaged is None and before and before[-1].measured:
-            taken = before[-1].read.of("tests") & _TAKEN
+            taken = before[-1].read.of("tests") & TAKEN
             return _with(own, _only(before[-1].read, "tests")) if taken else None
         return _with(own, _only(imaged, "modalities"))
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
@@ -219,14 +223,14 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if last is None:
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
-        if kinds == {"tests"} and read.of("tests") <= _TAKEN and after and after[0].of("tests") & _TAKEN:
+        if kinds == {"tests"} and read.of("tests") <= TAKEN and after and after[0].of("tests") & TAKEN:
             return _with(own, _only(after[0], "sites", "specimens"))
         if kinds == {"specimens"} and after and after[0].of("values"):
             return _with(own, _only(after[0], "values"))
         return own
     if read.of("modalities") and not read.of("sites") and last.of("modalities"):
         return _with(own, _only(last, "sites"))
-    if kinds == {"tests"} and read.of("tests") <= _TAKEN:
+    if kinds == {"tests"} and read.of("tests") <= TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
             return _with(own, Reading({"sites": reached}))

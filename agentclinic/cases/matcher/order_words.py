@@ -101,6 +101,8 @@ def vocabulary() -> Vocabulary:
                 named.setdefault(words(spelling), set()).add((kind, concept))
     for name in tuple(named):
         named[name].update(("specimens", fluid) for fluid in _fluids(name, named, content))
+        if any(kind == "panels" for kind, _ in named[name]):  # an arterial blood gas
+            named[name].update(("timings", word) for word in name if word in content["timings"])
         named.setdefault(_spelled_out(name, spelled), set()).update(named[name])
     manner = {words(name) for name in split_list(content["manner"])}
     panels = _panels(content["panels"])

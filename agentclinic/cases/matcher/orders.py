@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
-from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, Item, items
+from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items
 from agentclinic.cases.matcher.order_words import (
     Reading,
     joined,
@@ -58,6 +58,7 @@ def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
 
 
 Matches = Callable[[Fact, Reading], bool]
+Found = list[tuple[Fact, Reading]]
 
 
 def _redundant(item: Item, before: Sequence[Item], after: Sequence[Item]) -> bool:
@@ -81,8 +82,7 @@ def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, 
     """Everything below the heading that an order names, if it names one exactly."""
     nodes = _headings(facts).get(_signature(asked), {}) if asked.named else {}
     # "Blood pressure and vital signs" are two things, not the blood pressure among the vital signs.
-    several = len(_AND.findall(fold(order)))
-    paths = [path for path in nodes if len(path) == 1 or len(_AND.findall(fold(" ".join(path)))) == several]
+    paths = [path for path in nodes if _joints(" ".join(path)) == _joints(order)]
     whole = [path for path in paths if _signature(_of_path(path)) == _signature(asked)]
     if len(whole) > 1:
         # Of headings that mean the same, the one that is written as the order is.
@@ -95,7 +95,13 @@ def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, 
     return tuple(found)
 
 
-_AND = re.compile(r"[,;&+]|\b(?:and|with|plus)\b")
+_JOINT = re.compile(r"[,;&+]|\b(?:and|with|plus)\b")
+
+
+@lru_cache(maxsize=32768)
+def _joints(text: str) -> int:
+    """How many times a text joins two things; "and" in the name of a test does not count."""
+    return len(_JOINT.findall(vocabulary().with_and.sub("", fold(text))))
 
 
 @lru_cache(maxsize=512)
@@ -122,12 +128,13 @@ def _of_path(path: tuple[str, ...]) -> Reading:
     return joined(map(reading, path))
 
 
-def _literal(path: tuple[str, ...], order: str) -> tuple[bool, int] | None:
-    """Whether an order has a heading's words one after the other, and how many; None if it lacks one of them."""
+def _literal(path: tuple[str, ...], order: str) -> tuple[int, int, int] | None:
+    """How closely an order is written as a heading: words in one run, words at all; None if it lacks one of them."""
     named, said = words(" ".join(path)), words(order)
     if not set(named) <= set(said):
         return None
-    return f" {' '.join(named)} " in f" {' '.join(said)} ", len(named)
+    run = f" {' '.join(named)} " in f" {' '.join(said)} "
+    return (len(named), 0, 0) if run else (0, len(set(named)), -len(path))
 
 
 def _signature(read: Reading) -> Hashable:
@@ -138,7 +145,13 @@ def _signature(read: Reading) -> Hashable:
 def charted_as(fact: Fact) -> Reading:
     """What a result is about, from its headings, or from its text if they are too general."""
     heads = joined(reading(head) for head in fact.heads)
-    return joined((heads, reading(fact.text))) if _general(heads) else heads
+    if _general(heads):
+        return joined((heads, reading(fact.text)))
+    if heads.of("sites") or not (heads.of("modalities") or heads.of("tests") & _OF_A_SITE):
+        return heads
+    # An image or biopsy whose heading names no site is of those that its text is about: "Bedside Ultrasound".
+    reached = _NOTHING.union(*(vocabulary().reached.get(test, _NOTHING) for test in heads.of("tests")))
+    return joined((heads, Reading({"sites": reached or reading(fact.text).of("sites")})))
 
 
 def _general(heads: Reading) -> bool:
@@ -156,6 +169,7 @@ _TOO_GENERAL = {
     "modalities": frozenset({"imaging"}),
     "tests": _ANY_METHOD,
 }
+_OF_A_SITE = TAKEN | {"endoscopy"} | frozenset(vocabulary().reached)
 _CLASSES = frozenset({"igg", "iga", "igm", "ige", "immunoglobulins"})
 _PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose tolerance"})
 """Tests that measure a value after something was given: not the plain value."""
@@ -163,7 +177,8 @@ _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
 def _answers(item: Item, chart: Chart, facts: tuple[Fact, ...]) -> Iterator[Ordered]:
-    if headed := _headed(item.text, item.read, facts):
+    headed = () if item.listed else _headed(item.text, item.read, facts)
+    if headed:
         yield Ordered(_name(item.text), headed)
     elif item.measured:
         yield from _measurements(item, chart)
@@ -176,7 +191,7 @@ def _answers(item: Item, chart: Chart, facts: tuple[Fact, ...]) -> Iterator[Orde
 def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
     targets = list(_targets(item))
     for phrase, matches in targets:
-        found = _nearest(item.read, [(fact, charted) for fact, charted in chart if matches(fact, charted)])
+        found = _nearest(item.read, _placed(item.read, [pair for pair in chart if matches(*pair)], chart))
         yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
 
 
@@ -192,7 +207,17 @@ def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
         yield _named(item, item.text, examination(item, chart), chart)
 
 
-def _nearest(asked: Reading, found: list[tuple[Fact, Reading]]) -> tuple[Fact, ...]:
+def _placed(asked: Reading, found: Found, chart: Chart) -> Found:
+    """Without the images and specimens that say nowhere what they are of, if the chart has others that do."""
+    how = asked.of("modalities") | asked.of("tests") & _OF_A_SITE
+    if not asked.of("sites") or not how:
+        return found
+    placed = [(fact, charted) for fact, charted in found if charted.of("sites")]
+    others = any(charted.of("sites") and how & (charted.of("modalities") | charted.of("tests")) for _, charted in chart)
+    return placed or ([] if others else found)
+
+
+def _nearest(asked: Reading, found: Found) -> tuple[Fact, ...]:
     """Prefer results of the exact site and time ordered.
 
     A value from a blood gas is used only if it was not measured in any other way.
@@ -222,6 +247,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         tests -= _ANY_METHOD | {"swab"}
     if len(tests) > 1:
         tests -= {"swab"}
+    if "bone marrow" in tests:
+        tests -= {"biopsy", "fine needle aspiration"}
     phrases = {concept: phrase for phrase, concepts in read.phrases for concept in concepts}
     panels = read.of("panels")
     if values or tests:
@@ -248,20 +275,21 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
     # A value in a wider panel was already found with the value.
     measured = item.read.of("values") or item.read.of("panels")
     for other in test.equivalents if test and not measured else ():
-        stand_in = _standing_in(knowledge().tests[other], chart)
+        stand_in = _standing_in(knowledge().tests[other], item.read, chart)
         if stand_in:
             return Ordered(name, stand_in, knowledge().tests[other].name)
     named = frozenset() if item.read.of("qualifiers") else item.read.of("values") | item.read.of("tests")
     for concept in sorted(named):
         for alike in sorted(vocabulary().alike.get(concept, _NOTHING)):
-            near = tuple(
-                fact
+            near = [
+                (fact, charted)
                 for fact, charted in chart
                 if alike in (charted.of("values") | charted.of("tests") | charted.of("parts"))
                 and _same_sites(item.read, charted)
-            )
-            if near:
-                return Ordered(name, near, _heading(near[0]))
+                and (not item.read.of("sites") or _taken_from_same(item.read, charted))
+            ]
+            if near := _placed(item.read, near, chart):
+                return Ordered(name, tuple(fact for fact, _ in near), _heading(near[0][0]))
     images = tuple(fact for fact, charted in chart if _is_like_image(item.read, charted))
     return Ordered(name, images, _heading(images[0])) if images else Ordered(name, ())
 
@@ -282,8 +310,9 @@ def _known(phrase: str) -> Test | None:
     return knowledge().tests[mention.key] if mention else None
 
 
-def _standing_in(other: Test, chart: Chart) -> tuple[Fact, ...]:
+def _standing_in(other: Test, asked: Reading, chart: Chart) -> tuple[Fact, ...]:
     found: dict[str, Fact] = {}
+    chart = tuple((fact, charted) for fact, charted in chart if _same_sites(asked, charted))
     for item in items(other.name):
         if item.measured:
             for _, matches in _targets(item):
@@ -407,7 +436,14 @@ def _taken_from_same(asked: Reading, charted: Reading) -> bool:
     wanted, taken = asked.of("specimens"), charted.of("specimens")
     if not (wanted or asked.of("sites")) or not (taken or charted.of("sites")):
         return True
-    return bool(wanted & taken) or (bool(asked.of("sites") and charted.of("sites")) and _same_sites(asked, charted))
+    if wanted & taken:
+        return True
+    # A specimen of a wider region is not from the organ.
+    sites, done = asked.of("sites"), charted.of("sites")
+    if not sites or not done or not _same_sites(asked, charted):
+        return False
+    within = vocabulary().wider
+    return bool((sites | done) & _ANYWHERE) or any(a == b or a in within[b] for a in sites for b in done)
 
 
 def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -417,8 +453,9 @@ def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
 
 
 _VESSELS = frozenset({"angiography", "venography"})
-_NO_SITE = frozenset({"soft tissue", "lesion", "wound"})
-_ANYWHERE = _NO_SITE | frozenset({"vein", "artery", "joint", "bone", "muscle", "nerve"})
+_MASSES = frozenset({"soft tissue", "lesion"})
+_ANYWHERE = _MASSES | frozenset({"wound", "vein", "artery", "joint", "bone", "muscle", "nerve"})
+"""Tissues that do not say where in the body."""
 
 
 def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -443,10 +480,15 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
     if other_side(asked, charted):
         return False
     wanted, done = asked.of("sites"), charted.of("sites")
+    if not wanted or not done:
+        return True
     if "lesion" in wanted and "skin" in done:
         return True
-    wanted, done = wanted - _ANYWHERE or wanted - _NO_SITE, done - _ANYWHERE or done - _NO_SITE
-    return not wanted or not done or any(same_site(a, b) for a in wanted for b in done)
+    if wanted - _ANYWHERE and done - _ANYWHERE:
+        wanted, done = wanted - _ANYWHERE, done - _ANYWHERE
+    elif (wanted | done) & _MASSES:
+        return True
+    return any(same_site(a, b) for a in wanted for b in done)
 
 
 def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
