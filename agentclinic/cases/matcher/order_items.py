@@ -25,15 +25,17 @@ _SPLIT = re.compile(
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
 _REGIONS = re.compile(r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)")
 _ASPIRATED = re.compile(r"\b(aspirat(?:ion|e)|tap) of (?:the )?((?:left |right )?\w+)")
+_ENT = re.compile(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
 _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _MOST_SPECIMENS = 20
 """The most places at which a list without commas is split; no real list names as many specimens."""
 _REASON = re.compile(
-    r"\b(?:for|if|due to|because|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
+    r"\b(?:for|if|due to|because|since|as|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
     r"|to (?:evaluate|assess|rule|look|check|exclude|confirm|determine|identify|detect|see|measure|visuali[sz]e"
-    r"|monitor|guide|locali[sz]e|differentiate|characteri[sz]e|establish|test|find|document|clarify|investigate|screen)"
+    r"|monitor|guide|locali[sz]e|differentiate|characteri[sz]e|establish|test|find|document|clarify|investigate|screen|help|further|better|define"
+    r"|follow|gauge|quantify|support|narrow|make sure|ensure)"
     r"|rule out|r o|rule in|look for|looking for|evaluate for|evaluating for|assess for|assessing for|check for"
     r"|checking for|per (?!rect|vagin))\b.*$"
 )
@@ -66,6 +68,16 @@ class _Segment:
     """In brackets or after a colon: a detail of what comes before."""
     joined: bool
     """After "with": done together with what comes before."""
+
+
+_NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?(?:\d{1,2}[.)]|[-*•])\s+(?=[A-Za-z(])")
+_DASH = re.compile(r"\s+[-–—]+\s+")
+
+
+def one_line(order: str) -> str:
+    """An order as one line: a list's lines and numbers become commas, a dash before an explanation a colon."""
+    lines = [_NUMBERED.sub(", ", line.strip()) for line in order.split("\n")]
+    return _DASH.sub(": ", re.sub(r"(?:\s*[,;]\s*){2,}", ", ", ", ".join(lines)).strip(" ,;"))
 
 
 def items(order: str) -> list[Item]:
@@ -152,6 +164,7 @@ def _segments(order: str) -> Iterable[_Segment]:
     order = _TYPES.sub(
         lambda match: ", ".join(f"{match[1]} {kind}" for kind in re.findall(r"\b[a-e]\b", match[2])), order
     )
+    order = _ENT.sub("ent", order)
     order = _ASPIRATED.sub(r"\2 \1", order)
     order = _REGIONS.sub(r"\1 spine", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)

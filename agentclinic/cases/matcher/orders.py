@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
-from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items
+from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items, one_line
 from agentclinic.cases.matcher.order_words import (
     Reading,
     joined,
@@ -36,7 +36,7 @@ class Ordered:
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """The things an order names, each with the facts that answer it."""
-    return list(_asked_of_measurement(tidy(order)[:LONGEST_NAME], tuple(facts)))
+    return list(_asked_of_measurement(one_line(tidy(order)[:LONGEST_NAME]), tuple(facts)))
 
 
 @lru_cache(maxsize=4096)  # the laboratory, and scoring after it
@@ -62,14 +62,11 @@ Found = list[tuple[Fact, Reading]]
 
 
 def _redundant(item: Item, before: Sequence[Item], after: Sequence[Item]) -> bool:
-    """Whether an item adds nothing: a repeat, a value of an ordered panel, or unknown words next to a test."""
-    others = (*before, *after)
-    if not item.read.by_kind:
-        return bool(others)
-    if any(item.read.by_kind == other.read.by_kind for other in before):
+    """Whether an item that was not found adds nothing: a repeat, or a value of a panel in the same order."""
+    if any(_signature(item.read) == _signature(other.read) for other in before):
         return True
     values = item.read.of("values")
-    panels = (vocabulary().panels[panel] for other in others for panel in other.read.of("panels"))
+    panels = (vocabulary().panels[panel] for other in (*before, *after) for panel in other.read.of("panels"))
     return bool(values) and any(values <= panel.values for panel in panels)
 
 
@@ -84,11 +81,12 @@ def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, 
     # "Blood pressure and vital signs" are two things, not the blood pressure among the vital signs.
     paths = [path for path in nodes if _joints(" ".join(path)) == _joints(order)]
     whole = [path for path in paths if _signature(_of_path(path)) == _signature(asked)]
-    if len(whole) > 1:
-        # Of headings that mean the same, the one that is written as the order is.
-        literal = {path: likeness for path in whole if (likeness := _literal(path, order))}
-        less = {path for path in whole if literal.get(path) != max(literal.values())} if literal else set()
-        paths = [path for path in paths if path not in less]
+    # Of headings that mean the same, the one that is written as the order is.
+    literal = {path: likeness for path in whole if (likeness := _literal(path, order))}
+    if literal:
+        paths = [path for path in paths if path not in whole or literal.get(path) == max(literal.values())]
+    elif asked.of("panels"):
+        return ()  # a panel by another of its names has all of its values, wherever they are charted
     found = {fact.path: fact for path in paths for fact in nodes[path]}.values()
     if not _tested(asked):
         found = [fact for fact in found if fact.section is not Section.TESTS] or found
@@ -355,6 +353,8 @@ def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
     return not taken or (value not in vocabulary().of_blood and "blood" not in asked.of("specimens"))
 
 
+_GERMS = frozenset({"respiratory viral panel"})
+"""Panels that look for a germ itself, not for antibodies to it."""
 # Values that other panels have too: alone they do not say which panel was drawn.
 _SHARED = {"blood gas": frozenset({"bicarbonate", "lactate"})}
 
@@ -367,6 +367,8 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if panel.whole:
         return panel.specimen in charted.of("specimens")
+    if name in _GERMS and (charted.words & _AGAINST or "serology" in charted.of("tests")):
+        return False
     taken = charted.of("specimens") - {"blood"}
     wanted = (asked.of("specimens") | ({panel.specimen} if panel.specimen else set())) - {"blood"}
     if bool(wanted) != bool(taken) or not wanted <= taken:
