@@ -19,8 +19,8 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 """Panels of whichever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
 _SPLIT = re.compile(
-    r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+]|(?<=[a-z]{3})\.(?=\s|$)"
-    r"|\b(?:and|plus|or|including|include|includes|incl|as well as)\b)\s*"
+    r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))|(?P<close>[)\];?!])"
+    r"|(?P<with>\bwith\b)|[,+]|(?<=[a-z]{3})\.(?=\s|$)|\b(?:and|plus|or|as well as)\b)\s*"
 )
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
 _REGIONS = re.compile(r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)")
@@ -40,6 +40,7 @@ _REASON = re.compile(
     r"|checking for|per (?!rect|vagin))\b.*$"
 )
 EXAM = re.compile(r"\b(?:exam\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
+EXAM_OF = re.compile(r"\w exam\w*$")
 LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
 """An order that names nothing else asks for everything measured in blood."""
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
@@ -87,6 +88,8 @@ def items(order: str) -> list[Item]:
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
         own = Item(segment.text, reading(segment.text))
+        if _is_title(own) and not segment.listed and any(after.listed for after in segments[index + 1 : index + 2]):
+            continue
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
                 head = _examination_with(head, own, found)
@@ -97,7 +100,7 @@ def items(order: str) -> list[Item]:
                 own, _only(head.read, "qualifiers", *(["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []))
             )
             head = _panel_of(head, own, found)
-        elif segment.joined and found and found[-1].measured and not own.measured and not _orders_more(own):
+        elif segment.joined and found and found[-1].measured and not _orders_more(own) and _adds_nothing(own, found[-1]):
             continue
         item = _completed(own, found, [reading(s.text) for s in segments[index + 1 :]])
         if item is None:
@@ -106,6 +109,23 @@ def items(order: str) -> list[Item]:
         if not segment.listed:
             head = item
     return found
+
+
+def _is_title(own: Item) -> bool:
+    """Whether an item only introduces a list: "Blood tests: CBC, CRP"."""
+    general = set(own.read.by_kind) <= {"specimens"} or own.read.by_kind == {"modalities": frozenset({"imaging"})}
+    return general and not own.read.words and (bool(LABORATORY.search(own.text)) or bool(own.read.by_kind))
+
+
+def _adds_nothing(own: Item, last: Item) -> bool:
+    """Whether what follows "with" only details the test before it: "ultrasound with Doppler", "CBC with differential"."""
+    kinds, panels = set(own.read.by_kind), vocabulary().panels
+    values = frozenset().union(*(panels[panel].values for panel in last.read.of("panels")))
+    return (
+        not own.measured
+        or (kinds == {"modalities"} and own.read.of("modalities") <= last.read.of("modalities"))
+        or (kinds == {"values"} and own.read.of("values") <= values)
+    )
 
 
 def _how(head: Item, own: Item) -> bool:
@@ -120,7 +140,7 @@ def _orders_more(own: Item) -> bool:
 
 def _is_detail(head: Item, own: Item) -> bool:
     """Whether a listed item is a detail of the examination before it, not another order."""
-    if head.read.of("vitals") or own.read.of("vitals") - {"temperature"}:
+    if head.read.of("vitals") or own.read.of("vitals") - {"temperature"} or EXAM_OF.search(own.text):
         return False
     return not own.read.of("systems") - head.read.of("systems")
 
@@ -168,16 +188,24 @@ def _segments(order: str) -> Iterable[_Segment]:
     order = _ASPIRATED.sub(r"\2 \1", order)
     order = _REGIONS.sub(r"\1 spine", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
-    listed, together, start = False, False, 0
+    listed, together, reasoned, start = False, False, False, 0
     for cut in (*_SPLIT.finditer(order), None):
-        text = order[start : cut.start() if cut else None]
-        text = _without_reason(re.sub(r"_(and|with)_", r"\1", text)).strip()
-        for piece in _by_specimen(text):
-            yield _Segment(piece, listed, together)
+        whole = re.sub(r"_(and|with)_", r"\1", order[start : cut.start() if cut else None])
+        text = _without_reason(whole).strip()
+        # A reason may be a list: "ultrasound for gallstones, cholecystitis or a dilated duct".
+        reasoned = text != whole.strip() or (reasoned and not _orders(text))
+        if not reasoned or text != whole.strip():
+            for piece in _by_specimen(text):
+                yield _Segment(piece, listed, together)
         if cut:
             listed = bool(cut["open"]) or (listed and not cut["close"])
             together = bool(cut["with"])
             start = cut.end()
+
+
+def _orders(text: str) -> bool:
+    read = reading(text)
+    return _tests(read) or bool(EXAM.search(text) or LABORATORY.search(text) or read.of("vitals") or read.of("systems"))
 
 
 def _by_specimen(text: str) -> list[str]:
@@ -205,7 +233,7 @@ def _without_reason(segment: str) -> str:
     named, rest = reading(segment[: reason.start()]), reading(reason[0])
     kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
     bare = kinds <= {"tests"} and named.of("tests") <= TAKEN
-    if bare and not named.words and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
+    if bare and named.words <= {"antigen", "antibody"} and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
         return segment
     if rest.of("tests") & TAKEN:
         return segment
@@ -230,16 +258,17 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if imaged is None and before and before[-1].measured:
             taken = before[-1].read.of("tests") & TAKEN
             return _with(own, _only(before[-1].read, "tests")) if taken else None
-        return _with(own, _only(imaged, "modalities"))
+        how = " ".join(name for name, concepts in imaged.phrases if any(k == "modalities" for k, _ in concepts)) if imaged else ""
+        return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None
+    if kinds == {"specimens"} and after and after[0].of("values"):
+        return _with(own, _only(after[0], "values"))
     if last is None:
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
         if kinds == {"tests"} and read.of("tests") <= TAKEN and after and after[0].of("tests") & TAKEN:
             return _with(own, _only(after[0], "sites", "specimens"))
-        if kinds == {"specimens"} and after and after[0].of("values"):
-            return _with(own, _only(after[0], "values"))
         return own
     if read.of("modalities") and not read.of("sites") and last.of("modalities"):
         return _with(own, _only(last, "sites"))
@@ -249,8 +278,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"sites": reached}))
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
     counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
-    if counted and (last.of("values") or last.of("qualifiers") or read.of("panels")):
-        fluid = all(vocabulary().panels[panel].whole for panel in last.of("panels"))
+    follows = last.of("values") or last.of("qualifiers") or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
+    if counted and follows and read.of("values") <= vocabulary().of_fluids:
+        fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
         return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
     if kinds == {"vitals"} and last.of("vitals"):
         return _with(own, _only(last, "qualifiers"))

@@ -20,7 +20,7 @@ from agentclinic.cases.matcher.order_words import (
 )
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.tests import Test
+from agentclinic.vocabulary.tests import Test, table
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
 
@@ -48,11 +48,13 @@ def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
     if headed := _headed(order, reading(order), facts):
         return [Ordered(_name(fold(order).strip(" .:,")), headed)]
     ordered = items(order)
+    answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
+    missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
     answers = [
         answer
-        for place, item in enumerate(ordered)
-        for answer in _answers(item, chart, facts)
-        if answer.facts or not _redundant(item, ordered[:place], ordered[place + 1 :])
+        for place, (item, found) in enumerate(answered)
+        for answer in found
+        if answer.facts or not _redundant(item, ordered[:place], [other for other in missing if other is not item])
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
 
@@ -61,12 +63,12 @@ Matches = Callable[[Fact, Reading], bool]
 Found = list[tuple[Fact, Reading]]
 
 
-def _redundant(item: Item, before: Sequence[Item], after: Sequence[Item]) -> bool:
-    """Whether an item that was not found adds nothing: a repeat, or a value of a panel in the same order."""
+def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> bool:
+    """Whether an item that was not found adds nothing: a repeat, or a value of a panel that was not found either."""
     if any(_signature(item.read) == _signature(other.read) for other in before):
         return True
     values = item.read.of("values")
-    panels = (vocabulary().panels[panel] for other in (*before, *after) for panel in other.read.of("panels"))
+    panels = (vocabulary().panels[panel] for other in missing for panel in other.read.of("panels"))
     return bool(values) and any(values <= panel.values for panel in panels)
 
 
@@ -298,9 +300,15 @@ def _heading(fact: Fact) -> str:
 
 
 def _name(phrase: str) -> str:
-    """The usual name of a test, or the words of the order."""
+    """The usual name of a test, or the words of the order if they name only a part of it."""
     test = _known(phrase)
-    return test.name if test else phrase
+    if test is None or set(words(phrase)) <= set(words(test.name)):
+        return test.name if test else phrase
+    named = [table()[kind][concept] for _, found in reading(phrase).phrases for kind, concept in found if kind in _BY_NAME]
+    return test.name if len(named) != 1 or named[0].get("is") == test.id else phrase
+
+
+_BY_NAME = ("values", "panels", "tests")
 
 
 def _known(phrase: str) -> Test | None:
@@ -413,6 +421,7 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         len(done) == 1
         and not charted.of("values")
         and not charted.words
+        and not charted.of("panels")
         and any(test in kinds.get(kind, _NOTHING) for kind in done)
     )
     if test in _LOOKED_AT and charted.of("panels") and not asked.of("specimens"):
@@ -538,13 +547,17 @@ def _title(heads: tuple[str, ...]) -> frozenset[str]:
 
 
 def _once(answers: list[Ordered]) -> list[Ordered]:
-    """Drop facts that an earlier answer already told, and answers left empty by that."""
+    """Each fact once: in the first answer that asked for it itself, or else as an equivalent.
+
+    An answer left without facts is dropped, because they were reported; an equivalent left without is unavailable.
+    """
+    direct = {fact.path for answer in answers if not answer.equivalent for fact in answer.facts}
     told: set[str] = set()
     kept: list[Ordered] = []
     for answer in answers:
-        fresh = tuple(f for f in answer.facts if f.path not in told)
+        fresh = tuple(f for f in answer.facts if f.path not in told and not (answer.equivalent and f.path in direct))
         told.update(f.path for f in fresh)
-        known = {other.name for other in kept}
-        if fresh or (not answer.facts and answer.name not in known):
-            kept.append(Ordered(answer.name, fresh, answer.equivalent))
+        missing = not answer.facts or (answer.equivalent and not fresh)
+        if fresh or (missing and answer.name not in {other.name for other in kept}):
+            kept.append(Ordered(answer.name, fresh, answer.equivalent if fresh else None))
     return kept
