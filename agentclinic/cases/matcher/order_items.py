@@ -19,8 +19,8 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 """Panels of whichever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
 _SPLIT = re.compile(
-    r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))|(?P<close>[)\];?!])"
-    r"|(?P<with>\bwith\b)|[,+]|(?<=[a-z]{3})\.(?=\s|$)|\b(?:and|plus|or|as well as)\b)\s*"
+    r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))"
+    r"|(?P<with>\bwith\b)|[,+]|\b(?:and|plus|or|as well as)\b)\s*"
 )
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
 _REGIONS = re.compile(r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)")
@@ -39,7 +39,7 @@ _REASON = re.compile(
     r"|rule out|r o|rule in|look for|looking for|evaluate for|evaluating for|assess for|assessing for|check for"
     r"|checking for|per (?!rect|vagin))\b.*$"
 )
-EXAM = re.compile(r"\b(?:exam\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
+EXAM = re.compile(r"\b(?:exam\w*|otoscop\w*|rhinoscop\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
 EXAM_OF = re.compile(r"\w exam\w*$")
 LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
 """An order that names nothing else asks for everything measured in blood."""
@@ -72,6 +72,10 @@ class _Segment:
 
 
 _NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?(?:\d{1,2}[.)]|[-*•])\s+(?=[A-Za-z(])")
+_POLITE = re.compile(
+    r"^(?:(?:please|also|then|next|i|we|you|would|like|to|want|need|can|could|let|us|me|get|order|request|check|perform|do"
+    r"|obtain|run|send|have|a|an|the|some|id) )+"
+)
 _DASH = re.compile(r"\s+[-–—]+\s+")
 
 
@@ -87,7 +91,10 @@ def items(order: str) -> list[Item]:
     order = fold(_RUN_TOGETHER.sub(" ", _WITH.sub("with ", tidy(order)[:LONGEST_NAME])))
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
-        own = Item(segment.text, reading(segment.text))
+        read = reading(segment.text)
+        # A whole order that names no test is quoted as it is.
+        named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
+        own = Item(named or segment.text, read)
         if _is_title(own) and not segment.listed and any(after.listed for after in segments[index + 1 : index + 2]):
             continue
         if segment.listed and head is not None:
@@ -263,7 +270,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None
     if kinds == {"specimens"} and after and after[0].of("values"):
-        return _with(own, _only(after[0], "values"))
+        what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
+        return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
     if last is None:
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
@@ -276,6 +284,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
             return _with(own, Reading({"sites": reached}))
+        last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
     counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
     follows = last.of("values") or last.of("qualifiers") or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
@@ -292,6 +301,15 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     return own
 
 
+def _taken(read: Reading) -> bool:
+    return bool(read.of("sites") or read.of("specimens"))
+
+
+def _only_taken(read: Reading) -> bool:
+    """Whether an item says only what is done with a specimen, not where it is from."""
+    return set(read.by_kind) <= {"tests", "values"} and bool(read.of("tests"))
+
+
 def _sensory(last: Reading | None, after: Sequence[Reading]) -> bool:
     """Whether the neighboring items test sensation, so that "temperature" is not body temperature."""
     return any("sensory" in read.of("parts") for read in ((last,) if last else ()) + tuple(after[:1]))
@@ -300,7 +318,9 @@ def _sensory(last: Reading | None, after: Sequence[Reading]) -> bool:
 def _imaged(last: Reading | None, after: Sequence[Reading]) -> Reading | None:
     if last is not None:
         return last if last.of("modalities") and last.of("sites") else None
-    return next((read for read in after if read.of("modalities")), None)
+    # "Brain, cervical and lumbar spine MRI"
+    following = next((read for read in after if set(read.by_kind) - {"sites", "timings"}), None)
+    return following if following is not None and following.of("modalities") else None
 
 
 def _only(read: Reading | None, *kinds: str) -> Reading | None:

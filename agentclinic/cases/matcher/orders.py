@@ -46,7 +46,7 @@ def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
     if examined is not None:
         return [Ordered("Physical examination", examined)]
     if headed := _headed(order, reading(order), facts):
-        return [Ordered(_name(fold(order).strip(" .:,")), headed)]
+        return [Ordered(_name(fold(order).strip(" .:,"), reading(order)), headed)]
     ordered = items(order)
     answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
     missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
@@ -179,7 +179,7 @@ _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 def _answers(item: Item, chart: Chart, facts: tuple[Fact, ...]) -> Iterator[Ordered]:
     headed = () if item.listed else _headed(item.text, item.read, facts)
     if headed:
-        yield Ordered(_name(item.text), headed)
+        yield Ordered(_name(item.text, item.read), headed)
     elif item.measured:
         yield from _measurements(item, chart)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
@@ -260,7 +260,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         ("tests", tests, _is_test),
     ):
         for concept in sorted(concepts):
-            yield phrases.get((kind, concept), item.text), partial(answers, concept, read)
+            said = phrases.get((kind, concept), item.text)
+            yield said if said in item.text else concept, partial(answers, concept, read)
     if read.of("modalities"):
         yield item.text, partial(_is_image, read)
 
@@ -268,7 +269,7 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
 def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Ordered:
     """An answer under the test's usual name; if nothing was found, try matching words, then equivalent tests."""
     test = _known(phrase)
-    name = _name(phrase)
+    name = _name(phrase, item.read)
     found = found or _by_words(item, chart)
     if found:
         return Ordered(name, found)
@@ -299,13 +300,17 @@ def _heading(fact: Fact) -> str:
     return next(named, fact.heads[0] if fact.heads else fact.text)
 
 
-def _name(phrase: str) -> str:
-    """The usual name of a test, or the words of the order if they name only a part of it."""
+def _name(phrase: str, asked: Reading) -> str:
+    """The usual name of a test, or the words of the order if they say less or more than it."""
     test = _known(phrase)
-    if test is None or set(words(phrase)) <= set(words(test.name)):
-        return test.name if test else phrase
+    if test is None:
+        return phrase
+    usual = reading(test.name)
+    if not asked.of("sites") <= usual.of("sites") or not asked.of("specimens") - {"blood"} <= usual.of("specimens"):
+        return phrase
     named = [table()[kind][concept] for _, found in reading(phrase).phrases for kind, concept in found if kind in _BY_NAME]
-    return test.name if len(named) != 1 or named[0].get("is") == test.id else phrase
+    alike = len(named) != 1 or named[0].get("is") == test.id or set(words(phrase)) <= set(words(test.name))
+    return test.name if alike else phrase
 
 
 _BY_NAME = ("values", "panels", "tests")
