@@ -200,7 +200,9 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
 
 def _as_written(name: str, request: str) -> str:
     """A name as the order has it, with its capitals and hyphens."""
-    written = re.search(r"\b" + r"[\W_]{1,3}".join(map(re.escape, name.split())) + r"(?:e?s)?\b", request, re.IGNORECASE)
+    written = re.search(
+        r"\b" + r"[\W_]{1,3}".join(map(re.escape, name.split())) + r"(?:e?s)?\b", request, re.IGNORECASE
+    )
     return written[0].replace("_", " ") if written else name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, vocabulary
@@ -23,8 +24,12 @@ _SPLIT = re.compile(
     r"|(?P<with>\bwith\b)|[,+]|\b(?:and|plus|or|as well as)\b)\s*"
 )
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
-_REGIONS = re.compile(r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)")
-_ASPIRATED = re.compile(r"\b(aspirat(?:ion|e)|tap) of (?:the )?((?:left |right )?\w+)")
+_REGIONS = re.compile(
+    r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)"
+)
+_ASPIRATED = re.compile(
+    r"\b(aspirat(?:ion|e)|tap) of (?:the )?((?:(?:left|right) )?(?:knee|hip|wrist|ankle|elbow|shoulder|joint))\b"
+)
 _ENT = re.compile(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
 _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
@@ -85,7 +90,8 @@ def one_line(order: str) -> str:
     return _DASH.sub(": ", re.sub(r"(?:\s*[,;]\s*){2,}", ", ", ", ".join(lines)).strip(" ,;"))
 
 
-def items(order: str) -> list[Item]:
+@lru_cache(maxsize=4096)
+def items(order: str) -> tuple[Item, ...]:
     found: list[Item] = []
     head: Item | None = None
     order = fold(_RUN_TOGETHER.sub(" ", _WITH.sub("with ", tidy(order)[:LONGEST_NAME])))
@@ -107,7 +113,9 @@ def items(order: str) -> list[Item]:
                 own, _only(head.read, "qualifiers", *(["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []))
             )
             head = _panel_of(head, own, found)
-        elif segment.joined and found and found[-1].measured and not _orders_more(own) and _adds_nothing(own, found[-1]):
+        elif (
+            segment.joined and found and found[-1].measured and not _orders_more(own) and _adds_nothing(own, found[-1])
+        ):
             continue
         item = _completed(own, found, [reading(s.text) for s in segments[index + 1 :]])
         if item is None:
@@ -115,7 +123,7 @@ def items(order: str) -> list[Item]:
         found.append(item)
         if not segment.listed:
             head = item
-    return found
+    return tuple(found)
 
 
 def _is_title(own: Item) -> bool:
@@ -265,7 +273,11 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if imaged is None and before and before[-1].measured:
             taken = before[-1].read.of("tests") & TAKEN
             return _with(own, _only(before[-1].read, "tests")) if taken else None
-        how = " ".join(name for name, concepts in imaged.phrases if any(k == "modalities" for k, _ in concepts)) if imaged else ""
+        how = (
+            " ".join(name for name, concepts in imaged.phrases if any(k == "modalities" for k, _ in concepts))
+            if imaged
+            else ""
+        )
         return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None

@@ -22,7 +22,9 @@ _BRITISH = (
 )  # fmt: skip
 _SIDES = frozenset({"left", "right"})
 _BLOOD_ONLY = frozenset({"crp", "esr", "procalcitonin", "uric acid", "tsh", "troponin", "ferritin", "inr", "pt", "ptt"})
-_COUNTED = frozenset({"white cells", "red cells", "neutrophils", "lymphocytes", "eosinophils", "total protein", "albumin"})
+_COUNTED = frozenset(
+    {"white cells", "red cells", "neutrophils", "lymphocytes", "eosinophils", "total protein", "albumin"}
+)
 """Values of the blood count and liver panel that are also measured in other fluids."""
 _ABBREVIATION = 4
 """Longest abbreviation in words."""
@@ -120,7 +122,8 @@ def vocabulary() -> Vocabulary:
         manner=frozenset(manner),
         panels=panels,
         of_blood=frozenset().union(*(panels[name].values for name in ("cbc", "cmp", "electrolytes"))) | {"ldh", "ph"},
-        of_fluids=frozenset(content["values"]) - _BLOOD_ONLY.union(*(panels[name].values for name in ("cbc", "lft"))) | _COUNTED,
+        of_fluids=frozenset(content["values"]) - _BLOOD_ONLY.union(*(panels[name].values for name in ("cbc", "lft")))
+        | _COUNTED,
         wider=wider,
         examined={site: _examined(site, wider[site], content["systems"]) for site in content["sites"]},
         covers={

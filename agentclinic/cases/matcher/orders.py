@@ -82,7 +82,7 @@ def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, 
     nodes = _headings(facts).get(_signature(asked), {}) if asked.named else {}
     # "Blood pressure and vital signs" are two things, not the blood pressure among the vital signs.
     paths = [path for path in nodes if _joints(" ".join(path)) == _joints(order)]
-    whole = [path for path in paths if _signature(_of_path(path)) == _signature(asked)]
+    whole = [p for p in paths if _signature(asked) in (_signature(_of_path(p)), _signature(reading(" ".join(p))))]
     # Of headings that mean the same, the one that is written as the order is.
     literal = {path: likeness for path in whole if (likeness := _literal(path, order))}
     if literal:
@@ -308,7 +308,9 @@ def _name(phrase: str, asked: Reading) -> str:
     usual = reading(test.name)
     if not asked.of("sites") <= usual.of("sites") or not asked.of("specimens") - {"blood"} <= usual.of("specimens"):
         return phrase
-    named = [table()[kind][concept] for _, found in reading(phrase).phrases for kind, concept in found if kind in _BY_NAME]
+    named = [
+        table()[kind][concept] for _, found in reading(phrase).phrases for kind, concept in found if kind in _BY_NAME
+    ]
     alike = len(named) != 1 or named[0].get("is") == test.id or set(words(phrase)) <= set(words(test.name))
     return test.name if alike else phrase
 
