@@ -20,8 +20,8 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 """Panels of whichever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
 _SPLIT = re.compile(
-    r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))"
-    r"|(?P<with>\bwith\b)|[,+]|\b(?:and|plus|or|as well as)\b)\s*"
+    r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))"
+    r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]|\b(?:and|plus|or|as well as)\b)\s*"
 )
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
 _REGIONS = re.compile(
@@ -133,7 +133,7 @@ def _is_title(own: Item) -> bool:
 
 
 def _adds_nothing(own: Item, last: Item) -> bool:
-    """Whether what follows "with" only details the test before it: "ultrasound with Doppler", "CBC with differential"."""
+    """Whether what follows "with" only details the test before it: "ultrasound with Doppler"."""
     kinds, panels = set(own.read.by_kind), vocabulary().panels
     values = frozenset().union(*(panels[panel].values for panel in last.read.of("panels")))
     return (

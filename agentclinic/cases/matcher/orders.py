@@ -89,7 +89,7 @@ def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, 
         paths = [path for path in paths if path not in whole or literal.get(path) == max(literal.values())]
     elif asked.of("panels"):
         return ()  # a panel by another of its names has all of its values, wherever they are charted
-    found = {fact.path: fact for path in paths for fact in nodes[path]}.values()
+    found = list({fact.path: fact for path in paths for fact in nodes[path]}.values())
     if not _tested(asked):
         found = [fact for fact in found if fact.section is not Section.TESTS] or found
     return tuple(found)

@@ -202,3 +202,29 @@ def test_no_bundled_chart_reports_an_image_of_another_organ() -> None:
             for site in table()["sites"]:
                 if site not in TISSUES:
                     assert of_another_organ(site, how, facts) == [], (how, site)
+
+
+def chart_of(row: str) -> Facts:
+    """A chart of OpenOSCE 1 by its row: a19 is the nineteenth of the first 24."""
+    return load_cases("OpenOSCE_1")["abcd".index(row[0]) * 24 + int(row[1:]) - 1].exam_facts
+
+
+@pytest.mark.parametrize("row", ["a09", "a19", "d05", "d06", "d07", "d12", "d18", "d21", "d24"])
+def test_a_skin_examination_includes_every_region_of_the_skin(row: str) -> None:
+    below = {fact.path for fact in chart_of(row) if fact.heads[0] == "Skin Examination"}
+    assert len(below) > 1
+    assert told("Skin examination", chart_of(row)) == below
+
+
+@pytest.mark.parametrize("row", ["c05", "c06", "c18", "c23"])
+def test_a_genitourinary_examination_includes_the_rectal_examination(row: str) -> None:
+    assert any("Rectal" in path for path in told("Genitourinary examination", chart_of(row)))
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["scrotal ultrasound", "ocular ultrasound", "carotid ultrasound", "pelvic ultrasound", "small bowel series"],
+)
+def test_an_image_without_a_site_in_its_heading_is_of_what_its_text_describes(order: str) -> None:
+    assert told(order, chart_of("a19")) == set()
+    assert told("ultrasound of the heart", chart_of("a19")) == {"Test_Results/Bedside_Ultrasound/Findings"}
