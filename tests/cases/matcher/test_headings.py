@@ -107,7 +107,8 @@ def in_other_words(heading: str, *, examination: bool) -> Iterator[str]:
         yield f"I would like to perform a {low}, please" if "examination" in low else f"{low} please"
     else:
         image = re.fullmatch(r"(.*) (x-ray|ultrasound|mri|ct|culture)", low)
-        yield f"{image[2]} of the {image[1]}" if image else f"Could you order a {low}?"
+        sited = image is not None and reading(image[1]).of("sites")
+        yield f"{image[2]} of the {image[1]}" if image and sited else f"Could you order a {low}?"
     yield from SYNONYMS.get(heading, ())
 
 
