@@ -188,14 +188,22 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
     if not ordered.facts:
         if payload.missing_test == "normal":
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
+        name = _as_written(ordered.name, payload.request)
         if reading(ordered.name).by_kind:
-            return f"{ordered.name[:1].upper()}{ordered.name[1:]} not available.", Provenance.UNAVAILABLE
-        written = re.search(re.escape(ordered.name), payload.request, re.IGNORECASE)  # not a test that we know
-        return f"No result available for '{written[0] if written else ordered.name}'.", Provenance.UNAVAILABLE
+            return f"{name[:1].upper()}{name[1:]} not available.", Provenance.UNAVAILABLE
+        return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know
     lines = _charted(ordered.facts)
     if ordered.equivalent:
         return f"{ordered.name} was not done; {ordered.equivalent}: {lines}.", Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
+
+
+def _as_written(name: str, request: str) -> str:
+    """A name as the order has it, with its capitals and hyphens."""
+    written = re.search(
+        r"\b" + r"[\W_]{1,3}".join(map(re.escape, name.split())) + r"(?:e?s)?\b", request, re.IGNORECASE
+    )
+    return written[0].replace("_", " ") if written else name
 
 
 def _charted(facts: Sequence[Fact]) -> str:

@@ -161,7 +161,7 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
     if not _same_place(asked, charted) or _elsewhere(asked, systems, fact):
         return False
     if first & systems:
-        return bool(asked.of("systems") or last & systems)
+        return bool(asked.of("systems") or last & systems or asked.of("sites") & reading(fact.heads[0]).of("sites"))
     if any(reading(head).of("systems") & systems for head in fact.heads):
         return True
     if systems & {"psychiatric", "eye"} & _of_parts(charted) and "ent" not in systems:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, vocabulary
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
-_TAKEN = frozenset(
+TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
      "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
 )  # fmt: skip
@@ -19,23 +20,32 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 """Panels of whichever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
 _SPLIT = re.compile(
-    r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+]|(?<=[a-z]{3})\.(?=\s|$)"
-    r"|\b(?:and|plus|or|including|include|includes|incl|as well as)\b)\s*"
+    r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))"
+    r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]|\b(?:and|plus|or|as well as)\b)\s*"
 )
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
+_REGIONS = re.compile(
+    r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)"
+)
+_ASPIRATED = re.compile(
+    r"\b(aspirat(?:ion|e)|tap) of (?:the )?((?:(?:left|right) )?(?:knee|hip|wrist|ankle|elbow|shoulder|joint))\b"
+)
+_ENT = re.compile(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
 _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _MOST_SPECIMENS = 20
 """The most places at which a list without commas is split; no real list names as many specimens."""
 _REASON = re.compile(
-    r"\b(?:for|if|due to|because|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
+    r"\b(?:for|if|due to|because|since|as|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
     r"|to (?:evaluate|assess|rule|look|check|exclude|confirm|determine|identify|detect|see|measure|visuali[sz]e"
-    r"|monitor|guide|locali[sz]e|differentiate|characteri[sz]e|establish|test|find|document|clarify|investigate|screen)"
+    r"|monitor|guide|locali[sz]e|differentiate|characteri[sz]e|establish|test|find|document|clarify|investigate|screen|help|further|better|define"
+    r"|follow|gauge|quantify|support|narrow|make sure|ensure)"
     r"|rule out|r o|rule in|look for|looking for|evaluate for|evaluating for|assess for|assessing for|check for"
     r"|checking for|per (?!rect|vagin))\b.*$"
 )
-EXAM = re.compile(r"\b(?:exam\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
+EXAM = re.compile(r"\b(?:exam\w*|otoscop\w*|rhinoscop\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
+EXAM_OF = re.compile(r"\w exam\w*$")
 LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
 """An order that names nothing else asks for everything measured in blood."""
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
@@ -66,13 +76,33 @@ class _Segment:
     """After "with": done together with what comes before."""
 
 
-def items(order: str) -> list[Item]:
+_NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?(?:\d{1,2}[.)]|[-*•])\s+(?=[A-Za-z(])")
+_POLITE = re.compile(
+    r"^(?:(?:please|also|then|next|i|we|you|would|like|to|want|need|can|could|let|us|me|get|order|request|check|perform|do"
+    r"|obtain|run|send|have|a|an|the|some|id) )+"
+)
+_DASH = re.compile(r"\s+[-–—]+\s+")
+
+
+def one_line(order: str) -> str:
+    """An order as one line: a list's lines and numbers become commas, a dash before an explanation a colon."""
+    lines = [_NUMBERED.sub(", ", line.strip()) for line in order.split("\n")]
+    return _DASH.sub(": ", re.sub(r"(?:\s*[,;]\s*){2,}", ", ", ", ".join(lines)).strip(" ,;"))
+
+
+@lru_cache(maxsize=4096)
+def items(order: str) -> tuple[Item, ...]:
     found: list[Item] = []
     head: Item | None = None
     order = fold(_RUN_TOGETHER.sub(" ", _WITH.sub("with ", tidy(order)[:LONGEST_NAME])))
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
-        own = Item(segment.text, reading(segment.text))
+        read = reading(segment.text)
+        # A whole order that names no test is quoted as it is.
+        named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
+        own = Item(named or segment.text, read)
+        if _is_title(own) and not segment.listed and any(after.listed for after in segments[index + 1 : index + 2]):
+            continue
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
                 head = _examination_with(head, own, found)
@@ -83,7 +113,9 @@ def items(order: str) -> list[Item]:
                 own, _only(head.read, "qualifiers", *(["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []))
             )
             head = _panel_of(head, own, found)
-        elif segment.joined and found and found[-1].measured and not own.measured and not _orders_more(own):
+        elif (
+            segment.joined and found and found[-1].measured and not _orders_more(own) and _adds_nothing(own, found[-1])
+        ):
             continue
         item = _completed(own, found, [reading(s.text) for s in segments[index + 1 :]])
         if item is None:
@@ -91,7 +123,24 @@ def items(order: str) -> list[Item]:
         found.append(item)
         if not segment.listed:
             head = item
-    return found
+    return tuple(found)
+
+
+def _is_title(own: Item) -> bool:
+    """Whether an item only introduces a list: "Blood tests: CBC, CRP"."""
+    general = set(own.read.by_kind) <= {"specimens"} or own.read.by_kind == {"modalities": frozenset({"imaging"})}
+    return general and not own.read.words and (bool(LABORATORY.search(own.text)) or bool(own.read.by_kind))
+
+
+def _adds_nothing(own: Item, last: Item) -> bool:
+    """Whether what follows "with" only details the test before it: "ultrasound with Doppler"."""
+    kinds, panels = set(own.read.by_kind), vocabulary().panels
+    values = frozenset().union(*(panels[panel].values for panel in last.read.of("panels")))
+    return (
+        not own.measured
+        or (kinds == {"modalities"} and own.read.of("modalities") <= last.read.of("modalities"))
+        or (kinds == {"values"} and own.read.of("values") <= values)
+    )
 
 
 def _how(head: Item, own: Item) -> bool:
@@ -106,7 +155,7 @@ def _orders_more(own: Item) -> bool:
 
 def _is_detail(head: Item, own: Item) -> bool:
     """Whether a listed item is a detail of the examination before it, not another order."""
-    if head.read.of("vitals") or own.read.of("vitals") - {"temperature"}:
+    if head.read.of("vitals") or own.read.of("vitals") - {"temperature"} or EXAM_OF.search(own.text):
         return False
     return not own.read.of("systems") - head.read.of("systems")
 
@@ -150,17 +199,28 @@ def _segments(order: str) -> Iterable[_Segment]:
     order = _TYPES.sub(
         lambda match: ", ".join(f"{match[1]} {kind}" for kind in re.findall(r"\b[a-e]\b", match[2])), order
     )
+    order = _ENT.sub("ent", order)
+    order = _ASPIRATED.sub(r"\2 \1", order)
+    order = _REGIONS.sub(r"\1 spine", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
-    listed, together, start = False, False, 0
+    listed, together, reasoned, start = False, False, False, 0
     for cut in (*_SPLIT.finditer(order), None):
-        text = order[start : cut.start() if cut else None]
-        text = _without_reason(re.sub(r"_(and|with)_", r"\1", text)).strip()
-        for piece in _by_specimen(text):
-            yield _Segment(piece, listed, together)
+        whole = re.sub(r"_(and|with)_", r"\1", order[start : cut.start() if cut else None])
+        text = _without_reason(whole).strip()
+        # A reason may be a list: "ultrasound for gallstones, cholecystitis or a dilated duct".
+        reasoned = text != whole.strip() or (reasoned and not _orders(text))
+        if not reasoned or text != whole.strip():
+            for piece in _by_specimen(text):
+                yield _Segment(piece, listed, together)
         if cut:
             listed = bool(cut["open"]) or (listed and not cut["close"])
             together = bool(cut["with"])
             start = cut.end()
+
+
+def _orders(text: str) -> bool:
+    read = reading(text)
+    return _tests(read) or bool(EXAM.search(text) or LABORATORY.search(text) or read.of("vitals") or read.of("systems"))
 
 
 def _by_specimen(text: str) -> list[str]:
@@ -187,10 +247,10 @@ def _without_reason(segment: str) -> str:
         return segment
     named, rest = reading(segment[: reason.start()]), reading(reason[0])
     kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
-    bare = kinds <= {"tests"} and named.of("tests") <= _TAKEN
-    if bare and not named.words and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
+    bare = kinds <= {"tests"} and named.of("tests") <= TAKEN
+    if bare and named.words <= {"antigen", "antibody"} and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
         return segment
-    if rest.of("tests") & _TAKEN:
+    if rest.of("tests") & TAKEN:
         return segment
     listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(MEASURED))
     if listed > 1:
@@ -211,29 +271,37 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
         if imaged is None and before and before[-1].measured:
-            taken = before[-1].read.of("tests") & _TAKEN
+            taken = before[-1].read.of("tests") & TAKEN
             return _with(own, _only(before[-1].read, "tests")) if taken else None
-        return _with(own, _only(imaged, "modalities"))
+        how = (
+            " ".join(name for name, concepts in imaged.phrases if any(k == "modalities" for k, _ in concepts))
+            if imaged
+            else ""
+        )
+        return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None
+    if kinds == {"specimens"} and after and after[0].of("values"):
+        what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
+        return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
     if last is None:
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
-        if kinds == {"tests"} and read.of("tests") <= _TAKEN and after and after[0].of("tests") & _TAKEN:
+        if kinds == {"tests"} and read.of("tests") <= TAKEN and after and after[0].of("tests") & TAKEN:
             return _with(own, _only(after[0], "sites", "specimens"))
-        if kinds == {"specimens"} and after and after[0].of("values"):
-            return _with(own, _only(after[0], "values"))
         return own
     if read.of("modalities") and not read.of("sites") and last.of("modalities"):
         return _with(own, _only(last, "sites"))
-    if kinds == {"tests"} and read.of("tests") <= _TAKEN:
+    if kinds == {"tests"} and read.of("tests") <= TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
             return _with(own, Reading({"sites": reached}))
+        last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
     counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
-    if counted and (last.of("values") or last.of("qualifiers") or read.of("panels")):
-        fluid = all(vocabulary().panels[panel].whole for panel in last.of("panels"))
+    follows = last.of("values") or last.of("qualifiers") or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
+    if counted and follows and read.of("values") <= vocabulary().of_fluids:
+        fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
         return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
     if kinds == {"vitals"} and last.of("vitals"):
         return _with(own, _only(last, "qualifiers"))
@@ -245,6 +313,15 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     return own
 
 
+def _taken(read: Reading) -> bool:
+    return bool(read.of("sites") or read.of("specimens"))
+
+
+def _only_taken(read: Reading) -> bool:
+    """Whether an item says only what is done with a specimen, not where it is from."""
+    return set(read.by_kind) <= {"tests", "values"} and bool(read.of("tests"))
+
+
 def _sensory(last: Reading | None, after: Sequence[Reading]) -> bool:
     """Whether the neighboring items test sensation, so that "temperature" is not body temperature."""
     return any("sensory" in read.of("parts") for read in ((last,) if last else ()) + tuple(after[:1]))
@@ -253,7 +330,9 @@ def _sensory(last: Reading | None, after: Sequence[Reading]) -> bool:
 def _imaged(last: Reading | None, after: Sequence[Reading]) -> Reading | None:
     if last is not None:
         return last if last.of("modalities") and last.of("sites") else None
-    return next((read for read in after if read.of("modalities")), None)
+    # "Brain, cervical and lumbar spine MRI"
+    following = next((read for read in after if set(read.by_kind) - {"sites", "timings"}), None)
+    return following if following is not None and following.of("modalities") else None
 
 
 def _only(read: Reading | None, *kinds: str) -> Reading | None:

@@ -21,6 +21,11 @@ _BRITISH = (
     ("manoeuvre", "maneuver"), ("caec", "cec"), ("anaes", "anes"), ("ischaem", "ischem"),
 )  # fmt: skip
 _SIDES = frozenset({"left", "right"})
+_BLOOD_ONLY = frozenset({"crp", "esr", "procalcitonin", "uric acid", "tsh", "troponin", "ferritin", "inr", "pt", "ptt"})
+_COUNTED = frozenset(
+    {"white cells", "red cells", "neutrophils", "lymphocytes", "eosinophils", "total protein", "albumin"}
+)
+"""Values of the blood count and liver panel that are also measured in other fluids."""
 _ABBREVIATION = 4
 """Longest abbreviation in words."""
 Tokens = frozenset[tuple[str, str]]
@@ -71,6 +76,8 @@ class Vocabulary:
     panels: Mapping[str, Panel]
     of_blood: frozenset[str]
     """Values measured in blood unless the order says otherwise."""
+    of_fluids: frozenset[str]
+    """Values that are also measured in urine and other fluids."""
     wider: Mapping[str, frozenset[str]]
     """For each site, the sites that contain it."""
     examined: Mapping[str, frozenset[str]]
@@ -101,6 +108,8 @@ def vocabulary() -> Vocabulary:
                 named.setdefault(words(spelling), set()).add((kind, concept))
     for name in tuple(named):
         named[name].update(("specimens", fluid) for fluid in _fluids(name, named, content))
+        if any(kind == "panels" for kind, _ in named[name]):  # an arterial blood gas
+            named[name].update(("timings", word) for word in name if word in content["timings"])
         named.setdefault(_spelled_out(name, spelled), set()).update(named[name])
     manner = {words(name) for name in split_list(content["manner"])}
     panels = _panels(content["panels"])
@@ -113,6 +122,8 @@ def vocabulary() -> Vocabulary:
         manner=frozenset(manner),
         panels=panels,
         of_blood=frozenset().union(*(panels[name].values for name in ("cbc", "cmp", "electrolytes"))) | {"ldh", "ph"},
+        of_fluids=frozenset(content["values"]) - _BLOOD_ONLY.union(*(panels[name].values for name in ("cbc", "lft")))
+        | _COUNTED,
         wider=wider,
         examined={site: _examined(site, wider[site], content["systems"]) for site in content["sites"]},
         covers={

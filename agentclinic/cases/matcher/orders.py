@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
-from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, Item, items
+from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items, one_line
 from agentclinic.cases.matcher.order_words import (
     Reading,
     joined,
@@ -19,7 +20,7 @@ from agentclinic.cases.matcher.order_words import (
 )
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.tests import Test
+from agentclinic.vocabulary.tests import Test, table
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
 
@@ -35,7 +36,7 @@ class Ordered:
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """The things an order names, each with the facts that answer it."""
-    return list(_asked_of_measurement(tidy(order)[:LONGEST_NAME], tuple(facts)))
+    return list(_asked_of_measurement(one_line(tidy(order)[:LONGEST_NAME]), tuple(facts)))
 
 
 @lru_cache(maxsize=4096)  # the laboratory, and scoring after it
@@ -44,28 +45,30 @@ def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
     examined = whole_examination(order, chart)
     if examined is not None:
         return [Ordered("Physical examination", examined)]
+    if headed := _headed(order, reading(order), facts):
+        return [Ordered(_name(fold(order).strip(" .:,"), reading(order)), headed)]
     ordered = items(order)
+    answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
+    missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
     answers = [
         answer
-        for place, item in enumerate(ordered)
-        for answer in _answers(item, chart)
-        if answer.facts or not _redundant(item, ordered[:place], ordered[place + 1 :])
+        for place, (item, found) in enumerate(answered)
+        for answer in found
+        if answer.facts or not _redundant(item, ordered[:place], [other for other in missing if other is not item])
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
 
 
 Matches = Callable[[Fact, Reading], bool]
+Found = list[tuple[Fact, Reading]]
 
 
-def _redundant(item: Item, before: Sequence[Item], after: Sequence[Item]) -> bool:
-    """Whether an item adds nothing: a repeat, a value of an ordered panel, or unknown words next to a test."""
-    others = (*before, *after)
-    if not item.read.by_kind:
-        return bool(others)
-    if any(item.read.by_kind == other.read.by_kind for other in before):
+def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> bool:
+    """Whether an item that was not found adds nothing: a repeat, or a value of a panel that was not found either."""
+    if any(_signature(item.read) == _signature(other.read) for other in before):
         return True
     values = item.read.of("values")
-    panels = (vocabulary().panels[panel] for other in others for panel in other.read.of("panels"))
+    panels = (vocabulary().panels[panel] for other in missing for panel in other.read.of("panels"))
     return bool(values) and any(values <= panel.values for panel in panels)
 
 
@@ -74,11 +77,81 @@ def _charted(facts: tuple[Fact, ...]) -> Chart:
     return tuple((fact, charted_as(fact)) for fact in facts)
 
 
+def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Everything below the heading that an order names, if it names one exactly."""
+    nodes = _headings(facts).get(_signature(asked), {}) if asked.named else {}
+    # "Blood pressure and vital signs" are two things, not the blood pressure among the vital signs.
+    paths = [path for path in nodes if _joints(" ".join(path)) == _joints(order)]
+    whole = [p for p in paths if _signature(asked) in (_signature(_of_path(p)), _signature(reading(" ".join(p))))]
+    # Of headings that mean the same, the one that is written as the order is.
+    literal = {path: likeness for path in whole if (likeness := _literal(path, order))}
+    if literal:
+        paths = [path for path in paths if path not in whole or literal.get(path) == max(literal.values())]
+    elif asked.of("panels"):
+        return ()  # a panel by another of its names has all of its values, wherever they are charted
+    found = list({fact.path: fact for path in paths for fact in nodes[path]}.values())
+    if not _tested(asked):
+        found = [fact for fact in found if fact.section is not Section.TESTS] or found
+    return tuple(found)
+
+
+_JOINT = re.compile(r"[,;&+]|\b(?:and|with|plus)\b")
+
+
+@lru_cache(maxsize=32768)
+def _joints(text: str) -> int:
+    """How many times a text joins two things; "and" in the name of a test does not count."""
+    return len(_JOINT.findall(vocabulary().with_and.sub("", fold(text))))
+
+
+@lru_cache(maxsize=512)
+def _headings(facts: tuple[Fact, ...]) -> Mapping[Hashable, Mapping[tuple[str, ...], Sequence[Fact]]]:
+    """The headings with the facts below each, by what a heading, with those above it, names."""
+    found: dict[Hashable, dict[tuple[str, ...], list[Fact]]] = {}
+    for fact in facts:
+        for depth, head in enumerate(fact.heads, start=1):
+            path = fact.heads[:depth]
+            for named in {_signature(_of_path(path)): None, _signature(reading(" ".join(path))): None}:
+                found.setdefault(named, {}).setdefault(path, []).append(fact)
+            if depth > 1 and _tested(reading(head)) and not _tested(_of_path(path[:-1])):
+                # A test charted with an examination, "Eye Examination / Slit Lamp", is ordered by its own name.
+                found.setdefault(_signature(reading(head)), {}).setdefault(path, []).append(fact)
+    return found
+
+
+def _tested(read: Reading) -> bool:
+    return any(read.of(kind) for kind in MEASURED)
+
+
+@lru_cache(maxsize=32768)
+def _of_path(path: tuple[str, ...]) -> Reading:
+    return joined(map(reading, path))
+
+
+def _literal(path: tuple[str, ...], order: str) -> tuple[int, int, int] | None:
+    """How closely an order is written as a heading: words in one run, words at all; None if it lacks one of them."""
+    named, said = words(" ".join(path)), words(order)
+    if not set(named) <= set(said):
+        return None
+    run = f" {' '.join(named)} " in f" {' '.join(said)} "
+    return (len(named), 0, 0) if run else (0, len(set(named)), -len(path))
+
+
+def _signature(read: Reading) -> Hashable:
+    return frozenset(read.by_kind.items()), read.words, read.sides
+
+
 @lru_cache(maxsize=32768)
 def charted_as(fact: Fact) -> Reading:
     """What a result is about, from its headings, or from its text if they are too general."""
     heads = joined(reading(head) for head in fact.heads)
-    return joined((heads, reading(fact.text))) if _general(heads) else heads
+    if _general(heads):
+        return joined((heads, reading(fact.text)))
+    if heads.of("sites") or not (heads.of("modalities") or heads.of("tests") & _OF_A_SITE):
+        return heads
+    # An image or biopsy whose heading names no site is of those that its text is about: "Bedside Ultrasound".
+    reached = _NOTHING.union(*(vocabulary().reached.get(test, _NOTHING) for test in heads.of("tests")))
+    return joined((heads, Reading({"sites": reached or reading(fact.text).of("sites")})))
 
 
 def _general(heads: Reading) -> bool:
@@ -96,14 +169,18 @@ _TOO_GENERAL = {
     "modalities": frozenset({"imaging"}),
     "tests": _ANY_METHOD,
 }
+_OF_A_SITE = TAKEN | {"endoscopy"} | frozenset(vocabulary().reached)
 _CLASSES = frozenset({"igg", "iga", "igm", "ige", "immunoglobulins"})
 _PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose tolerance"})
 """Tests that measure a value after something was given: not the plain value."""
 _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
-def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
-    if item.measured:
+def _answers(item: Item, chart: Chart, facts: tuple[Fact, ...]) -> Iterator[Ordered]:
+    headed = () if item.listed else _headed(item.text, item.read, facts)
+    if headed:
+        yield Ordered(_name(item.text, item.read), headed)
+    elif item.measured:
         yield from _measurements(item, chart)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
@@ -114,7 +191,7 @@ def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
 def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
     targets = list(_targets(item))
     for phrase, matches in targets:
-        found = _nearest(item.read, [(fact, charted) for fact, charted in chart if matches(fact, charted)])
+        found = _nearest(item.read, _placed(item.read, [pair for pair in chart if matches(*pair)], chart))
         yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
 
 
@@ -130,7 +207,17 @@ def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
         yield _named(item, item.text, examination(item, chart), chart)
 
 
-def _nearest(asked: Reading, found: list[tuple[Fact, Reading]]) -> tuple[Fact, ...]:
+def _placed(asked: Reading, found: Found, chart: Chart) -> Found:
+    """Without the images and specimens that say nowhere what they are of, if the chart has others that do."""
+    how = asked.of("modalities") | asked.of("tests") & _OF_A_SITE
+    if not asked.of("sites") or not how:
+        return found
+    placed = [(fact, charted) for fact, charted in found if charted.of("sites")]
+    others = any(charted.of("sites") and how & (charted.of("modalities") | charted.of("tests")) for _, charted in chart)
+    return placed or ([] if others else found)
+
+
+def _nearest(asked: Reading, found: Found) -> tuple[Fact, ...]:
     """Prefer results of the exact site and time ordered.
 
     A value from a blood gas is used only if it was not measured in any other way.
@@ -160,6 +247,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         tests -= _ANY_METHOD | {"swab"}
     if len(tests) > 1:
         tests -= {"swab"}
+    if "bone marrow" in tests:
+        tests -= {"biopsy", "fine needle aspiration"}
     phrases = {concept: phrase for phrase, concepts in read.phrases for concept in concepts}
     panels = read.of("panels")
     if values or tests:
@@ -171,7 +260,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         ("tests", tests, _is_test),
     ):
         for concept in sorted(concepts):
-            yield phrases.get((kind, concept), item.text), partial(answers, concept, read)
+            said = phrases.get((kind, concept), item.text)
+            yield said if said in item.text else concept, partial(answers, concept, read)
     if read.of("modalities"):
         yield item.text, partial(_is_image, read)
 
@@ -179,27 +269,28 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
 def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Ordered:
     """An answer under the test's usual name; if nothing was found, try matching words, then equivalent tests."""
     test = _known(phrase)
-    name = test.name if test else phrase
+    name = _name(phrase, item.read)
     found = found or _by_words(item, chart)
     if found:
         return Ordered(name, found)
     # A value in a wider panel was already found with the value.
     measured = item.read.of("values") or item.read.of("panels")
     for other in test.equivalents if test and not measured else ():
-        stand_in = _standing_in(knowledge().tests[other], chart)
+        stand_in = _standing_in(knowledge().tests[other], item.read, chart)
         if stand_in:
             return Ordered(name, stand_in, knowledge().tests[other].name)
     named = frozenset() if item.read.of("qualifiers") else item.read.of("values") | item.read.of("tests")
     for concept in sorted(named):
         for alike in sorted(vocabulary().alike.get(concept, _NOTHING)):
-            near = tuple(
-                fact
+            near = [
+                (fact, charted)
                 for fact, charted in chart
                 if alike in (charted.of("values") | charted.of("tests") | charted.of("parts"))
                 and _same_sites(item.read, charted)
-            )
-            if near:
-                return Ordered(name, near, _heading(near[0]))
+                and (not item.read.of("sites") or _taken_from_same(item.read, charted))
+            ]
+            if near := _placed(item.read, near, chart):
+                return Ordered(name, tuple(fact for fact, _ in near), _heading(near[0][0]))
     images = tuple(fact for fact, charted in chart if _is_like_image(item.read, charted))
     return Ordered(name, images, _heading(images[0])) if images else Ordered(name, ())
 
@@ -209,13 +300,32 @@ def _heading(fact: Fact) -> str:
     return next(named, fact.heads[0] if fact.heads else fact.text)
 
 
+def _name(phrase: str, asked: Reading) -> str:
+    """The usual name of a test, or the words of the order if they say less or more than it."""
+    test = _known(phrase)
+    if test is None:
+        return phrase
+    usual = reading(test.name)
+    if not asked.of("sites") <= usual.of("sites") or not asked.of("specimens") - {"blood"} <= usual.of("specimens"):
+        return phrase
+    named = [
+        table()[kind][concept] for _, found in reading(phrase).phrases for kind, concept in found if kind in _BY_NAME
+    ]
+    alike = len(named) != 1 or named[0].get("is") == test.id or set(words(phrase)) <= set(words(test.name))
+    return test.name if alike else phrase
+
+
+_BY_NAME = ("values", "panels", "tests")
+
+
 def _known(phrase: str) -> Test | None:
     mention = next(iter(knowledge().test_names.find(phrase)), None)
     return knowledge().tests[mention.key] if mention else None
 
 
-def _standing_in(other: Test, chart: Chart) -> tuple[Fact, ...]:
+def _standing_in(other: Test, asked: Reading, chart: Chart) -> tuple[Fact, ...]:
     found: dict[str, Fact] = {}
+    chart = tuple((fact, charted) for fact, charted in chart if _same_sites(asked, charted))
     for item in items(other.name):
         if item.measured:
             for _, matches in _targets(item):
@@ -258,6 +368,8 @@ def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
     return not taken or (value not in vocabulary().of_blood and "blood" not in asked.of("specimens"))
 
 
+_GERMS = frozenset({"respiratory viral panel"})
+"""Panels that look for a germ itself, not for antibodies to it."""
 # Values that other panels have too: alone they do not say which panel was drawn.
 _SHARED = {"blood gas": frozenset({"bicarbonate", "lactate"})}
 
@@ -270,6 +382,8 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if panel.whole:
         return panel.specimen in charted.of("specimens")
+    if name in _GERMS and (charted.words & _AGAINST or "serology" in charted.of("tests")):
+        return False
     taken = charted.of("specimens") - {"blood"}
     wanted = (asked.of("specimens") | ({panel.specimen} if panel.specimen else set())) - {"blood"}
     if bool(wanted) != bool(taken) or not wanted <= taken:
@@ -314,6 +428,7 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         len(done) == 1
         and not charted.of("values")
         and not charted.words
+        and not charted.of("panels")
         and any(test in kinds.get(kind, _NOTHING) for kind in done)
     )
     if test in _LOOKED_AT and charted.of("panels") and not asked.of("specimens"):
@@ -339,7 +454,14 @@ def _taken_from_same(asked: Reading, charted: Reading) -> bool:
     wanted, taken = asked.of("specimens"), charted.of("specimens")
     if not (wanted or asked.of("sites")) or not (taken or charted.of("sites")):
         return True
-    return bool(wanted & taken) or (bool(asked.of("sites") and charted.of("sites")) and _same_sites(asked, charted))
+    if wanted & taken:
+        return True
+    # A specimen of a wider region is not from the organ.
+    sites, done = asked.of("sites"), charted.of("sites")
+    if not sites or not done or not _same_sites(asked, charted):
+        return False
+    within = vocabulary().wider
+    return bool((sites | done) & _ANYWHERE) or any(a == b or a in within[b] for a in sites for b in done)
 
 
 def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -349,8 +471,9 @@ def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
 
 
 _VESSELS = frozenset({"angiography", "venography"})
-_NO_SITE = frozenset({"soft tissue", "lesion", "wound"})
-_ANYWHERE = _NO_SITE | frozenset({"vein", "artery", "joint", "bone", "muscle", "nerve"})
+_MASSES = frozenset({"soft tissue", "lesion"})
+_ANYWHERE = _MASSES | frozenset({"wound", "vein", "artery", "joint", "bone", "muscle", "nerve"})
+"""Tissues that do not say where in the body."""
 
 
 def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -375,10 +498,15 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
     if other_side(asked, charted):
         return False
     wanted, done = asked.of("sites"), charted.of("sites")
+    if not wanted or not done:
+        return True
     if "lesion" in wanted and "skin" in done:
         return True
-    wanted, done = wanted - _ANYWHERE or wanted - _NO_SITE, done - _ANYWHERE or done - _NO_SITE
-    return not wanted or not done or any(same_site(a, b) for a in wanted for b in done)
+    if wanted - _ANYWHERE and done - _ANYWHERE:
+        wanted, done = wanted - _ANYWHERE, done - _ANYWHERE
+    elif (wanted | done) & _MASSES:
+        return True
+    return any(same_site(a, b) for a in wanted for b in done)
 
 
 def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
@@ -426,13 +554,17 @@ def _title(heads: tuple[str, ...]) -> frozenset[str]:
 
 
 def _once(answers: list[Ordered]) -> list[Ordered]:
-    """Drop facts that an earlier answer already told, and answers left empty by that."""
+    """Each fact once: in the first answer that asked for it itself, or else as an equivalent.
+
+    An answer left without facts is dropped, because they were reported; an equivalent left without is unavailable.
+    """
+    direct = {fact.path for answer in answers if not answer.equivalent for fact in answer.facts}
     told: set[str] = set()
     kept: list[Ordered] = []
     for answer in answers:
-        fresh = tuple(f for f in answer.facts if f.path not in told)
+        fresh = tuple(f for f in answer.facts if f.path not in told and not (answer.equivalent and f.path in direct))
         told.update(f.path for f in fresh)
-        known = {other.name for other in kept}
-        if fresh or (not answer.facts and answer.name not in known):
-            kept.append(Ordered(answer.name, fresh, answer.equivalent))
+        missing = not answer.facts or (answer.equivalent and not fresh)
+        if fresh or (missing and answer.name not in {other.name for other in kept}):
+            kept.append(Ordered(answer.name, fresh, answer.equivalent if fresh else None))
     return kept

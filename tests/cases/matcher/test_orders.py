@@ -192,7 +192,7 @@ REQUESTS: list[tuple[str, set[str]]] = [
     ),
     ("peripheral pulses and edema", {"Lower_Extremities/Edema", "Lower_Extremities/Pulses"}),
     ("otoscopy", {"HEENT/Ears"}),
-    ("HEENT exam", HEENT | {"Neck/Thyroid"}),
+    ("HEENT exam", HEENT),
     ("palpation of the thyroid", {"Neck/Thyroid"}),
     ("scrotal exam", {"Genitourinary_Examination/Testes"}),
     ("DRE", {"Rectal_Examination/Findings"}),
