@@ -44,6 +44,8 @@ class Completion:
     """Paths of facts that are reported only if ordered by their own name."""
     instead: tuple[tuple[Fact, tuple[Fact, ...]], ...]
     """Results that would contradict the chart, each with the charted ones that are reported in their place."""
+    everything: tuple[Fact, ...]
+    """Charted and completed facts, in the order of the table."""
 
 
 def completed(case: Case) -> tuple[Fact, ...]:
@@ -62,14 +64,16 @@ def _completion(case_id: str, door: str, told: tuple[Fact, ...], charted: tuple[
     added = [entry for entry in normals() if patient.lacks(entry)]
     blocked = {entry.heading: found for entry in added if (found := patient.abnormal_in_region(entry))}
     facts = {entry.heading: patient.fact(entry) for entry in added if entry.heading not in blocked}
+    added_facts = tuple(facts.values())
     return Completion(
-        tuple(facts.values()),
+        added_facts,
         frozenset(facts[entry.heading].path for entry in added if entry.rare and entry.heading in facts),
         tuple((_template(entry), blocked[entry.heading]) for entry in added if entry.heading in blocked),
+        _in_order((*charted, *added_facts)),
     )
 
 
-def in_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+def _in_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     """Charted and completed facts in the order of the table; others keep their place after the one before them."""
     placed, last = [], -1
     for fact in facts:
@@ -171,10 +175,13 @@ class _Patient:
         whole = {
             fact.heads[0]
             for fact in self._charted
-            if fact.heads and fact.section is Section.EXAMINATION and (len(fact.heads) == 1 or _general(fact))
+            if fact.heads
+            and (fact.section is Section.EXAMINATION or fact.heads[0] in _FLUIDS)
+            and (len(fact.heads) == 1 or _general(fact))
         }
         ill = {fact.heads[0] for fact, entry in self._entries if entry.system in _FLUIDS and self.abnormal(fact, entry)}
-        return frozenset(whole | ({"Lumbar Puncture", "Cerebrospinal Fluid"} if ill & _CSF else ill) - {""})
+        found = whole | ill
+        return frozenset(found | (_CSF if found & _CSF else frozenset()))
 
     def lacks(self, entry: Normal) -> bool:
         """Whether the chart says nothing about an entry, so that it can be completed."""
@@ -233,7 +240,9 @@ class _Patient:
         draw = random.Random(f"{self._id}|{name}")
         change = {"standing": (-4, 3), "other_arm": (-4, -2), "repeat": (-2, -1)}.get(name)
         if change:
-            systolic, diastolic = (round(v + c + draw.gauss(0, 2)) for v, c in zip((systolic, diastolic), change, strict=True))
+            systolic, diastolic = (
+                round(v + c + draw.gauss(0, 2)) for v, c in zip((systolic, diastolic), change, strict=True)
+            )
         return f"{systolic:.0f}/{diastolic:.0f}"
 
     @property
@@ -591,7 +600,10 @@ def _weight(patient: _Patient, drawn: float) -> float | None:
 
 
 def _body_mass(patient: _Patient, drawn: float) -> float | None:
-    index, height, weight = (patient.stated(_BMI), *map(normal_of, (("Vital Signs", "Height"), ("Vital Signs", "Weight"))))
+    index, height, weight = (
+        patient.stated(_BMI),
+        *map(normal_of, (("Vital Signs", "Height"), ("Vital Signs", "Weight"))),
+    )
     if index or not height or not weight:
         return index
     return patient.number(weight) / (patient.number(height) / 100) ** 2

@@ -90,6 +90,8 @@ class Dataset:
     about: str
     images: bool = False
     bundled: bool = False
+    completed: bool = False
+    """Whether its charts are written to be completed with normal results, and to be solved in the time of the setting."""
     data_class: DataClass = DataClass.PUBLIC
     """The class of rows that do not state one."""
 
@@ -103,6 +105,7 @@ DATASETS: Mapping[str, Dataset] = {
             _BUNDLED / "openosce_demo.jsonl",
             "Original demonstration cases, shipped with the package; not validated by clinicians",
             bundled=True,
+            completed=True,
         ),
         Dataset(
             "OpenOSCE",
@@ -110,6 +113,7 @@ DATASETS: Mapping[str, Dataset] = {
             _BUNDLED / "openosce.jsonl",
             "Original cases with complete charts, shipped with the package; not validated by clinicians",
             bundled=True,
+            completed=True,
         ),
         Dataset(
             "OpenOSCE_1",
