@@ -91,7 +91,7 @@ class Dataset:
     images: bool = False
     bundled: bool = False
     completed: bool = False
-    """Whether its charts are written to be completed with normal results, and to be solved in the time of the setting."""
+    """Whether its charts are written to be completed with normal results and solved in the time of the setting."""
     data_class: DataClass = DataClass.PUBLIC
     """The class of rows that do not state one."""
 

@@ -252,7 +252,8 @@ def late(name: str, horizon: float | None) -> str:
 
 def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tuple[str, tuple[Disclosure, ...]]:
     """The `RESULTS:` line, verbatim from the chart, and where each part of it comes from."""
-    parts, disclosures = [], []
+    parts: list[str] = []
+    disclosures: list[Disclosure] = []
     for item in ordered:
         back, waiting = _in_time(item, payload.horizon)
         if back:

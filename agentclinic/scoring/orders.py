@@ -181,7 +181,8 @@ def bill(orders: Sequence[Sequence[Item]], waiting: float = 1.0, own: PriceTable
     """Σ prices of the items that were done, each test once; waiting is Σ over orders of the longest of their items.
 
     The items of one order run in parallel, the orders one after another. Anything unavailable or unanswered was not
-    done, and no one waits for what stays pending. Items that are not in the table are counted, not taken as 0. `waiting` multiplies the waiting time.
+    done, and no one waits for what stays pending. Items that are not in the table are counted, not taken as 0.
+    `waiting` multiplies the waiting time.
     """
     charged: dict[str, float] = {}
     hours = []
