@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agentclinic.cases.model import Case, Section
 from agentclinic.lint import annotations as of_annotations
-from agentclinic.lint import person, physiology
+from agentclinic.lint import completion, person, physiology
 from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.vocabulary.text import fold, words
 
@@ -33,6 +33,9 @@ OF_ANNOTATIONS: tuple[Check, ...] = (
     of_annotations.check_enough,
     of_annotations.check_answer_key,
     of_annotations.check_panels,
+    completion.check_probable_results,
+    completion.check_headings,
+    completion.check_in_time,
 )
 """Checks of cases with OpenOSCE's annotations."""
 CHECKS: tuple[Check, ...] = (

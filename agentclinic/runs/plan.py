@@ -161,7 +161,9 @@ def _as_charted(settings: Settings, roles: Roles, cases: Sequence[Case]) -> tupl
     return settings.changed(missing_test=missing, pending_results=pending), replace(roles, missing_test=missing)
 
 
-def _as_prompted(settings: Settings, prompts: Prompts, roles: Roles) -> tuple[Settings, Roles]:
+def _as_prompted(
+    settings: Settings, prompts: Prompts, roles: Roles, chosen_by_user: Collection[str]
+) -> tuple[Settings, Roles]:
     """What free text in a user's own prompt files decides in place of settings; refuses flags that it overrides."""
     run, given = settings.run, settings.given
     played = {
@@ -179,7 +181,7 @@ def _as_prompted(settings: Settings, prompts: Prompts, roles: Roles) -> tuple[Se
             if given.names(run, key):
                 raise ConfigError(f"{told}; add that text (docs/prompts.md), or leave {key} out")
             by_preset = run.preset is not None and key in PRESETS[run.preset]
-            if key in run.model_fields_set and not by_preset and (said or asked != defaults(key)[key]):
+            if key in chosen_by_user and not by_preset and (said or asked != defaults(key)[key]):
                 warnings.warn(told, stacklevel=3)
         changes: dict[str, Any] = {key: said}
         roles, settings = replace(roles, **changes), settings.changed(**changes) if said else settings
@@ -262,8 +264,9 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
     prompts, roles = _roles(settings.run, prompts)
+    chosen_by_user = settings.run.model_fields_set
     settings, roles = _as_charted(settings, roles, cases)
-    settings, roles = _as_prompted(settings, prompts, roles)
+    settings, roles = _as_prompted(settings, prompts, roles, chosen_by_user)
     if roles.judge != "builtin":  # the prompt file may decide; the run's settings say how it was judged
         settings = settings.changed(judge=roles.judge)
     silent = {"embedding", "measurement"} if roles.laboratory == "voiced" else {"embedding"}
