@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
 from agentclinic.cases.matcher.orders import charted_as
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section, age_in_years, sex
+from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.vocabulary.denial import finds_nothing
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
@@ -54,8 +54,21 @@ def completed(case: Case) -> tuple[Fact, ...]:
 
 
 def completion(case: Case) -> Completion:
-    told = tuple(fact for fact in case.facts if fact.section in PATIENT_SECTIONS)
-    return _completion(case.id, f"{case.door.demographics}. {case.door.objective}", told, case.exam_facts)
+    return _completion(case.id, _door(case), case.patient_facts, case.exam_facts)
+
+
+def in_normal_range(case: Case, fact: Fact) -> bool:
+    """Whether a charted result is within the normal range, or worded as a normal one; False if the table lacks it."""
+    entry = normal_of(fact.heads)
+    return entry is not None and not _patient(case).abnormal(fact, entry)
+
+
+def _patient(case: Case) -> _Patient:
+    return _Patient(case.id, _door(case), case.patient_facts, case.exam_facts)
+
+
+def _door(case: Case) -> str:
+    return f"{case.door.demographics}. {case.door.objective}"
 
 
 @lru_cache(maxsize=512)

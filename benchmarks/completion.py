@@ -1,0 +1,187 @@
+"""Can a reader tell charted from completed normal results?
+
+    python benchmarks/completion.py
+
+Every charted normal result is set against completed results of other cases under the same heading. A logistic
+regression sees the wording (words and character triples), the value, the patient's age, sex and setting, and the rest of
+the chart (which of its results are abnormal), and is tested on whole cases that it was not trained on. The figure is the
+share of pairs (one charted, one completed result of the same heading) that it puts in the right order: 0.5 is chance.
+Comparing within headings leaves out how often a heading is charted at all, which says nothing about a single result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentclinic.cases.completion import completed, in_normal_range
+from agentclinic.cases.model import Case, Fact, age_in_years, sex
+from agentclinic.cases.registry import load_cases
+from agentclinic.vocabulary.normals import Normal, normal_of
+
+FOLDS = 5
+SIZE = 2**15
+"""Places of the hashed features."""
+MOST = 60
+"""Completed results for each heading, so that one heading does not outweigh the rest."""
+
+
+@dataclass(frozen=True)
+class Row:
+    heading: str
+    case: str
+    charted: bool
+    features: tuple[tuple[str, float], ...]
+
+
+def rows(datasets: list[str], seed: int = 0) -> list[Row]:
+    cases = [case for name in datasets for case in load_cases(name, {})]
+    found: dict[str, list[Row]] = defaultdict(list)
+    for case in cases:
+        about = tuple(_about(case))
+        for facts, charted in ((case.exam_facts, True), (completed(case), False)):
+            for fact in facts:
+                entry = normal_of(fact.heads)
+                if entry and (not charted or in_normal_range(case, fact)):
+                    found[entry.heading].append(Row(entry.heading, case.id, charted, _features(fact, entry, about)))
+    draw = random.Random(seed)
+    kept = []
+    for given in found.values():
+        ours, theirs = ([row for row in given if row.charted is how] for how in (True, False))
+        if ours and theirs:
+            kept += [*ours, *draw.sample(theirs, min(MOST, len(theirs)))]
+    return kept
+
+
+def _about(case: Case) -> Iterator[tuple[str, float]]:
+    """Features of the rest of the chart."""
+    yield f"sex {sex(case.door.demographics)}", 1.0
+    yield "age", (age_in_years(case.door.demographics) or 40) / 50
+    yield f"setting {case.annotations.get('setting')}", 1.0
+    for fact in case.exam_facts:
+        entry = normal_of(fact.heads)
+        if entry and not in_normal_range(case, fact):
+            yield f"abnormal {entry.system}", 1.0
+    yield "charted results", len(case.exam_facts) / 50
+
+
+def _features(fact: Fact, entry: Normal, about: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+    text = fact.text.lower()
+    plain = re.sub(r"\d+(?:\.\d+)?", "#", text)
+    found: dict[str, float] = {f"heading {' / '.join(fact.heads)}": 1.0}
+    for word in re.findall(r"[a-z#%<]+", plain):
+        found[f"word {word}"] = 1.0
+        found[f"word {entry.heading} {word}"] = 1.0
+    for place in range(len(plain) - 2):
+        found[f"letters {plain[place : place + 3]}"] = 1.0
+    found[f"whole {entry.heading} {plain}"] = 1.0
+    found["length"] = len(text) / 50
+    number = re.match(r"\s*<?(\d+(?:\.\d+)?)", text)
+    spread = entry.spread(())
+    if number and spread:
+        scaled = max(-4.0, min(4.0, (float(number[1]) - spread.mean) / (spread.deviation or 1)))
+        found |= {"value": scaled, "value squared": scaled**2, f"value {entry.heading}": scaled}
+        found[f"value {entry.heading} is {number[1]}"] = 1.0
+    system = entry.system
+    return (*found.items(), *about, *((f"{name} for {system}", value) for name, value in about))
+
+
+Matrix = NDArray[np.float64]
+
+
+def _index(row: Row) -> tuple[NDArray[np.int64], Matrix]:
+    places = np.array([zlib.crc32(name.encode()) % SIZE for name, _ in row.features], dtype=np.int64)
+    return places, np.array([value for _, value in row.features])
+
+
+def scores(given: list[Row], penalty: float) -> Matrix:
+    """Each row's log odds of being charted, by a model that has not seen its case."""
+    index = [_index(row) for row in given]
+    truth = np.array([row.charted for row in given], dtype=float)
+    names = sorted({row.case for row in given})
+    random.Random(0).shuffle(names)
+    fold_of = {name: place % FOLDS for place, name in enumerate(names)}
+    folds = np.array([fold_of[row.case] for row in given])
+    # Within each heading, charted and completed rows weigh the same: how often it is charted is no clue.
+    weights = np.zeros(len(given))
+    for heading in {row.heading for row in given}:
+        own = np.array([row.heading == heading for row in given])
+        for how in (0.0, 1.0):
+            some = own & (truth == how)
+            weights[some] = min(5, int((own & (truth == 1)).sum())) / max(1, int(some.sum()))
+    out = np.zeros(len(given))
+    for fold in range(FOLDS):
+        coefficients = _fit([i for i in range(len(given)) if folds[i] != fold], index, truth, weights, penalty)
+        for i in np.flatnonzero(folds == fold):
+            places, values = index[i]
+            out[i] = coefficients[places] @ values
+    return out
+
+
+def _fit(
+    rows_: list[int], index: list[tuple[NDArray[np.int64], Matrix]], truth: Matrix, weights: Matrix, penalty: float
+) -> Matrix:
+    """Logistic regression with a quadratic penalty, by AdaGrad."""
+    coefficients, squares = np.zeros(SIZE), np.full(SIZE, 1e-6)
+    draw = random.Random(1)
+    for _ in range(6):
+        draw.shuffle(rows_)
+        for i in rows_:
+            places, values = index[i]
+            chance = 1 / (1 + np.exp(-float(np.clip(coefficients[places] @ values, -30, 30))))
+            slope = weights[i] * (chance - truth[i]) * values + penalty * coefficients[places]
+            squares[places] += slope**2
+            coefficients[places] -= 0.1 * slope / np.sqrt(squares[places])
+    return coefficients
+
+
+def within_headings(given: list[Row], found: Matrix) -> tuple[float, int]:
+    """AUROC over pairs of the same heading, ties counting half, each heading by its charted results."""
+    total = weight = 0.0
+    headings = 0
+    for heading in sorted({row.heading for row in given}):
+        ours, theirs = (
+            found[[i for i, row in enumerate(given) if row.heading == heading and row.charted is how]]
+            for how in (True, False)
+        )
+        right = (ours[:, None] > theirs).mean() + (ours[:, None] == theirs).mean() / 2
+        total, weight, headings = total + len(ours) * right, weight + len(ours), headings + 1
+    return total / weight, headings
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", action="append", help="data sets (default: OpenOSCE and OpenOSCE_Demo)")
+    parser.add_argument("--worst", type=int, default=0, help="also list this many headings, worst first")
+    options = parser.parse_args()
+    given = rows(options.dataset or ["OpenOSCE", "OpenOSCE_Demo"])
+    for penalty in (0.0003, 0.003):
+        found = scores(given, penalty)
+        value, headings = within_headings(given, found)
+        charted = sum(row.charted for row in given)
+        print(
+            f"AUROC {value:.3f} within {headings} headings ({charted} charted, {len(given) - charted} completed results; "
+            f"penalty {penalty})"
+        )
+    if options.worst:
+        by_heading: dict[str, list[int]] = defaultdict(list)
+        for i, row in enumerate(given):
+            by_heading[row.heading].append(i)
+        each = [
+            (within_headings([given[i] for i in own], found[own])[0], name, own) for name, own in by_heading.items()
+        ]
+        each.sort(key=lambda one: -(one[0] - 0.5) * sum(given[i].charted for i in one[2]))
+        for value, name, own in each[: options.worst]:
+            print(f"{value:.2f} {sum(given[i].charted for i in own):4d} {name}")
+
+
+if __name__ == "__main__":
+    main()
