@@ -18,7 +18,6 @@ from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
 from agentclinic.cases.matcher.orders import charted_as
 from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
-from agentclinic.vocabulary.denial import finds_nothing
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
 from agentclinic.vocabulary.text import fold
 
@@ -217,7 +216,7 @@ class _Patient:
         number = re.match(r"\s*[<>]?\s*(\d[\d,]*(?:\.\d+)?)", fact.text)
         if spread and number:
             return not spread.low <= float(number[1].replace(",", "")) <= spread.high
-        return fact.text not in entry.forms(self.groups) and not finds_nothing(fact.text)
+        return fact.text not in entry.forms(self.groups) and not _reads_normal(fact.text)
 
     # --- what is added -----------------------------------------------------------------------------------------
 
@@ -319,6 +318,22 @@ class _Patient:
     def stated(self, pattern: re.Pattern[str]) -> float | None:
         found = next((m for fact in self.facts if (m := pattern.search(fact.text))), None)
         return float(found[1]) if found else None
+
+
+_CLAUSES = re.compile(r"[;,.:]\s+|\s+and\s+(?=no\b|not\b|without\b)")
+_NORMAL_CLAUSE = re.compile(
+    r"^(?:no|not|none|normal\w*|clear|without|negative|soft(?! tissue)|free|intact|unremarkable|supple|undetectable|nothing)\b"
+    r"|\b(?<!upper limit of )(?<!lower limit of )normal(?:ly)?\b"
+    r"|\bnot (?:detected|dilated|enlarged|raised|tender|widened|seen)\b"
+    r"|\bcompressible\b|^ejection fraction [56]\d%|\bregular\b|\b(?:open|patent|smooth)$",
+    re.IGNORECASE,
+)
+
+
+def _reads_normal(text: str) -> bool:
+    """Whether every clause of a result says that something is normal or absent."""
+    clauses = [clause for clause in _CLAUSES.split(text.strip(" .")) if clause]
+    return all(_NORMAL_CLAUSE.search(clause) for clause in clauses)
 
 
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
