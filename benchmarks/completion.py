@@ -16,7 +16,7 @@ import argparse
 import random
 import re
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -33,6 +33,8 @@ SIZE = 2**15
 """Places of the hashed features."""
 CHILD = 16
 """Age below which charts have fewer routine tests."""
+FEWEST = 4
+"""Charted and completed results that a heading needs: fewer teach nothing when whole cases are left out."""
 MOST = 25
 """Completed results for each heading, so that one heading does not outweigh the rest."""
 
@@ -65,7 +67,7 @@ def rows(datasets: list[str], *, rest: bool, seed: int = 0) -> list[Row]:
     kept = []
     for given in found.values():
         ours, theirs = ([row for row in given if row.charted is how] for how in (True, False))
-        if ours and theirs:
+        if len(ours) >= FEWEST and len(theirs) >= FEWEST:
             kept += [*ours, *draw.sample(theirs, min(MOST, len(theirs)))]
     return kept
 
@@ -119,20 +121,25 @@ def scores(given: list[Row], penalty: float) -> Matrix:
     random.Random(0).shuffle(names)
     fold_of = {name: place % FOLDS for place, name in enumerate(names)}
     folds = np.array([fold_of[row.case] for row in given])
-    # Within each heading, charted and completed rows weigh the same: how often it is charted is no clue.
-    weights = np.zeros(len(given))
-    for heading in {row.heading for row in given}:
-        own = np.array([row.heading == heading for row in given])
-        for how in (0.0, 1.0):
-            some = own & (truth == how)
-            weights[some] = min(5, int((own & (truth == 1)).sum())) / max(1, int(some.sum()))
     out = np.zeros(len(given))
     for fold in range(FOLDS):
-        coefficients = _fit([i for i in range(len(given)) if folds[i] != fold], index, truth, weights, penalty)
+        seen = [i for i in range(len(given)) if folds[i] != fold]
+        coefficients = _fit(seen, index, truth, _weights(given, seen), penalty)
         for i in np.flatnonzero(folds == fold):
             places, values = index[i]
             out[i] = coefficients[places] @ values
     return out
+
+
+def _weights(given: list[Row], seen: list[int]) -> Matrix:
+    """Charted and completed rows of a heading weigh the same in training: how often it is charted is no clue."""
+    count = Counter((given[i].heading, given[i].charted) for i in seen)
+    weights = np.zeros(len(given))
+    for i in seen:
+        row = given[i]
+        both = min(count[row.heading, True], count[row.heading, False])
+        weights[i] = min(5, both) / count[row.heading, row.charted]
+    return weights
 
 
 def _fit(

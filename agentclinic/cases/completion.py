@@ -322,7 +322,7 @@ class _Patient:
 
 _CLAUSES = re.compile(r"[;,.:]\s+|\s+and\s+(?=no\b|not\b|without\b)")
 _NORMAL_CLAUSE = re.compile(
-    r"^(?:no|not|none|normal\w*|clear|without|negative|soft(?! tissue)|free|intact|unremarkable|supple|undetectable|nothing)\b"
+    r"^(?:no|not|none|normal\w*|clear|without|negative|soft(?! tissue)|free|intact|unremarkable|supple|undetectable)\b"
     r"|\b(?<!upper limit of )(?<!lower limit of )normal(?:ly)?\b"
     r"|\bnot (?:detected|dilated|enlarged|raised|tender|widened|seen)\b"
     r"|\bcompressible\b|^ejection fraction [56]\d%|\bregular\b|\b(?:open|patent|smooth)$",
