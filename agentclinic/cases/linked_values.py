@@ -195,6 +195,17 @@ def _dimer(patient: Patient, _: float) -> float | None:
     return 460 + 4 * protein if protein and protein > 40 else None
 
 
+def _iron_capacity(patient: Patient, _: float) -> float | None:
+    iron, share = patient.charted("iron"), patient.charted("transferrin_saturation")
+    return 100 * iron / share if iron and share else None
+
+
+def _iron(patient: Patient, _: float) -> float | None:
+    share = patient.charted("transferrin_saturation")
+    capacity = patient.value("tibc")
+    return share * capacity / 100 if share and capacity else None
+
+
 def _iron_share(patient: Patient, _: float) -> float | None:
     iron, capacity = patient.value("iron"), patient.value("tibc")
     return 100 * iron / capacity if iron and capacity else None
@@ -331,6 +342,8 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Procalcitonin": _procalcitonin,
     "Ferritin": _with_inflammation,
     "D-dimer": _dimer,
+    "Iron Studies / Serum Iron": _iron,
+    "Iron Studies / TIBC": _iron_capacity,
     "Iron Studies / Transferrin Saturation": _iron_share,
     "Lipid Panel / LDL": _low_density,
     "Lipid Panel / Total Cholesterol": _cholesterol,
