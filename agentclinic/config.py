@@ -85,6 +85,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "simulator": "free",
         "dialogue": "transcript",
         "missing_test": "normal",
+        "pending_results": False,
         "planner_baseline": "full",
         "policy_in_prompt": True,
         "judge": "original",
@@ -218,8 +219,13 @@ class RunSettings(_Section):
     """How models are shown the dialogue (default: chat)."""
     doctor_image_request: bool = False
     """Let the doctor ask for images with REQUEST IMAGES; ignored with a warning if no case has an image."""
-    missing_test: Literal["unavailable", "normal"] = "unavailable"
-    """What the laboratory reports for a test that is not in the chart."""
+    missing_test: Literal["unavailable", "normal", "completed"] | None = None
+    """What the laboratory reports for a test that is not in the chart: that it is not available, normal readings, or a
+    plausible normal result that agrees with the chart (default: completed for OpenOSCE and OpenOSCE_Demo, else
+    unavailable; docs/simulator.md)."""
+    pending_results: bool | None = None
+    """Report a result that cannot be back in the time of the case's setting as taken and pending (default: on for
+    OpenOSCE and OpenOSCE_Demo, else off; docs/simulator.md)."""
     silent_symptom: Literal["deny", "unknown"] = "deny"
     """What the patient answers about a symptom that the chart does not mention."""
     elicit_confidence: bool = False

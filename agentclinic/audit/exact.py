@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentclinic.audit.model import AuditedReply, Departure, Kind, facts_of, suggestions
+from agentclinic.audit.model import AuditedReply, Departure, Kind, known_to, suggestions
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.matcher.asking import clauses
 from agentclinic.cases.matcher.cues import ANYTHING_ELSE, OPENING
@@ -34,7 +34,7 @@ def exact_findings(reply: AuditedReply, case: Case, names: Names | None = None) 
 def _known_texts(reply: AuditedReply, case: Case) -> list[str]:
     """What the speaker may repeat: its part of the chart, what is known at the door, and everything said before."""
     texts = [case.door.demographics, case.door.objective, reply.asked]
-    texts += [" ".join((*fact.heads, fact.text)) for fact in facts_of(case, reply.role)]
+    texts += [" ".join((*fact.heads, fact.text)) for fact in known_to(reply, case)]
     for said in reply.earlier:
         texts += [said.asked, said.text] if said.role != reply.role else [said.asked]
     return texts
@@ -98,7 +98,7 @@ _RECITAL = 3
 
 
 def _unasked(reply: AuditedReply, case: Case) -> Iterator[Departure]:
-    facts = {fact.path: fact for fact in facts_of(case, reply.role)}
+    facts = {fact.path: fact for fact in known_to(reply, case)}
     disclosed = reply.chosen if reply.disclosures else _find_told(reply.text, tuple(facts.values()))
     requests = [said for said in (*reply.earlier, reply) if said.role == reply.role]
     if reply.role == "patient":

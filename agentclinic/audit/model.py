@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel
 
+from agentclinic.cases.completion import completed
 from agentclinic.cases.matcher import asked_of_measurement, asked_of_patient
 from agentclinic.cases.model import Case, Fact
 from agentclinic.results.turn import Disclosure
@@ -98,10 +99,18 @@ def facts_of(case: Case, role: Role) -> tuple[Fact, ...]:
     return case.patient_facts if role == "patient" else case.exam_facts
 
 
+def known_to(reply: AuditedReply, case: Case) -> tuple[Fact, ...]:
+    """The facts that a reply may use: its role's part of the chart, and the completed results that it reports."""
+    charted = facts_of(case, reply.role)
+    if reply.role == "patient" or reply.missing_test != "completed":
+        return charted
+    return (*charted, *(fact for fact in completed(case) if fact.path in reply.chosen))
+
+
 def suggestions(reply: AuditedReply, case: Case) -> frozenset[str]:
     """The paths of the facts that answer the question or order, by our matcher."""
     if reply.suggested is not None:
         return frozenset(reply.suggested)
-    facts = facts_of(case, reply.role)
+    facts = known_to(reply, case)
     topics = asked_of_patient if reply.role == "patient" else asked_of_measurement
     return frozenset(fact.path for topic in topics(reply.asked, facts) for fact in topic.facts)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from agentclinic.audit.model import Audited, Departure, Kind, facts_of
+from agentclinic.audit.model import Audited, Departure, Kind, known_to
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Fact
 from agentclinic.clinic.prompts import Prompt, fill, joined
@@ -83,7 +83,7 @@ class Reviewer:
 
     def request(self, audited: Audited) -> Request:
         reply, case, text = audited.reply, audited.case, self._prompt.text
-        facts = facts_of(case, reply.role)
+        facts = known_to(reply, case)
         policy = f"silent_{reply.silent_symptom}" if reply.role == "patient" else f"missing_{reply.missing_test}"
         own = [said for said in reply.earlier if said.role == reply.role]
         user = fill(
@@ -193,7 +193,7 @@ def _status(reviews: Reviews) -> str:
 
 def findings_of(review: Review, audited: Audited) -> list[Departure]:
     """A review as findings; code decides whether a disease is the diagnosis."""
-    facts = facts_of(audited.case, audited.reply.role)
+    facts = known_to(audited.reply, audited.case)
     by_number: Mapping[Kind, Iterable[int]] = {
         Kind.CONTRADICTED: review.contradicted,
         Kind.OMITTED: review.omitted,

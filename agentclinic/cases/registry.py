@@ -110,6 +110,8 @@ class Dataset:
     bundled: bool = False
     mixed: bool = False
     """Played in a shuffled order."""
+    completed: bool = False
+    """Whether its charts are written to be completed with normal results and solved in the time of the setting."""
     data_class: DataClass = DataClass.PUBLIC
     """The class of rows that do not state one."""
 
@@ -123,6 +125,7 @@ DATASETS: Mapping[str, Dataset] = {
             _BUNDLED / "openosce_demo.jsonl",
             "Original demonstration cases, shipped with the package; not validated by clinicians",
             bundled=True,
+            completed=True,
         ),
         Dataset(
             "OpenOSCE",
@@ -131,6 +134,7 @@ DATASETS: Mapping[str, Dataset] = {
             "Original cases with complete charts, shipped with the package; not validated by clinicians",
             bundled=True,
             mixed=True,
+            completed=True,
         ),
         Dataset(
             "OpenOSCE_1",

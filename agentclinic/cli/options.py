@@ -142,7 +142,8 @@ SECTION_OF = {
             memory memory_retrieval memory_llm memory_endpoint embedding_llm embedding_endpoint""",
         "Generation": " ".join(ALL_GENERATION),
         "Data": "dataset num_scenarios offset scenarios sample seed repeats lockbox split part",
-        "Simulator": "simulator dialogue missing_test silent_symptom doctor_image_request resource_level prompts_dir",
+        "Simulator": "simulator dialogue missing_test pending_results silent_symptom doctor_image_request "
+        "resource_level prompts_dir",
         "Judge": " ".join(JUDGE),
         "Limits": "total_inferences workers engine address processes check",
         "Output": "output_dir name record output",

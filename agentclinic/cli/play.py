@@ -22,7 +22,7 @@ PORT = 8642
     *("dataset", "scenarios", "offset", "sample", "num_scenarios", "lockbox", "seed", "total_inferences"),
     *("patient_llm", "patient_endpoint", "doctor_llm", "doctor_endpoint", "doctor", "measurement_llm"),
     *("measurement_endpoint", *opt.JUDGE, "simulator", "doctor_image_request", "missing_test"),
-    *("silent_symptom", "resource_level", "prompts_dir", "output_dir", "check"),
+    *("pending_results", "silent_symptom", "resource_level", "prompts_dir", "output_dir", "check"),
     limits=False,
 )
 def play_command(

@@ -15,7 +15,15 @@ PORT = 8809
 @opt.with_settings(
     *("dataset", "split", "part", "scenarios", "offset", "sample", "num_scenarios", "lockbox", "seed"),
     *("total_inferences", "patient_llm", "patient_endpoint", "patient_bias", "measurement_llm"),
-    *("measurement_endpoint", *opt.JUDGE, "simulator", "missing_test", "silent_symptom", "resource_level"),
+    *(
+        "measurement_endpoint",
+        *opt.JUDGE,
+        "simulator",
+        "missing_test",
+        "pending_results",
+        "silent_symptom",
+        "resource_level",
+    ),
     *("prompts_dir", "check"),
     limits=False,
 )

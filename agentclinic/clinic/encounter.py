@@ -17,7 +17,7 @@ from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.models.base import OWN_FAULTS, Image, ModelError
 from agentclinic.results.record import Fault, Status
-from agentclinic.results.turn import Differential, Exchange, Turn
+from agentclinic.results.turn import Differential, Exchange, Turn, as_told
 from agentclinic.results.utterance import Action
 
 _ADDRESSEE = {"question": "patient", "test": "measurement", "images": "clinic", "none": "clinic"}
@@ -158,7 +158,7 @@ class Seat:
                 text = fill(clinic.doctor_prompt.text(_unclear(action.content)), form=action.content)
             reply = Turn(turn=said.turn, role="clinic", text=text)
         transcript.add(reply)
-        transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
+        transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, as_told(reply.disclosures)))
         transcript.speaker = "doctor"
         self._incoming = Incoming(speaker, reply.text, shown)
 

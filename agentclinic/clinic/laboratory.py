@@ -3,21 +3,25 @@
 A language-model laboratory only chooses what an order asks for; code writes the results from the chart, so that no
 value can be invented. *Grounded*: the model chooses. *Voiced*: our matcher chooses, and no model is asked. *Free*: the
 model gets the chart and writes what it likes, as in the original.
+
+What the chart does not hold is reported as unavailable, as normal, or as a plausible normal result
+(`agentclinic.cases.completion`). Results that cannot be back in time are pending.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agentclinic.cases.completion import Completion, completion, is_completed
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.matcher.order_words import reading
-from agentclinic.cases.model import Case, Fact, as_text
+from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
@@ -27,6 +31,7 @@ from agentclinic.models.base import MalformedError, Message, Model, Purpose, Ref
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
 from agentclinic.results.utterance import RESULTS, as_results
+from agentclinic.vocabulary.normals import horizon_of, turnaround
 from agentclinic.vocabulary.text import words
 
 _SHOWN = 100
@@ -57,16 +62,21 @@ class Laboratory:
         simulator: Simulator = "free",
         dialogue: Dialogue = "transcript",
         suggestions: bool = True,
+        pending_results: bool = False,
     ) -> None:
         self.model = model
         self._suggestions = suggestions
         self.history = History()
         self._case = case
         self._prompt = prompt
-        self._missing: MissingTest = missing_test
-        self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
+        own = is_builtin_or_person(model.name)
+        # A model that writes what it likes is shown the chart alone.
+        invents = simulator == "free" and not own
+        self._missing: MissingTest = "unavailable" if invents and missing_test == "completed" else missing_test
+        self._simulator: Simulator = "free" if own else simulator
         self._dialogue = dialogue
         self._by_id = {f"r{place}": fact for place, fact in enumerate(case.exam_facts, start=1)}
+        self._horizon = hours_for(case) if pending_results else None
 
     @cached_property
     def system_prompt(self) -> str:
@@ -82,7 +92,8 @@ class Laboratory:
 
     async def report(self, request: str, said: str, *, turn: int = 0) -> Turn:
         """Report what was requested; `said` is the doctor's whole utterance."""
-        payload = LaboratoryPayload(self._case.exam_facts, request, self._missing)
+        added = completion(self._case) if self._missing == "completed" else None
+        payload = LaboratoryPayload(self._case.exam_facts, request, self._missing, added, self._horizon)
         if self._simulator == "free":
             reply = await self._free(said, payload)
             reported = turn_of(replace(reply, text=as_results(reply.text)), turn=turn, role="measurement")
@@ -116,8 +127,9 @@ class Laboratory:
         slips: tuple[str, ...] = ()
         if self._simulator == "grounded" and self._by_id:
             try:
-                reply = await self._choice(payload, suggested)
-                ordered, by = self._chosen(reply, payload, suggested), "model"
+                by_id = self._ids(suggested)
+                reply = await self._choice(payload, suggested, by_id)
+                ordered, by = self._chosen(reply, payload, suggested, by_id), "model"
             except (MalformedError, RefusedError) as error:
                 reply = Reply(error.text if isinstance(error, MalformedError) else "", usage=error.usage or Usage())
                 notes, slips = (f"chosen by the matcher: {error}",), (error.kind,)
@@ -134,22 +146,34 @@ class Laboratory:
             details={"simulator": self._simulator, "chosen_by": by, "suggested": _paths(suggested)},
         )
 
-    async def _choice(self, payload: LaboratoryPayload, suggested: Sequence[Ordered]) -> Reply:
-        by_path = {fact.path: name for name, fact in self._by_id.items()}
+    def _ids(self, suggested: Sequence[Ordered]) -> dict[str, Fact]:
+        """The ids of the charted results, and of completed ones as far as the order names them."""
+        added = [fact for item in suggested for fact in item.facts if is_completed(fact.path)]
+        return self._by_id | {f"r{place}": fact for place, fact in enumerate(added, start=len(self._by_id) + 1)}
+
+    async def _choice(
+        self, payload: LaboratoryPayload, suggested: Sequence[Ordered], by_id: Mapping[str, Fact]
+    ) -> Reply:
+        by_path = {fact.path: name for name, fact in by_id.items()}
         names = [by_path[path] for path in _paths(suggested) if path in by_path]
         hint = fill(self._prompt.text("suggested" if names else "none_suggested"), results=", ".join(names))
         # What this order asks for does not depend on the dialogue, and every request shares the chart as its prefix.
         suggestion = hint if self._suggestions else ""
         newest = fill(self._prompt.text("grounded_turn"), request=payload.request, suggested=suggestion)
+        further = {name: fact for name, fact in by_id.items() if name not in self._by_id}
+        newest = joined(id_lines(further, _SHOWN), newest)
+        shape = choosing(ChosenResults, "items", tuple(by_id), MOST_ITEMS) if further else self._shape
         messages = (Message("system", self.system_prompt), Message("user", newest))
-        return await self.model.reply(Request(Purpose.MEASUREMENT, messages, schema=self._shape, payload=payload))
+        return await self.model.reply(Request(Purpose.MEASUREMENT, messages, schema=shape, payload=payload))
 
-    def _chosen(self, reply: Reply, payload: LaboratoryPayload, suggested: Sequence[Ordered]) -> list[Ordered]:
+    def _chosen(
+        self, reply: Reply, payload: LaboratoryPayload, suggested: Sequence[Ordered], by_id: Mapping[str, Fact]
+    ) -> list[Ordered]:
         """What the model chose, item by item; every name in it comes from the order or the chart."""
         given = reply.parsed
         if not isinstance(given, ChosenResults):
             raise MalformedError("no results were chosen")
-        left = {name: self._by_id[name] for name in given.items if name in self._by_id}
+        left = {name: by_id[name] for name in given.items if name in by_id}
         ordered = []
         for item in suggested:
             facts = tuple(fact for fact in item.facts if fact in left.values())
@@ -170,18 +194,119 @@ def _paths(ordered: Sequence[Ordered]) -> list[str]:
 
 
 def matched(payload: LaboratoryPayload) -> list[Ordered]:
-    """Each item of the order with the charted results that our matcher finds for it."""
-    return asked_of_measurement(payload.request, payload.facts)
+    """Each item of the order with the results that our matcher finds for it."""
+    added = payload.completion
+    if added is None:
+        return asked_of_measurement(payload.request, payload.facts)
+    asked = frozenset(words(payload.request))
+    ordered = [_usual(item, added, asked) for item in asked_of_measurement(payload.request, added.everything)]
+    if all(item.facts and not _only_added(item) for item in ordered):
+        return ordered
+    return [_instead(item, payload.request, added) for item in ordered]
+
+
+def _usual(item: Ordered, added: Completion, asked: frozenset[str]) -> Ordered:
+    """An item without completed results that are reported only if asked for by name, if it has others."""
+    kept = tuple(f for f in item.facts if f.path not in added.rare or asked.issuperset(words(_label(f)) or ("",)))
+    return replace(item, facts=kept) if kept else item
+
+
+def _label(fact: Fact) -> str:
+    """The name by which a result is ordered alone; the summary of an examination has none."""
+    if fact.heads[-1] != "Findings":
+        return fact.heads[-1]
+    return "" if fact.section is Section.EXAMINATION else fact.heads[0]
+
+
+def _only_added(item: Ordered) -> bool:
+    """Whether a completed result stands in for the test ordered."""
+    return bool(item.equivalent) and all(is_completed(fact.path) for fact in item.facts)
+
+
+def _instead(item: Ordered, request: str, added: Completion) -> Ordered:
+    """An item answered by a charted result that a normal one would contradict, if there is one."""
+    if item.facts and not _only_added(item):
+        return item
+    charted = {template.path: facts for template, facts in added.instead}
+    for other in asked_of_measurement(request, tuple(template for template, _ in added.instead)):
+        found = tuple(dict.fromkeys(fact for near in other.facts for fact in charted[near.path]))
+        if found and other.name == item.name:
+            return Ordered(item.name, found, found[0].heads[0])
+    return item
+
+
+def hours_for(case: Case) -> float | None:
+    """The case's own horizon, or that of its setting; None if neither is known."""
+    own = case.annotations.get("horizon_hours")
+    if isinstance(own, int | float) and own > 0:
+        return float(own)
+    setting = case.annotations.get("setting")
+    return horizon_of(setting if isinstance(setting, str) else None)
+
+
+def late(name: str, horizon: float | None) -> str:
+    """What is said of a test whose result cannot be back in time; empty if it can."""
+    hours, until = turnaround(name)
+    return until if horizon is not None and hours > horizon else ""
 
 
 def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tuple[str, tuple[Disclosure, ...]]:
     """The `RESULTS:` line, verbatim from the chart, and where each part of it comes from."""
-    parts, disclosures = [], []
+    parts: list[str] = []
+    disclosures: list[Disclosure] = []
     for item in ordered:
-        text, provenance = _part(item, payload)
-        parts.append(text)
-        disclosures.append(Disclosure(item.name, provenance, tuple(fact.path for fact in item.facts)))
+        back, waiting = _in_time(item, payload.horizon)
+        if back:
+            text, provenance = _part(back, payload)
+            parts.append(text)
+            disclosures += _disclosed(back, provenance)
+        parts += [f"{name}: {until}, result pending." for name, until in waiting.items()]
+        disclosures += [Disclosure(item.name, Provenance.PENDING)] if waiting else []
     return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)
+
+
+def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:
+    """Charted and completed results apart."""
+    paths = tuple(fact.path for fact in item.facts)
+    added = tuple(path for path in paths if is_completed(path))
+    if added != paths or not paths:
+        yield Disclosure(item.name, provenance, tuple(path for path in paths if path not in added))
+    if added:
+        yield Disclosure(item.name, Provenance.DEFAULT_NORMAL, added)
+
+
+def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict[str, str]]:
+    """The part of an item whose results are back, and the tests that are not, with what is said of them.
+
+    It depends on the tests and the setting alone, not on what the chart has.
+    """
+    if horizon is None:
+        return item, {}
+    if not item.facts:
+        until = late(item.name, horizon)
+        return (None, {item.name[:1].upper() + item.name[1:]: until}) if until else (item, {})
+    back: list[Fact] = []
+    waiting: dict[str, str] = {}
+    for fact in item.facts:
+        until = _late(fact, horizon)
+        early = _STAINED.search(fact.text) if until else None
+        if early:
+            back.append(replace(fact, text=early[0].strip()))
+        elif not until:
+            back.append(fact)
+        if until:
+            whole = all(_late(other, horizon) for other in item.facts if other.heads[:1] == fact.heads[:1])
+            named = fact.heads[:1] if whole else tuple(head for head in fact.heads if head != "Findings")
+            waiting.setdefault(", ".join(named), until)
+    return (replace(item, facts=tuple(back)) if back else None), waiting
+
+
+def _late(fact: Fact, horizon: float | None) -> str:
+    return late(" ".join(fact.heads), horizon) if fact.section is Section.TESTS else ""
+
+
+_STAINED = re.compile(r"(?:Gram stain|Smear|Microscopy)[^;:]*:[^;]*", re.IGNORECASE)
+"""What is seen under the microscope on the same day, in the result of a culture."""
 
 
 def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agentclinic.cases.completion import Completion
 from agentclinic.cases.model import AnswerKey, Door, Fact
 from agentclinic.results.turn import Exchange
 
-MissingTest = Literal["unavailable", "normal"]
+MissingTest = Literal["unavailable", "normal", "completed"]
 SilentSymptom = Literal["deny", "unknown"]
 
 
@@ -49,6 +50,10 @@ class LaboratoryPayload:
     facts: tuple[Fact, ...]
     request: str
     missing_test: MissingTest
+    completion: Completion | None = None
+    """What completes the chart, if `missing_test` is `completed`."""
+    horizon: float | None = None
+    """Hours within which a result must be back to be reported; None: all are."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from agentclinic.memory.store import Known, step_key
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Request
 from agentclinic.results.record import Record, Verdict
 from agentclinic.results.run_data import diagnosis_of
-from agentclinic.results.turn import Exchange, Turn, asked_and_answered
+from agentclinic.results.turn import Exchange, Turn, as_told, asked_and_answered
 from agentclinic.vocabulary.compare import Relation
 from agentclinic.vocabulary.disease_names import Names, disease_mentions
 from agentclinic.vocabulary.text import content_words, sentences
@@ -110,7 +110,7 @@ def _spoken(turns: list[Turn]) -> Iterator[str]:
 
 def _exchanges(turns: list[Turn]) -> tuple[Exchange, ...]:
     return tuple(
-        Exchange(action.kind, action.content, reply.text, reply.disclosures)
+        Exchange(action.kind, action.content, reply.text, as_told(reply.disclosures))
         for _, action, reply in asked_and_answered(turns)
         if reply and reply.role != "clinic"
     )

@@ -42,12 +42,12 @@ def _entries(*keys: str) -> Callable[[JSON], bool]:
 def _dangers(value: JSON) -> bool:
     """A list of objects with a name, what excludes the disease (ways, or words) and perhaps its harm."""
     return _entries("name")(value) and all(
-        (_text(entry.get("excluded_by")) or bool(_ways(entry))) and _whole(0, 4)(entry.get("harm", 0))
+        (_text(entry.get("excluded_by")) or bool(ways_of(entry))) and _whole(0, 4)(entry.get("harm", 0))
         for entry in _objects(value)
     )
 
 
-def _ways(entry: dict[str, JSON]) -> list[list[str]]:
+def ways_of(entry: dict[str, JSON]) -> list[list[str]]:
     """Each way as its paths; none if a way is not a path or a list of paths."""
     stated = entry.get("excluded_by")
     ways = [way if isinstance(way, list) else [way] for way in stated] if isinstance(stated, list) else []
@@ -101,7 +101,7 @@ _AT_LEAST = {"Differential": 3, "Key_Findings": 4, "Must_Not_Miss": 1}
 def check_enough(chart: Chart) -> Iterator[Problem]:
     """There are enough alternatives, key findings and near misses for scoring, and the patient denies something."""
     for key, least in _AT_LEAST.items():
-        if key in chart.case.annotations and (count := len(_list(chart, key))) < least:
+        if key in chart.case.annotations and (count := len(listed(chart, key))) < least:
             yield warning("too_few", key, f"{count}; give at least {least}")
     if len(chart.case.answer_key.reject) < 2:
         yield warning("too_few", "Answer_Key/reject", "reject at least 2 near misses")
@@ -117,7 +117,7 @@ def check_answer_key(chart: Chart) -> Iterator[Problem]:
         for name in names:
             if words(name) in right:
                 yield error("answer_key", f"Answer_Key/{place}", f"{name!r} is also the diagnosis or accepted")
-    for index, entry in enumerate(_list(chart, "Differential")):
+    for index, entry in enumerate(listed(chart, "Differential")):
         name = str(entry.get("name", ""))
         if words(name) in right:
             yield error("answer_key", f"Differential[{index}]", f"{name!r} is the diagnosis itself")
@@ -126,7 +126,7 @@ def check_answer_key(chart: Chart) -> Iterator[Problem]:
 def check_key_findings(chart: Chart) -> Iterator[Problem]:
     if "Key_Findings" not in chart.case.annotations:
         return
-    entries = _list(chart, "Key_Findings")
+    entries = listed(chart, "Key_Findings")
     for index, entry in enumerate(entries):
         at = f"Key_Findings[{index}]"
         if entry.get("role") not in ROLES:
@@ -146,8 +146,8 @@ def check_key_findings(chart: Chart) -> Iterator[Problem]:
 
 def check_must_not_miss(chart: Chart) -> Iterator[Problem]:
     """What excludes a disease is in the chart; in words, it cannot be checked or scored."""
-    for index, entry in enumerate(_list(chart, "Must_Not_Miss")):
-        for path in dict.fromkeys(path for way in _ways(entry) for path in way):
+    for index, entry in enumerate(listed(chart, "Must_Not_Miss")):
+        for path in dict.fromkeys(path for way in ways_of(entry) for path in way):
             if not _in_chart(chart, path):
                 at = f"Must_Not_Miss[{index}]"
                 yield error("path_not_in_chart", at, f"{entry.get('name')}: {path!r} is not in the chart")
@@ -217,7 +217,7 @@ def _in_chart(chart: Chart, path: str) -> bool:
     return any(below(fact.path, path) for fact in chart.case.facts)
 
 
-def _list(chart: Chart, key: str) -> list[dict[str, JSON]]:
+def listed(chart: Chart, key: str) -> list[dict[str, JSON]]:
     return _objects(chart.case.annotations.get(key))
 
 

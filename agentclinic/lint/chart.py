@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex
+from agentclinic.cases.registry import DATASETS
 from agentclinic.cases.values import Measured, Pressure, measured_in, pressures_in
 
 
@@ -73,6 +74,12 @@ class Chart:
     def annotated(self) -> bool:
         """Whether the case has OpenOSCE's annotations; the demonstration and public data sets do not."""
         return bool({"canary", "acuity"} & set(self.case.annotations))
+
+    @property
+    def completed(self) -> bool:
+        """Whether the chart is written to be completed with normal results, as in OpenOSCE from version 2 on."""
+        known = DATASETS.get(self.case.dataset)
+        return "Patient_Facts" in self.case.annotations or (known is not None and known.completed)
 
     @cached_property
     def measured(self) -> tuple[Measured, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agentclinic.cases.model import Case, Section
 from agentclinic.lint import annotations as of_annotations
-from agentclinic.lint import person, physiology
+from agentclinic.lint import completion, person, physiology
 from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.vocabulary.text import fold, words
 
@@ -35,6 +35,12 @@ OF_ANNOTATIONS: tuple[Check, ...] = (
     of_annotations.check_panels,
 )
 """Checks of cases with OpenOSCE's annotations."""
+OF_COMPLETED: tuple[Check, ...] = (
+    completion.check_probable_results,
+    completion.check_headings,
+    completion.check_in_time,
+)
+"""Checks of charts that are completed with normal results."""
 CHECKS: tuple[Check, ...] = (
     *OF_ANNOTATIONS,
     *(of_annotations.check_key_findings, of_annotations.check_must_not_miss, of_annotations.check_leaks),
@@ -59,6 +65,7 @@ CHECKS: tuple[Check, ...] = (
 def check_quality(case: Case) -> list[Problem]:
     chart = Chart(case)
     checks = CHECKS if chart.annotated else [check for check in CHECKS if check not in OF_ANNOTATIONS]
+    checks = [*checks, *(OF_COMPLETED if chart.completed else ())]
     return [problem for check in checks for problem in check(chart)]
 
 

@@ -266,6 +266,7 @@ def _data(run: _Run) -> list[str]:
         ("repeats", run.setting("repeats")),
         ("turn limit", run.settings.get("total_inferences") or run.recorded("max_infs") or UNKNOWN),
         ("tests not in the chart", run.setting("missing_test")),
+        ("results can be late", run.setting("pending_results")),
         ("symptoms not in the chart", run.setting("silent_symptom")),
     ]
     return ["## Data and settings", "", *markdown_table(("what", "value"), rows)]

@@ -26,6 +26,7 @@ _ANSWERED = {
     "chart": "answered by the chart",
     "chart_equivalent": "answered by an equivalent in the chart",
     "default_normal": "answered as normal by default",
+    "pending": "taken, result pending",
     "unavailable": "not available",
     "unknown": "answered, source unknown",
     "unanswered": "not answered before the end",

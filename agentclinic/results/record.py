@@ -148,6 +148,7 @@ class Record(BaseModel):
     dialogue: str | None = None
     """How the doctor's model was shown the dialogue: chat or transcript; null in records of 0.2: transcript."""
     missing_test: str | None = None
+    pending_results: bool | None = None
     silent_symptom: str | None = None
     fault: Fault | None = None
     judgement: Verdict | None = None

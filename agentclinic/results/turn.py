@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -109,6 +109,8 @@ class Provenance(StrEnum):
     DEFAULT_NEGATIVE = "default_negative"
     DEFAULT_NORMAL = "default_normal"
     UNAVAILABLE = "unavailable"
+    PENDING = "pending"
+    """Taken, and the result is not back in time."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,23 @@ class Disclosure:
     topic: str
     provenance: Provenance
     paths: tuple[str, ...] = ()
+
+    @property
+    def completed(self) -> bool:
+        """Whether it is a result from the table of normal results (`missing_test: completed`)."""
+        return self.provenance is Provenance.DEFAULT_NORMAL and bool(self.paths)
+
+
+def as_told(disclosures: tuple[Disclosure, ...]) -> tuple[Disclosure, ...]:
+    """What a doctor may know of where a reply comes from.
+
+    A completed result is one like any other. Only the record says that it was not in the chart.
+    """
+    told = (
+        replace(part, provenance=Provenance.CHART if part.completed else part.provenance, paths=())
+        for part in disclosures
+    )
+    return tuple(dict.fromkeys(told))
 
 
 @dataclass(frozen=True)

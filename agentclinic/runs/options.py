@@ -60,7 +60,8 @@ class RunOptions(TypedDict, total=False):
     doctor_image_request: bool
     simulator: Literal["grounded", "voiced", "free"] | None
     dialogue: Literal["chat", "transcript"] | None
-    missing_test: Literal["unavailable", "normal"]
+    missing_test: Literal["unavailable", "normal", "completed"] | None
+    pending_results: bool | None
     silent_symptom: Literal["deny", "unknown"]
     elicit_confidence: bool
     doctor_test_policy_enabled: bool

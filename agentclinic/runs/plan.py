@@ -131,7 +131,39 @@ def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
     return Prompts(files), Roles(patient, laboratory, dialogue, run.missing_test, run.silent_symptom, judge)
 
 
-def _as_prompted(settings: Settings, prompts: Prompts, roles: Roles) -> tuple[Settings, Roles]:
+def _as_charted(settings: Settings, roles: Roles, cases: Sequence[Case]) -> tuple[Settings, Roles]:
+    """What the data set decides if the settings do not: how missing tests are answered, and whether results are late.
+
+    A language model that writes what it likes is shown the chart alone, so there neither has an effect.
+    """
+    run, given = settings.run, settings.given
+    name = cases[0].dataset if cases else run.dataset
+    if is_world(run.dataset) or any(case.drawn for case in cases[:1]):
+        return settings, roles
+    written = name in DATASETS and DATASETS[name].completed
+    free = roles.laboratory == "free" and not is_builtin_or_person(run.measurement_llm)
+    for key, value in (("missing_test", "completed"), ("pending_results", True)):
+        if free and getattr(run, key) == value:
+            told = f"{key} {str(value).lower()} has no effect: the laboratory writes what it likes (simulator free)"
+            if given.names(run, key):
+                raise ConfigError(f"{told}; use --simulator voiced or grounded, or leave {key} out")
+            warnings.warn(told, stacklevel=3)
+            settings = settings.changed(**{key: None})
+    if run.missing_test == "completed" and not written and not free:
+        warnings.warn(
+            f"missing_test completed: the charts of {name} were not written to be completed, so a normal result may "
+            "contradict the true diagnosis",
+            stacklevel=3,
+        )
+    run = settings.run
+    missing: MissingTest = run.missing_test or ("completed" if written and not free else "unavailable")
+    pending = run.pending_results if run.pending_results is not None else written and not free
+    return settings.changed(missing_test=missing, pending_results=pending), replace(roles, missing_test=missing)
+
+
+def _as_prompted(
+    settings: Settings, prompts: Prompts, roles: Roles, chosen_by_user: Collection[str]
+) -> tuple[Settings, Roles]:
     """What free text in a user's own prompt files decides in place of settings; refuses flags that it overrides."""
     run, given = settings.run, settings.given
     played = {
@@ -149,7 +181,7 @@ def _as_prompted(settings: Settings, prompts: Prompts, roles: Roles) -> tuple[Se
             if given.names(run, key):
                 raise ConfigError(f"{told}; add that text (docs/prompts.md), or leave {key} out")
             by_preset = run.preset is not None and key in PRESETS[run.preset]
-            if key in run.model_fields_set and not by_preset and (said or asked != defaults(key)[key]):
+            if key in chosen_by_user and not by_preset and (said or asked != defaults(key)[key]):
                 warnings.warn(told, stacklevel=3)
         changes: dict[str, Any] = {key: said}
         roles, settings = replace(roles, **changes), settings.changed(**changes) if said else settings
@@ -232,7 +264,9 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
     prompts, roles = _roles(settings.run, prompts)
-    settings, roles = _as_prompted(settings, prompts, roles)
+    chosen_by_user = settings.run.model_fields_set
+    settings, roles = _as_charted(settings, roles, cases)
+    settings, roles = _as_prompted(settings, prompts, roles, chosen_by_user)
     if roles.judge != "builtin":  # the prompt file may decide; the run's settings say how it was judged
         settings = settings.changed(judge=roles.judge)
     silent = {"embedding", "measurement"} if roles.laboratory == "voiced" else {"embedding"}
@@ -502,8 +536,8 @@ def unit_seed(seed: int, case: Case, repeat: int) -> int:
 
 _EXACT = ("patient_llm", "measurement_llm", "moderator_llm")
 _WITHOUT_MEANING = (
-    *("preset", "simulator", "judge", "missing_test", "silent_symptom", "patient_bias", "doctor_image_request"),
-    *("planner_baseline", "memory", "resource_level", "lockbox"),
+    *("preset", "simulator", "judge", "missing_test", "pending_results", "silent_symptom", "patient_bias"),
+    *("doctor_image_request", "planner_baseline", "memory", "resource_level", "lockbox"),
 )
 """Settings of a patient, a laboratory and a judge that a solvable world does not have."""
 

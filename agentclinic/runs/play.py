@@ -149,9 +149,10 @@ def _roles(
         case if run.doctor not in REFERENCES or REFERENCES[run.doctor].tests else without_tests(case),
         models.for_role("measurement"),
         prompts["measurement"],
-        missing_test=roles.missing_test or run.missing_test,
+        missing_test=roles.missing_test or run.missing_test or "unavailable",
         simulator=simulators["measurement"],
         dialogue=roles.dialogue["measurement"],
+        pending_results=bool(run.pending_results),
     )
     return patient, laboratory
 
@@ -226,6 +227,7 @@ class UnitSeat(Seat):
                 "simulator": None if case.drawn else self._simulators,
                 "dialogue": plan.roles.dialogue["doctor"],
                 "missing_test": plan.roles.missing_test,
+                "pending_results": run.pending_results,
                 "silent_symptom": self._silent if plan.roles.silent_symptom else None,
                 "fault": transcript.fault,
                 "judgement": verdict,

@@ -113,13 +113,14 @@ _CONDITIONS = {
     "dialogue": "dialogue form",
     "max_infs": "turn limit",
     "missing_test": "missing_test",
+    "pending_results": "pending_results",
     "silent_symptom": "silent_symptom",
     "patient_bias": "patient bias",
     "unsupported_bias": "biases that were ignored",
     "image_request_enabled": "images",
     "price_table": "prices of tests",
 }
-_UNSAID = {**BEFORE_0_3, "price_table": "our table"}
+_UNSAID = {**BEFORE_0_3, "price_table": "our table", "pending_results": False}
 """What a record that does not name a condition was played with."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agentclinic.results.record import PriceTable, Record
 from agentclinic.scoring.information import AT_THE_DOOR, Request, below, discloses, requests, shown_chart
-from agentclinic.scoring.orders import NOT_DONE, Item, items, price_of, waiting_of
+from agentclinic.scoring.orders import NOT_DONE, PENDING, Item, items, price_of, waiting_of
 from agentclinic.scoring.verdicts import level
 
 PROSE = "what excludes them is given in words only"
@@ -96,7 +96,7 @@ def _log(asked: Sequence[Request], waiting: float, own: PriceTable | None) -> It
     for request in asked:
         told = request.reply.disclosures if request.reply else ()
         if request.kind == "test":
-            results = {part.topic for part in told if any(path.startswith("Test_Results") for path in part.paths)}
+            results = {part.topic for part in told if any("Test_Results" in path for path in part.paths)}
             clock += max((_minutes(item, waiting, own, results) for item in items(request)), default=0.0)
         else:
             clock += _MINUTES
@@ -108,5 +108,6 @@ def _minutes(item: Item, waiting: float, own: PriceTable | None, results: set[st
     if item.provenance in NOT_DONE:
         return 0.0
     if test := price_of(item.name, own):
+        waiting = 0.0 if item.provenance == PENDING else waiting
         return waiting * test.wait_minutes + test.duration_minutes
     return _MINUTES + (waiting * _WAIT if item.name in results else 0.0)

@@ -39,6 +39,7 @@ SETTINGS = {
     "moderator_llm": Setting("judge's model", "judge {}"),
     "max_infs": Setting("turn limit", "{} turns"),
     "missing_test": Setting("tests not in the chart", "missing tests {}"),
+    "pending_results": Setting("results can be late", "pending results {}"),
     "silent_symptom": Setting("symptoms not in the chart", "silent symptoms {}"),
     "image_request_enabled": Setting("images", "images {}"),
     "resource_level": Setting("resource level", "resources {}"),

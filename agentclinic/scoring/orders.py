@@ -72,7 +72,8 @@ def _entry(item: Item, record: Record, charged: set[str]) -> dict[str, Any]:
         again = test.key in charged
         charged.add(test.key)
         cost = 0.0 if again else test.usd
-        wait, duration = test.wait_minutes * waiting, test.duration_minutes
+        wait = 0.0 if item.provenance == PENDING else test.wait_minutes * waiting
+        duration = test.duration_minutes
         why = f"{test.name}; " + ("charged once per encounter" if again else test.source)
         if waiting != 1:
             by = own.file if own and own.waiting_known else "an assumption"
@@ -117,7 +118,8 @@ UNKNOWN = "unknown"
 """Provenance of what a laboratory without disclosures (a language model) reported."""
 UNANSWERED = "unanswered"
 """Provenance of what was ordered on the last turn."""
-ANSWERED_BY = ("chart", "chart_equivalent", "default_normal", "unavailable", UNKNOWN, UNANSWERED)
+PENDING = "pending"
+ANSWERED_BY = ("chart", "chart_equivalent", "default_normal", PENDING, "unavailable", UNKNOWN, UNANSWERED)
 NOT_DONE = frozenset({"unavailable", UNANSWERED})
 """Provenances of what was ordered and not done."""
 _NO_ANSWER = frozenset({"unavailable", "default_normal"})
@@ -150,12 +152,17 @@ class Item(NamedTuple):
 
     name: str
     provenance: str
+    completed: bool = False
+    """Answered with a result from the table of normal results (`missing_test: completed`)."""
 
 
 def items(request: Request) -> tuple[Item, ...]:
     """What an order names and how each was answered; read from the order's words if the reply does not say."""
     if request.reply and request.reply.disclosures:
-        return tuple(Item(part.topic, part.provenance) for part in request.reply.disclosures)
+        # A panel may be part chart, part completed or pending; the first says how the item was answered.
+        first = {part.topic: part for part in reversed(request.reply.disclosures)}
+        told = dict.fromkeys(part.topic for part in request.reply.disclosures)
+        return tuple(Item(topic, first[topic].provenance, first[topic].completed) for topic in told)
     how = UNKNOWN if request.reply else UNANSWERED
     return tuple(Item(ordered.name, how) for ordered in asked_of_measurement(request.content, ()))
 
@@ -174,7 +181,8 @@ def bill(orders: Sequence[Sequence[Item]], waiting: float = 1.0, own: PriceTable
     """Σ prices of the items that were done, each test once; waiting is Σ over orders of the longest of their items.
 
     The items of one order run in parallel, the orders one after another. Anything unavailable or unanswered was not
-    done. Items that are not in the table are counted, not taken as 0. `waiting` multiplies the waiting time.
+    done, and no one waits for what stays pending. Items that are not in the table are counted, not taken as 0.
+    `waiting` multiplies the waiting time.
     """
     charged: dict[str, float] = {}
     hours = []
@@ -184,7 +192,8 @@ def bill(orders: Sequence[Sequence[Item]], waiting: float = 1.0, own: PriceTable
         known = [test for test in done if test is not None]
         unpriced += len(done) - len(known)
         charged |= {test.key: test.usd for test in known}
-        hours.append(max((test.wait_minutes / 60 for test in known), default=0.0))
+        back = [price_of(item.name, own) for item in order if item.provenance not in NOT_DONE | {PENDING}]
+        hours.append(max((test.wait_minutes / 60 for test in back if test is not None), default=0.0))
     return Bill(math.fsum(charged.values()), waiting * math.fsum(hours), len(charged), unpriced)
 
 
@@ -194,10 +203,10 @@ NO_TESTS = "no tests"
 
 def unanswerable_rate(ordered: Iterable[Item]) -> float | None:
     """Items answered "unavailable" or by default ÷ items answered; None if none was, or if it is not known."""
-    answered = [item.provenance for item in ordered if item.provenance != UNANSWERED]
-    if not answered or UNKNOWN in answered:
+    answered = [item for item in ordered if item.provenance != UNANSWERED]
+    if not answered or any(item.provenance == UNKNOWN for item in answered):
         return None
-    return sum(how in _NO_ANSWER for how in answered) / len(answered)
+    return sum(item.provenance in _NO_ANSWER and not item.completed for item in answered) / len(answered)
 
 
 def stratum(ordered: Sequence[Item]) -> str:

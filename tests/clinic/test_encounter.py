@@ -110,9 +110,26 @@ async def test_the_payload_has_turn_limit_and_exchanges_but_not_the_truth() -> N
     assert isinstance(payload, DoctorPayload)
     assert (payload.turn, payload.limit, payload.last) == (2, 2, True)
     assert [(e.kind, e.content, e.reply, e.disclosures) for e in payload.exchanges] == [
-        ("question", "Where?", "Here.", disclosed)
+        ("question", "Where?", "Here.", (Disclosure("headache", Provenance.CHART),))
     ]
     assert "Migraine" not in repr(payload)
+
+
+async def test_a_doctor_cannot_tell_completed_results_from_charted_ones() -> None:
+    told = (
+        Disclosure("CBC", Provenance.CHART, ("Test_Results/CBC/WBC",)),
+        Disclosure("CBC", Provenance.DEFAULT_NORMAL, ("Completed/Test_Results/CBC/RDW",)),
+        Disclosure("Lipase", Provenance.DEFAULT_NORMAL, ("Completed/Test_Results/Lipase",)),
+    )
+    doctor = Scripted("REQUEST TEST: CBC, lipase", "DIAGNOSIS READY: Flu")
+    transcript = await Meeting(doctor, Scripted(), Scripted(Reply("RESULTS: fine", disclosures=told)), limit=2).hold()
+    payload = doctor.requests[1].payload
+    assert isinstance(payload, DoctorPayload)
+    assert payload.exchanges[0].disclosures == (
+        Disclosure("CBC", Provenance.CHART),
+        Disclosure("Lipase", Provenance.CHART),
+    )
+    assert transcript.turns[1].disclosures == told, "the record says"
 
 
 IMAGE = Image(str(NEJM["image_url"]))

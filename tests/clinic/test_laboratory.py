@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from fakes import Scripted
 from simulator_support import CASE, Choosing, ids
 
+from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.models.base import MalformedError, RefusedError
-from agentclinic.results.turn import Provenance
+from agentclinic.results.turn import Provenance, Turn
 
 pytestmark = pytest.mark.anyio
 
@@ -59,3 +62,126 @@ async def test_a_laboratory_model_that_does_not_choose_leaves_it_to_the_matcher(
     assert reply.text == "RESULTS: Lipase: 30 U/L."
     assert reply.notes[0].startswith("chosen by the matcher: ")
     assert reply.slips == (error.kind,)
+
+
+# --- completed charts and late results ------------------------------------------------------------------------------
+
+
+def cased(**annotations: Any) -> Case:
+    return replace(CASE, annotations={**CASE.annotations, **annotations})
+
+
+async def reported(request: str, case: Case = CASE, **more: Any) -> Turn:
+    """What a laboratory without a language model says to an order."""
+    prompt = load_prompt("measurement")
+    role = Laboratory(case, Scripted(), prompt, simulator="voiced", dialogue="chat", **more)
+    return await role.report(request, f"REQUEST TEST: {request}")
+
+
+async def test_a_missing_test_is_completed_in_the_words_of_a_charted_one() -> None:
+    reply = await reported("Troponin", missing_test="completed")
+    assert re.fullmatch(r"RESULTS: Troponin: \d+ ng/L, high-sensitivity \(ref <14\)\.", reply.text)
+    (told,) = reply.disclosures
+    assert (told.provenance, told.paths) == (Provenance.DEFAULT_NORMAL, ("Completed/Test_Results/Troponin",))
+    assert (await reported("Troponin", missing_test="completed")).text == reply.text, "the same again"
+
+
+async def test_a_panel_has_charted_and_completed_items_in_its_usual_order() -> None:
+    reply = await reported("Complete blood count", missing_test="completed")
+    order = [reply.text.index(f"{item}:") for item in ("Hemoglobin", "Hematocrit", "MCV", "Platelets")]
+    assert order == sorted(order)
+    assert "Hemoglobin: 13.2 g/dL" in reply.text
+    assert {part.provenance for part in reply.disclosures} == {Provenance.CHART, Provenance.DEFAULT_NORMAL}
+    charted = next(part for part in reply.disclosures if part.provenance is Provenance.CHART)
+    assert not any(path.startswith("Completed/") for path in charted.paths)
+
+
+async def test_rare_items_are_reported_only_if_named() -> None:
+    assert "MCHC" not in (await reported("Complete blood count", missing_test="completed")).text
+    assert "MCHC: " in (await reported("MCHC", missing_test="completed")).text
+
+
+async def test_a_test_of_no_table_stays_unavailable() -> None:
+    assert "not available" in (await reported("Serum xyzamine", missing_test="completed")).text
+
+
+async def test_a_completed_image_does_not_replace_a_charted_one_of_the_same_region() -> None:
+    ill = Fact("Test_Results/CT_Head", Section.TESTS, ("CT Head", "Findings"), "3 cm mass in the left frontal lobe")
+    case = replace(CASE, facts=(*CASE.facts, ill))
+    reply = await reported("MRI brain", case, missing_test="completed")
+    assert "3 cm mass in the left frontal lobe" in reply.text
+    assert reply.disclosures[0].provenance is Provenance.CHART_EQUIVALENT
+
+
+async def test_a_grounded_laboratory_chooses_among_charted_and_completed_results() -> None:
+    model = Choosing(json.dumps({"items": ["r999"], "not_in_chart": []}))
+    role = laboratory(model, "grounded", missing_test="completed")
+    added = len(role._by_id) + 1
+    model._answers = [json.dumps({"items": [f"r{added}"], "not_in_chart": []})]
+    reply = await role.report("Troponin", "REQUEST TEST: Troponin")
+    assert reply.text.startswith("RESULTS: Troponin: ")
+    asked = "\n".join(message.content for message in model.requests[0].messages)
+    assert f"r{added}: Troponin: " in asked
+    assert "Ferritin" not in asked, "only what the order names"
+
+
+async def test_a_free_laboratory_is_shown_the_chart_alone() -> None:
+    model = Scripted("RESULTS: Troponin not available.")
+    role = laboratory(model, "free", missing_test="completed")
+    await role.report("Troponin", "REQUEST TEST: Troponin")
+    assert "not available" in role.system_prompt
+
+
+@pytest.mark.parametrize(
+    ("setting", "request_", "pending"),
+    [
+        ("emergency department", "Blood cultures", True),
+        ("hospital ward", "Blood cultures", False),
+        ("emergency department", "Skin biopsy", True),
+        ("primary care", "Skin biopsy", True),
+        ("emergency department", "Antinuclear antibodies", True),
+        ("primary care", "Antinuclear antibodies", False),
+        ("emergency department", "Troponin", False),
+        ("emergency department", "Anti-xyz receptor antibody", True),
+        (None, "Blood cultures", False),
+    ],
+)
+@pytest.mark.parametrize("charted", [True, False])
+async def test_what_is_pending_depends_on_the_test_and_the_setting_alone(
+    setting: str | None, request_: str, pending: bool, charted: bool
+) -> None:
+    case = cased(setting=setting)
+    if charted:
+        fact = Fact(f"Test_Results/{request_}", Section.TESTS, (request_, "Findings"), "Strange findings")
+        case = replace(case, facts=(*case.facts, fact))
+    reply = await reported(request_, case, missing_test="completed", pending_results=True)
+    assert reply.text.endswith(": taken, result pending.") == pending
+    assert (Provenance.PENDING in {part.provenance for part in reply.disclosures}) == pending
+    if pending:
+        assert reply.disclosures[0].paths == (), "nothing was told"
+        again = await reported(request_, case, missing_test="completed", pending_results=True)
+        assert again.text == reply.text, "it stays pending"
+    else:
+        plain = await reported(request_, case, missing_test="completed")
+        assert plain.text == reply.text
+
+
+async def test_a_case_may_have_its_own_horizon() -> None:
+    case = cased(setting="emergency department", horizon_hours=100)
+    assert (
+        "pending" not in (await reported("Blood cultures", case, missing_test="completed", pending_results=True)).text
+    )
+
+
+async def test_microscopy_of_a_culture_is_reported_at_once() -> None:
+    fact = Fact(
+        "Test_Results/Sputum_Culture",
+        Section.TESTS,
+        ("Sputum Culture", "Findings"),
+        "Gram stain: many neutrophils, Gram-positive diplococci; culture: Streptococcus pneumoniae",
+    )
+    case = replace(cased(setting="emergency department"), facts=(*CASE.facts, fact))
+    reply = await reported("Sputum culture", case, pending_results=True)
+    assert "Gram-positive diplococci" in reply.text
+    assert "pneumoniae" not in reply.text
+    assert reply.text.endswith("Sputum Culture: taken, result pending.")

@@ -164,8 +164,8 @@ def test_settings_that_a_file_overrides_are_named(tmp_path: Path) -> None:
     assert planned(tmp_path, **models).roles.missing_test is None, "it says neither"
     with pytest.warns(UserWarning, match="so the shipped ones are used"):
         voiced = planned(tmp_path, simulator="voiced", **models)
-    assert voiced.roles.missing_test == "unavailable", "code decides"
-    assert planned(tmp_path).roles.missing_test == "unavailable", "so does the builtin laboratory"
+    assert voiced.roles.missing_test == "completed", "code decides"
+    assert planned(tmp_path).roles.missing_test == "completed", "so does the builtin laboratory"
 
 
 def test_settings_override_what_the_files_imply(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -223,3 +224,30 @@ def test_a_person_judges_one_encounter_at_a_time_and_here() -> None:
         )
     with pytest.raises(ConfigError, match="a person can take part only on this machine"):
         make_plan(Settings.model_validate({"run": {"moderator_llm": "human", "engine": "ray"}}))
+
+
+def resolved(dataset: str, **run: Any) -> tuple[str | None, bool | None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plan = make_plan(Settings.model_validate({"run": {"dataset": dataset, "num_scenarios": 1, **run}}))
+    assert plan.roles.missing_test == plan.settings.run.missing_test, "the settings of the run say so"
+    return plan.settings.run.missing_test, plan.settings.run.pending_results
+
+
+def test_charts_that_are_written_for_it_are_completed_and_have_late_results() -> None:
+    assert resolved("OpenOSCE") == resolved("OpenOSCE_Demo") == ("completed", True)
+    assert resolved("OpenOSCE_1") == ("unavailable", False)
+    assert resolved("OpenOSCE", missing_test="unavailable", pending_results=False) == ("unavailable", False)
+    assert resolved("OpenOSCE", preset="original") == ("normal", False)
+
+
+def test_a_laboratory_that_writes_what_it_likes_completes_nothing() -> None:
+    assert resolved("OpenOSCE", simulator="free", measurement_llm="m") == ("unavailable", False)
+    assert resolved("OpenOSCE", simulator="voiced", measurement_llm="m") == ("completed", True)
+
+
+def test_completing_other_charts_is_possible_with_a_warning() -> None:
+    run = {"dataset": "OpenOSCE_1", "num_scenarios": 1, "missing_test": "completed"}
+    with pytest.warns(UserWarning, match="OpenOSCE_1 were not written to be completed"):
+        plan = make_plan(Settings.model_validate({"run": run}))
+    assert plan.roles.missing_test == "completed"

@@ -1,0 +1,390 @@
+"""Completed values that follow from others, so that they agree with the chart and with each other."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from agentclinic.cases.model import Fact, Section
+
+
+class Patient(Protocol):
+    """A chart while it is completed."""
+
+    age: float
+    sex: str | None
+    facts: tuple[Fact, ...]
+    """Charted examination findings and test results."""
+
+    def charted(self, analyte: str) -> float | None:
+        """A charted value."""
+
+    def value(self, analyte: str) -> float | None:
+        """A charted value, or else the completed one."""
+
+    def completed(self, heading: str) -> float:
+        """The completed value under a heading."""
+
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the patient's own history says so."""
+
+    def stated(self, pattern: re.Pattern[str]) -> float | None:
+        """A number stated anywhere in the examination."""
+
+
+Link = Callable[[Patient, float], float | None]
+"""A completed number from the chart and the one drawn; None leaves it as drawn."""
+
+
+def _hemoglobin(patient: Patient, _: float) -> float | None:
+    volume = patient.charted("hematocrit")
+    return volume / 2.98 if volume else None
+
+
+def _hematocrit(patient: Patient, _: float) -> float | None:
+    hemoglobin = patient.value("hemoglobin")
+    return 2.98 * hemoglobin if hemoglobin else None
+
+
+def _red_cells(patient: Patient, _: float) -> float | None:
+    volume, size = patient.value("hematocrit"), patient.value("mcv")
+    return 10 * volume / size if volume and size else None
+
+
+def _ratio(above: str, below: str, factor: float) -> Link:
+    def link(patient: Patient, _: float) -> float | None:
+        top, bottom = patient.value(above), patient.value(below)
+        return factor * top / bottom if top and bottom else None
+
+    return link
+
+
+def _width(patient: Patient, drawn: float) -> float | None:
+    size = patient.charted("mcv")
+    return drawn + 0.25 * max(0, 80 - size) if size and patient.age >= 12 else None
+
+
+def _neutrophils(patient: Patient, drawn: float) -> float:
+    count, lymphocytes = patient.charted("white_cells") or 7, patient.charted("lymphocytes")
+    share = drawn + 2.2 * max(0, count - 9.5) - 4 * max(0, 4.5 - count)
+    if lymphocytes is not None:
+        return max(0, 92 - lymphocytes)
+    return min(share, 86)
+
+
+def _lymphocytes(patient: Patient, _: float) -> float:
+    return max(4, 91 - (patient.value("neutrophils") or 60))
+
+
+def _eosinophils(patient: Patient, drawn: float) -> float:
+    return min(drawn, max(0, 97 - (patient.value("neutrophils") or 60) - (patient.value("lymphocytes") or 30)))
+
+
+def _monocytes(patient: Patient, drawn: float) -> float:
+    others = sum(patient.value(kind) or 0 for kind in ("neutrophils", "lymphocytes", "eosinophils"))
+    return max(0, min(drawn, 99 - others))
+
+
+def _filtration(patient: Patient, _: float) -> float | None:
+    """CKD-EPI 2021, for children Schwartz with the usual height of the age."""
+    creatinine = patient.value("creatinine")
+    if not creatinine:
+        return None
+    if patient.age < 18:
+        return min(140, 0.413 * (77 + 6 * patient.age) / creatinine)
+    woman = patient.sex == "female"
+    usual, power = (0.7, -0.241) if woman else (0.9, -0.302)
+    share = creatinine / usual
+    found: float = 142 * min(share, 1) ** power * max(share, 1) ** -1.2 * 0.9938**patient.age
+    return found * (1.012 if woman else 1)
+
+
+def _gap(patient: Patient, _: float) -> float | None:
+    sodium, chloride, base = (patient.value(name) for name in ("sodium", "chloride", "bicarbonate"))
+    return sodium - chloride - base if sodium and chloride and base else None
+
+
+def _ionized(patient: Patient, drawn: float) -> float | None:
+    calcium = patient.charted("calcium")
+    corrected = calcium + 0.8 * (4.2 - (patient.charted("albumin") or 4.2)) if calcium else None
+    return drawn + 0.12 * (corrected - 9.4) if corrected else None
+
+
+def _osmolality(patient: Patient, drawn: float) -> float | None:
+    sodium, glucose, nitrogen = (patient.value(name) for name in ("sodium", "glucose", "urea_nitrogen"))
+    if not sodium or not glucose or not nitrogen:
+        return None
+    return 2 * sodium + glucose / 18 + nitrogen / 2.8 + (drawn - 287) / 2
+
+
+def _gas_base(patient: Patient, drawn: float) -> float | None:
+    serum = patient.charted("bicarbonate")
+    return serum + (drawn - 24) / 2 if serum else None
+
+
+def _carbon_dioxide(patient: Patient, drawn: float) -> float:
+    """Compensation: Winter's formula below, half a change above."""
+    base = patient.completed("Arterial Blood Gas / HCO3")
+    return 1.5 * base + 8 if base < 21 else drawn + 0.7 * max(0, base - 27)
+
+
+def _acidity(gas: str) -> Link:
+    def link(patient: Patient, _: float) -> float | None:
+        base, carbon = patient.completed(f"{gas} / HCO3"), patient.completed(f"{gas} / pCO2")
+        return 6.1 + math.log10(base / (0.0307 * carbon))
+
+    return link
+
+
+def _venous(patient: Patient, _: float) -> float:
+    return (patient.charted("pco2") or patient.completed("Arterial Blood Gas / pCO2")) + 4
+
+
+_OXYGEN = ((97, 93), (96, 84), (95, 78), (94, 73), (93, 69), (92, 66), (91, 63), (90, 60), (88, 56), (85, 51), (80, 46))
+"""Saturation in percent, and the partial pressure in mmHg that goes with it."""
+
+
+def _oxygen(patient: Patient, drawn: float) -> float | None:
+    saturation = patient.charted("oxygen_saturation")
+    if saturation is None or saturation >= 97:
+        return None
+    return next((pressure for least, pressure in _OXYGEN if saturation >= least), 42) + (drawn - 93) / 4
+
+
+def _direct(patient: Patient, _: float) -> float | None:
+    total = patient.value("total_bilirubin")
+    if not total:
+        return None
+    return max(0.1, min(0.3, 0.3 * total)) if total <= 1.2 else 0.3 * total
+
+
+def _indirect(patient: Patient, _: float) -> float | None:
+    total, direct = patient.value("total_bilirubin"), patient.value("direct_bilirubin")
+    return max(0.1, total - direct) if total and direct else None
+
+
+def _protein(patient: Patient, drawn: float) -> float | None:
+    albumin = patient.charted("albumin")
+    return albumin + 2.9 + (drawn - 7.1) / 2 if albumin else None
+
+
+def _sedimentation(patient: Patient, _: float) -> float | None:
+    protein = patient.charted("crp")
+    return 18 + 0.35 * protein if protein and protein > 10 else None
+
+
+def _reactive(patient: Patient, _: float) -> float | None:
+    rate = patient.charted("esr")
+    return (rate - 20) / 2 if rate and rate > 30 else None
+
+
+def _procalcitonin(patient: Patient, drawn: float) -> float | None:
+    protein = patient.charted("crp")
+    return drawn + 0.002 * (protein - 40) if protein and protein > 40 else None
+
+
+def _with_inflammation(patient: Patient, drawn: float) -> float | None:
+    protein = patient.charted("crp")
+    return drawn * (1 + protein / 120) if protein and protein > 20 else None
+
+
+def _dimer(patient: Patient, _: float) -> float | None:
+    protein = patient.charted("crp")
+    return 460 + 4 * protein if protein and protein > 40 else None
+
+
+def _iron_capacity(patient: Patient, _: float) -> float | None:
+    iron, share = patient.charted("iron"), patient.charted("transferrin_saturation")
+    return 100 * iron / share if iron and share else None
+
+
+def _iron(patient: Patient, _: float) -> float | None:
+    share = patient.charted("transferrin_saturation")
+    capacity = patient.value("tibc")
+    return share * capacity / 100 if share and capacity else None
+
+
+def _iron_share(patient: Patient, _: float) -> float | None:
+    iron, capacity = patient.value("iron"), patient.value("tibc")
+    return 100 * iron / capacity if iron and capacity else None
+
+
+def _low_density(patient: Patient, _: float) -> float | None:
+    total, high, fat = (patient.value(name) for name in ("total_cholesterol", "hdl", "triglycerides"))
+    return max(30, total - high - fat / 5) if total and high and fat else None
+
+
+def _cholesterol(patient: Patient, _: float) -> float | None:
+    low = patient.charted("ldl")
+    high, fat = patient.value("hdl"), patient.value("triglycerides")
+    return low + high + fat / 5 if low and high and fat else None
+
+
+def _by_tsh(low: float, high: float) -> Link:
+    """Thyroid hormone with the charted TSH: `low` if TSH is high, and the other way round."""
+
+    def link(patient: Patient, _: float) -> float | None:
+        found = patient.charted("tsh")
+        return None if found is None or 0.1 <= found <= 10 else high if found < 0.1 else low
+
+    return link
+
+
+def _tsh(patient: Patient, _: float) -> float | None:
+    hormone = patient.charted("free_t4")
+    return None if hormone is None or 0.8 <= hormone <= 1.8 else 0.0 if hormone > 1.8 else 18.0
+
+
+def _prothrombin(patient: Patient, _: float) -> float | None:
+    ratio = patient.charted("inr")
+    return 12.1 * ratio if ratio and ratio > 1.1 else None
+
+
+def _normalized(patient: Patient, _: float) -> float | None:
+    time = patient.charted("prothrombin_time")
+    return time / 12.1 if time and time > 13.5 else None
+
+
+_DIABETES = re.compile(r"\bdiabet|\bmetformin\b|\binsulin\b", re.IGNORECASE)
+
+
+def _glycated(patient: Patient, drawn: float) -> float | None:
+    glucose = patient.charted("glucose") or 95
+    if patient.says(_DIABETES):
+        return min(9.5, max(6.6, 6.4 + (glucose - 100) / 60))
+    return drawn + 0.004 * (min(glucose, 150) - 95) if glucose > 100 else None
+
+
+def _fingerstick(patient: Patient, drawn: float) -> float | None:
+    glucose = patient.charted("glucose")
+    return glucose + (drawn - 98) / 4 if glucose else None
+
+
+def _spinal_glucose(patient: Patient, drawn: float) -> float | None:
+    glucose = patient.charted("glucose")
+    return 0.63 * glucose + (drawn - 62) / 2 if glucose else None
+
+
+_BMI = re.compile(r"body mass index (\d+(?:\.\d+)?)", re.IGNORECASE)
+_WEIGHT = re.compile(r"(?:weight |cm and )(\d+(?:\.\d+)?) kg(?! (?:above|below|more|less))", re.IGNORECASE)
+_HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
+
+
+def _height(patient: Patient, drawn: float) -> float | None:
+    usual = 51 + 18 * patient.age if patient.age < 2 else 77 + 6 * patient.age
+    return patient.stated(_HEIGHT) or (min(drawn, usual) if patient.age < 16 else None)
+
+
+def _weight(patient: Patient, _: float) -> float | None:
+    stated, index = patient.stated(_WEIGHT), patient.stated(_BMI)
+    if stated:
+        return stated
+    if patient.age < 12:
+        return 2 * (patient.age + 4) if patient.age >= 1 else 3.5 + 6 * patient.age
+    return index * (patient.completed("Vital Signs / Height") / 100) ** 2 if index else None
+
+
+def _body_mass(patient: Patient, _: float) -> float | None:
+    stated = patient.stated(_BMI)
+    return stated or patient.completed("Vital Signs / Weight") / (patient.completed("Vital Signs / Height") / 100) ** 2
+
+
+def _vital_capacity(patient: Patient, drawn: float) -> float:
+    """Liters: less in women, children and old age."""
+    share = 0.78 if patient.sex == "female" else 1.0
+    grown = min(1.0, 0.1 + patient.age / 18) * (1 - 0.006 * max(0, patient.age - 25))
+    return 1.18 * drawn * share * grown
+
+
+def _first_second(patient: Patient, drawn: float) -> float:
+    return patient.completed("Spirometry / FVC") * (0.82 + (drawn - 3.3) / 20)
+
+
+def _blown_share(patient: Patient, _: float) -> float:
+    return patient.completed("Spirometry / FEV1") / patient.completed("Spirometry / FVC")
+
+
+LINKED_NUMBERS: Mapping[str, Link] = {
+    "Spirometry / FVC": _vital_capacity,
+    "Spirometry / FEV1": _first_second,
+    "Spirometry / FEV1 FVC": _blown_share,
+    "Complete Blood Count / Hemoglobin": _hemoglobin,
+    "Complete Blood Count / Hematocrit": _hematocrit,
+    "Complete Blood Count / RBC": _red_cells,
+    "Complete Blood Count / MCH": _ratio("hemoglobin", "red_cells", 10),
+    "Complete Blood Count / MCHC": _ratio("hemoglobin", "hematocrit", 100),
+    "Complete Blood Count / RDW": _width,
+    "Complete Blood Count / Neutrophils": _neutrophils,
+    "Complete Blood Count / Lymphocytes": _lymphocytes,
+    "Complete Blood Count / Eosinophils": _eosinophils,
+    "Complete Blood Count / Monocytes": _monocytes,
+    "Basic Metabolic Panel / eGFR": _filtration,
+    "Basic Metabolic Panel / Anion Gap": _gap,
+    "Basic Metabolic Panel / Ionized Calcium": _ionized,
+    "Serum Osmolality": _osmolality,
+    "Arterial Blood Gas / HCO3": _gas_base,
+    "Arterial Blood Gas / pCO2": _carbon_dioxide,
+    "Arterial Blood Gas / pH": _acidity("Arterial Blood Gas"),
+    "Arterial Blood Gas / pO2": _oxygen,
+    "Venous Blood Gas / HCO3": _gas_base,
+    "Venous Blood Gas / pCO2": _venous,
+    "Venous Blood Gas / pH": _acidity("Venous Blood Gas"),
+    "Capillary Blood Gas / HCO3": _gas_base,
+    "Capillary Blood Gas / pCO2": _venous,
+    "Capillary Blood Gas / pH": _acidity("Capillary Blood Gas"),
+    "Direct Bilirubin": _direct,
+    "Indirect Bilirubin": _indirect,
+    "Liver Function Tests / Total Protein": _protein,
+    "ESR": _sedimentation,
+    "C Reactive Protein": _reactive,
+    "Procalcitonin": _procalcitonin,
+    "Ferritin": _with_inflammation,
+    "D-dimer": _dimer,
+    "Iron Studies / Serum Iron": _iron,
+    "Iron Studies / TIBC": _iron_capacity,
+    "Iron Studies / Transferrin Saturation": _iron_share,
+    "Lipid Panel / LDL": _low_density,
+    "Lipid Panel / Total Cholesterol": _cholesterol,
+    "Free T4": _by_tsh(0.6, 2.6),
+    "Thyroid Function Tests / Total T3": _by_tsh(72, 250),
+    "TSH": _tsh,
+    "Coagulation / Prothrombin Time": _prothrombin,
+    "Coagulation / INR": _normalized,
+    "HbA1c": _glycated,
+    "Vital Signs / Blood Glucose Fingerstick": _fingerstick,
+    "Lumbar Puncture / Glucose": _spinal_glucose,
+    "Vital Signs / Height": _height,
+    "Vital Signs / Weight": _weight,
+    "Vital Signs / Body Mass Index": _body_mass,
+}
+
+_IRREGULAR = re.compile(r"\birregular", re.IGNORECASE)
+
+
+def _rhythm(patient: Patient) -> str | None:
+    heard = (f for f in patient.facts if f.section is Section.EXAMINATION and f.heads[:1] == _HEART)
+    if not any(_IRREGULAR.search(fact.text) for fact in heard):
+        return None
+    rate = patient.value("heart_rate") or 88
+    return f"Atrial fibrillation with a ventricular rate of {rate:.0f} per minute, no ST change"
+
+
+_HEART = ("Cardiovascular Examination",)
+
+
+def _sugar(patient: Patient) -> str | None:
+    glucose = patient.charted("glucose") or 0
+    return "3+" if glucose > 300 else "1+" if glucose > 200 else None
+
+
+def _ketones(patient: Patient) -> str | None:
+    return "3+" if (patient.charted("beta_hydroxybutyrate") or 0) > 2 else None
+
+
+LINKED_WORDS: Mapping[str, Callable[[Patient], str | None]] = {
+    "Electrocardiogram / Findings": _rhythm,
+    "Urinalysis / Glucose": _sugar,
+    "Urinalysis / Ketones": _ketones,
+}

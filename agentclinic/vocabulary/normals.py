@@ -1,0 +1,162 @@
+"""The table of normal results, and how long results take (`data/normals.json`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from agentclinic.vocabulary.name_table import read_table
+from agentclinic.vocabulary.text import fold
+
+_BETWEEN = " / "
+_GENERAL = frozenset({"findings", "general", "other"})
+
+
+class Spread(NamedTuple):
+    """How a number is distributed among the healthy: normal, within limits."""
+
+    mean: float
+    deviation: float
+    low: float
+    high: float
+    digits: int
+    """Digits after the point; -1 rounds to tens."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """The normal result of one examination or test; there is one object for each entry."""
+
+    heading: str
+    """Levels separated by ` / `, as charts usually have it."""
+    rank: int
+    """Place in the table: the order in which results are reported."""
+    heads: Mapping[str, int]
+    """Headings that charts use for it, with how often they do."""
+    also: tuple[str, ...]
+    """Headings of charts that it covers and that are not used for completed results."""
+    rare: bool
+    """Reported only if ordered by its own name, not as part of a panel or an examination."""
+    apart: bool
+    """Says nothing about what else was found in its system or specimen, nor they about it."""
+    same: str | None
+    """Entries with the same word here say the same thing."""
+    region: str | None
+    """Part of the body that it images."""
+    fields: Mapping[str, Any] = field(repr=False)
+
+    @cached_property
+    def headings(self) -> tuple[str, ...]:
+        """Every heading that it covers."""
+        return tuple(dict.fromkeys((self.heading, *self.heads, *self.also)))
+
+    @property
+    def system(self) -> str:
+        """The outermost heading: an examination, a panel, a specimen, or the test itself."""
+        return self.heading.partition(_BETWEEN)[0]
+
+    @property
+    def examination(self) -> bool:
+        return _is_examination(self.system)
+
+    @property
+    def general(self) -> bool:
+        """Whether it is the summary of an examination."""
+        return self.examination and self.heading.split(_BETWEEN)[-1].lower() in _GENERAL
+
+    def spread(self, groups: Iterable[str]) -> Spread | None:
+        given = self._given("number", groups)
+        return Spread(*given) if given else None
+
+    def forms(self, groups: Iterable[str]) -> Mapping[str, int]:
+        """The ways to write it, with frequencies; `{}` is the number."""
+        return self._given("as", groups) or self._given("says", groups) or {}
+
+    def applies(self, age: float, sex: str | None, *, pregnant: bool) -> bool:
+        """Whether patients of this age and sex can have it at all."""
+        of, only = self.fields.get("of"), self.fields.get("only")
+        return (
+            (of is None or of == sex)
+            and (only is None or pregnant)
+            and self.fields.get("from", 0) <= age < self.fields.get("to", 200)
+        )
+
+    def _given(self, name: str, groups: Iterable[str]) -> Any:
+        own = (self.fields[f"{name}_{group}"] for group in groups if f"{name}_{group}" in self.fields)
+        return next(own, self.fields.get(name))
+
+
+def _is_examination(system: str) -> bool:
+    return system.endswith("Examination") or system in ("Vital Signs", "General Appearance", "Swallowing Assessment")
+
+
+@lru_cache(maxsize=1)
+def _table() -> Mapping[str, Any]:
+    return read_table("normals")
+
+
+@lru_cache(maxsize=1)
+def normals() -> tuple[Normal, ...]:
+    """Every entry, in the order in which results are reported."""
+    own = ("heads", "also", "rare", "apart", "same", "region")
+    return tuple(
+        Normal(
+            heading=heading,
+            rank=rank,
+            heads=entry.get("heads", {heading: 1}),
+            also=tuple(entry.get("also", ())),
+            rare=bool(entry.get("rare")),
+            apart=bool(entry.get("apart")),
+            same=entry.get("same"),
+            region=entry.get("region"),
+            fields={name: value for name, value in entry.items() if name not in own},
+        )
+        for rank, (heading, entry) in enumerate(_table()["results"].items())
+    )
+
+
+@lru_cache(maxsize=1)
+def _by_heading() -> Mapping[str, Normal]:
+    return {fold(heading): entry for entry in reversed(normals()) for heading in entry.headings}
+
+
+def levels(heading: str) -> tuple[str, ...]:
+    return tuple(heading.split(_BETWEEN))
+
+
+@lru_cache(maxsize=8192)
+def normal_of(heads: tuple[str, ...]) -> Normal | None:
+    """The entry for a chart's heading."""
+    return _by_heading().get(fold(_BETWEEN.join(heads)))
+
+
+class Turnaround(NamedTuple):
+    """How long a result takes."""
+
+    hours: float
+    until: str
+    """What is said of the test until the result is back: taken, arranged."""
+
+
+@lru_cache(maxsize=8192)
+def turnaround(name: str) -> Turnaround:
+    """How long the result of a test takes, from its name or heading alone."""
+    plain = fold(name)
+    for pattern, hours, until in _turnarounds():
+        if pattern.search(plain):
+            return Turnaround(hours, until)
+    return Turnaround(1, "")
+
+
+@lru_cache(maxsize=1)
+def _turnarounds() -> tuple[tuple[re.Pattern[str], float, str], ...]:
+    return tuple((re.compile(text), hours, until) for text, hours, until in _table()["turnaround"])
+
+
+def horizon_of(setting: str | None) -> float | None:
+    """Hours within which a result must be back in this setting; None if the setting is not known."""
+    found: float | None = _table()["horizons"].get((setting or "").lower())
+    return found

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from agentclinic.cases.completion import completed, completion, is_completed
+from agentclinic.cases.model import Case, Door, Fact, Section
+from agentclinic.cases.registry import load_cases
+from agentclinic.lint import physiology
+from agentclinic.lint.chart import Chart
+from agentclinic.lint.quality import CHECKS
+from agentclinic.vocabulary.normals import normal_of, normals, turnaround
+
+BUNDLED = [*load_cases("OpenOSCE", {}), *load_cases("OpenOSCE_1", {}), *load_cases("OpenOSCE_Demo", {})]
+
+
+def chart(person: str, *results: tuple[str, str], story: tuple[Fact, ...] = ()) -> Case:
+    facts = tuple(
+        Fact(
+            "Test_Results/" + heading.replace(" ", "_"),
+            Section.EXAMINATION if "Examination" in heading else Section.TESTS,
+            tuple(heading.split(" / ")),
+            text,
+        )
+        for heading, text in results
+    )
+    return Case("c1", "Own", 0, Door(f"Assess a {person}.", f"{person}"), {}, {}, "Gout", (*story, *facts))
+
+
+def value(case: Case, heading: str) -> str | None:
+    heads = set(normal.headings if (normal := normal_of(tuple(heading.split(" / ")))) else (heading,))
+    return next((fact.text for fact in completed(case) if " / ".join(fact.heads) in heads), None)
+
+
+def number(case: Case, heading: str) -> float:
+    found = re.match(r"[\d.]+", value(case, heading) or "")
+    assert found, heading
+    return float(found[0])
+
+
+MAN, WOMAN = "50-year-old man", "30-year-old woman"
+
+
+def test_the_table_has_every_heading_of_every_bundled_chart() -> None:
+    headings = {fact.heads for case in BUNDLED for fact in case.exam_facts}
+    assert {heads for heads in headings if normal_of(heads) is None} == set()
+
+
+def test_no_heading_stands_in_two_entries() -> None:
+    every = [heading for entry in normals() for heading in entry.headings]
+    assert sorted(every) == sorted(set(every))
+
+
+def test_drawn_numbers_lie_within_the_reference_range_that_is_written_beside_them() -> None:
+    range_ = re.compile(r"\(ref (?:(?P<low>[\d.]+)-(?P<high>[\d.]+)|<(?P<below>[\d.]+)|>(?P<above>[\d.]+))")
+    for entry in normals():
+        for groups in ((), ("female",), ("child",), ("infant", "child")):
+            spread = entry.spread(groups)
+            for form in entry.forms(groups) if spread else ():
+                if spread and (stated := range_.search(form)):
+                    low, high = stated["low"] or stated["above"] or 0, stated["high"] or stated["below"] or 1e9
+                    assert float(low) <= spread.low <= spread.high <= float(high), (entry.heading, groups, form)
+
+
+def test_a_result_is_the_same_whenever_it_is_asked_for_and_differs_between_cases() -> None:
+    case = chart(MAN, ("TSH", "2.0 mIU/L (ref 0.4-4.0)"))
+    assert completed(case) == completed(replace(case, scenario_id=7, dataset="Copy"))
+    more = chart(MAN, ("TSH", "2.0 mIU/L (ref 0.4-4.0)"), ("Lipase", "30 U/L (ref 13-60)"))
+    assert value(case, "Ferritin") == value(more, "Ferritin"), "whatever else is known"
+    assert value(case, "Ferritin") != value(replace(case, id="c2"), "Ferritin")
+
+
+@pytest.mark.parametrize(
+    ("charted", "other"),
+    [
+        ("Lipase", "Lipase"),
+        ("Head CT / Findings", "CT Head / Findings"),
+        ("NT proBNP", "BNP"),
+        ("Serum HCG quantitative", "Beta hCG"),
+        ("Hemoglobin A1c", "HbA1c"),
+        ("Antinuclear antibody titer", "ANA"),
+    ],
+)
+def test_what_the_chart_holds_under_any_name_is_not_completed(charted: str, other: str) -> None:
+    assert value(chart(WOMAN), other) is not None
+    assert value(chart(WOMAN, (charted, "Normal")), other) is None
+
+
+def test_completed_facts_have_paths_of_their_own() -> None:
+    added = completed(BUNDLED[0])
+    assert all(is_completed(fact.path) for fact in added)
+    assert len({fact.path for fact in added}) == len(added)
+    assert not any(is_completed(fact.path) for fact in BUNDLED[0].facts)
+
+
+def test_results_depend_on_sex_and_age() -> None:
+    assert value(chart(WOMAN), "PSA") is None
+    assert value(chart(MAN), "PSA") is not None
+    assert value(chart(MAN), "Pelvic Ultrasound / Findings") is None
+    assert value(chart(MAN), "Beta hCG") == "<5 mIU/mL (negative)"
+    child, man = chart("3-year-old boy"), chart(MAN)
+    assert number(child, "Liver Function Tests / Alkaline Phosphatase") > 130
+    assert number(man, "Liver Function Tests / Alkaline Phosphatase") < 110
+    assert number(child, "Basic Metabolic Panel / Creatinine") < 0.65
+    assert number(chart("4-month-old girl"), "Vital Signs / Heart Rate") > 100
+
+
+def test_the_fetus_is_only_in_pregnant_women() -> None:
+    assert value(chart("28-year-old woman, 32 weeks pregnant"), "Obstetric Ultrasound / Findings")
+    assert value(chart(WOMAN), "Obstetric Ultrasound / Findings") is None
+
+
+def test_red_cell_indices_follow_from_the_chart() -> None:
+    case = chart(WOMAN, ("Complete Blood Count / Hemoglobin", "7.5 g/dL"), ("Complete Blood Count / MCV", "68 fL"))
+    cells, volume = number(case, "Complete Blood Count / RBC"), number(case, "Complete Blood Count / Hematocrit")
+    assert volume == pytest.approx(22.4, abs=0.2)
+    assert cells == pytest.approx(10 * volume / 68, abs=0.06)
+    assert number(case, "Complete Blood Count / MCH") == pytest.approx(75 / cells, rel=0.03)
+
+
+def test_white_cell_kinds_add_up_to_a_hundred() -> None:
+    for case in BUNDLED:
+        everything = completion(case).everything
+        kinds = ("Neutrophils", "Lymphocytes", "Monocytes", "Eosinophils", "Basophils")
+        shares = [f.text for f in everything if f.heads[0] == "Complete Blood Count" and f.heads[-1] in kinds]
+        if all("%" in share for share in shares):
+            assert sum(float(re.match(r"[\d.]+", share)[0]) for share in shares) <= 101  # type: ignore[index]
+
+
+def test_blood_gases_agree_with_serum_bicarbonate_and_saturation() -> None:
+    case = chart(MAN, ("Basic Metabolic Panel / Bicarbonate", "12 mmol/L"))
+    saturation = Fact("V/S", Section.VITALS, ("Vital Signs", "Oxygen Saturation"), "91% on room air")
+    case = replace(case, facts=(*case.facts, saturation))
+    assert number(case, "Arterial Blood Gas / HCO3") == pytest.approx(12, abs=1)
+    assert number(case, "Arterial Blood Gas / pCO2") == pytest.approx(26, abs=2), "Winter's formula"
+    assert number(case, "Arterial Blood Gas / pH") < 7.33
+    assert 55 < number(case, "Arterial Blood Gas / pO2") < 70
+
+
+def test_further_linked_values() -> None:
+    case = chart(
+        "70-year-old woman",
+        *(("C Reactive Protein", "120 mg/L (ref <5)"), ("TSH", "0.01 mIU/L (ref 0.4-4.0)")),
+        *(("Basic Metabolic Panel / Sodium", "124 mmol/L"), ("Basic Metabolic Panel / Glucose", "90 mg/dL")),
+        *(("Basic Metabolic Panel / BUN", "14 mg/dL"), ("Basic Metabolic Panel / Creatinine", "1.8 mg/dL")),
+        *(("Liver Function Tests / Total Bilirubin", "0.4 mg/dL"), ("Coagulation / INR", "2.4")),
+        story=(Fact("P", Section.PAST, ("Past",), "Type 2 diabetes for ten years"),),
+    )
+    assert number(case, "ESR") > 40
+    assert number(case, "Free T4") > 1.8
+    assert number(case, "Serum Osmolality") == pytest.approx(258, abs=5)
+    assert number(case, "Basic Metabolic Panel / eGFR") == pytest.approx(30, abs=2), "CKD-EPI 2021"
+    assert number(case, "Direct Bilirubin") <= 0.4
+    assert number(case, "Coagulation / Prothrombin Time") > 25
+    assert number(case, "HbA1c") > 6.4
+    iron, capacity = number(case, "Iron Studies / Serum Iron"), number(case, "Iron Studies / TIBC")
+    assert number(case, "Iron Studies / Transferrin Saturation") == pytest.approx(100 * iron / capacity, abs=1)
+
+
+def test_the_electrocardiogram_has_the_charted_rate_and_rhythm() -> None:
+    rate = Fact("V/H", Section.VITALS, ("Vital Signs", "Heart Rate"), "118 bpm")
+    case = replace(chart(MAN), facts=(rate,))
+    assert (value(case, "Electrocardiogram / Findings") or "").startswith("Sinus tachycardia at 118 per minute")
+    heard = chart(MAN, ("Cardiovascular Examination / Auscultation", "Irregularly irregular rhythm, no murmur"))
+    assert "Atrial fibrillation" in (value(heard, "Electrocardiogram / Findings") or "")
+
+
+def test_an_examination_charted_as_a_whole_is_left_as_it_is() -> None:
+    whole = chart(MAN, ("Neurological Examination / Findings", "Drowsy, left arm weak"))
+    assert value(whole, "Neurological Examination / Mental Status") is None
+    assert value(whole, "Neurological Examination / Dix-Hallpike Maneuver"), "a maneuver of its own"
+    part = chart(MAN, ("Neurological Examination / Mental Status", "Drowsy"))
+    assert value(part, "Neurological Examination / Reflexes")
+    assert value(part, "Neurological Examination / Consciousness") is None, "says the same"
+
+
+def test_a_normal_image_does_not_contradict_a_charted_one() -> None:
+    ill = chart(MAN, ("Abdominal Ultrasound / Findings", "Gallbladder wall 6 mm thick, stones in its neck"))
+    assert value(ill, "CT Abdomen and Pelvis / Findings") is None
+    instead = {template.heads[0]: [fact.heads[0] for fact in facts] for template, facts in completion(ill).instead}
+    assert instead["CT Abdomen and Pelvis"] == ["Abdominal Ultrasound"]
+    well = chart(MAN, ("Abdominal Ultrasound / Findings", "Normal, no stones"))
+    assert value(well, "CT Abdomen and Pelvis / Findings")
+
+
+def test_abnormal_spinal_fluid_is_not_completed_with_normal_values() -> None:
+    ill = chart(MAN, ("Lumbar Puncture / WBC", "2150 cells/µL (94% neutrophils)"))
+    assert value(ill, "Lumbar Puncture / Appearance") is None
+    assert value(ill, "Cerebrospinal Fluid / HSV PCR") == "Not detected"
+
+
+def test_completed_charts_of_all_bundled_cases_pass_the_checks_of_physiology() -> None:
+    checks = [check for check in CHECKS if check.__module__ == physiology.__name__]
+    assert len(checks) > 10
+    for case in BUNDLED:
+        before = {(p.code, p.path) for check in checks for p in check(Chart(case))}
+        # Completed items of a panel are checked with the charted ones.
+        facts = (replace(fact, path=fact.path.removeprefix("Completed/")) for fact in completion(case).everything)
+        whole = replace(case, facts=(*case.patient_facts, *facts))
+        found = [p for check in checks for p in check(Chart(whole)) if (p.code, p.path) not in before]
+        assert found == [], case.name
+
+
+@pytest.mark.parametrize(
+    ("test", "least", "most"),
+    [
+        ("Blood Cultures", 48, 120),
+        ("Sputum Mycobacterial Culture", 336, 2000),
+        ("Lumbar Puncture Gram Stain", 0, 6),
+        ("Skin Biopsy", 100, 200),
+        ("Gene Panel", 300, 1000),
+        ("ANA", 48, 72),
+        ("Acetylcholine receptor antibodies", 73, 200),
+        ("Troponin", 0, 6),
+        ("CT Head", 0, 6),
+        ("HIV Antigen Antibody", 0, 6),
+    ],
+)
+def test_how_long_results_take(test: str, least: float, most: float) -> None:
+    assert least <= turnaround(test).hours <= most
