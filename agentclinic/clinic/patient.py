@@ -13,9 +13,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.matcher import Asked, Topic
-from agentclinic.cases.model import Case, as_text, speaks_for_self
+from agentclinic.cases.model import Case, as_text
 from agentclinic.clinic import reply_checks
-from agentclinic.clinic.answers import EXAMINE, MOST_FACTS, UNCLEAR, Part, answer_parts, matched, worded
+from agentclinic.clinic.answers import EXAMINE, MOST_FACTS, UNCLEAR, Part, answer_parts, matched, payload_of, worded
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, placed
@@ -79,7 +79,7 @@ class Patient:
         # The builtin patient speaks from the facts anyway, and what a person says is not checked.
         self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
         self._dialogue = dialogue
-        self._caregiver = not speaks_for_self(case.door.demographics)
+        self._caregiver = payload_of(case, "").caregiver
         self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}
         self._bias = bias
 
@@ -96,7 +96,7 @@ class Patient:
         return placed(opening, parts, patient=as_text(self._case.patient), facts=id_lines(self._by_id))
 
     async def answer(self, said: str, asked: tuple[Exchange, ...] = (), *, turn: int = 0) -> Turn:
-        payload = PatientPayload(self._case.door, self._case.patient_facts, said, asked, self._silent, self._caregiver)
+        payload = payload_of(self._case, said, asked, self._silent)
         if self._simulator == "free":
             reply = turn_of(await self._free(said, payload), turn=turn, role="patient")
         else:

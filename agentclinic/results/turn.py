@@ -109,6 +109,10 @@ class Provenance(StrEnum):
     DEFAULT_NEGATIVE = "default_negative"
     DEFAULT_NORMAL = "default_normal"
     UNAVAILABLE = "unavailable"
+    NOT_UNDERSTOOD = "not_understood"
+    """The patient asks back."""
+    MANNER = "manner"
+    """Small talk, feelings and wishes: no fact."""
 
 
 @dataclass(frozen=True)

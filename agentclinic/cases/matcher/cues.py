@@ -13,11 +13,18 @@ class Asked(StrEnum):
     """What kind of thing a question is about; it decides what silence in the chart means."""
 
     OPENING = "opening"
+    MORE = "more"
+    """The rest of the story: "tell me more", "anything else?"."""
     SYMPTOM = "symptom"
+    DETAIL = "detail"
+    """What "yes" and "no" do not answer: when, where, how bad, what it is like."""
     BACKGROUND = "background"
     FAMILY = "family"
     RESULT = "result"
+    TALK = "talk"
+    """No fact at all: a greeting, an explanation, feelings and wishes (`matcher.talk`)."""
     UNCLEAR = "unclear"
+    """Not understood: never denied."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +202,18 @@ ANYTHING_ELSE = _any(
     r"[^,(:]{0,25}$",
     r"\banything else\b",
 )
+MORE = _any(
+    r"^(?:and |so |ok(?:ay)?,? )?(?:can|could|would) you (?:please )?(?:tell me (?:a (?:bit|little) )?more|elaborate|say more|go on)"
+    r"(?: (?:about|on) (?:that|this|it|what(?:'s| is| has been) (?:going on|happening)))?\W*$",
+    r"^(?:please )?(?:tell me (?:a (?:bit|little) )?more|go on|continue|elaborate|say more|keep going|and then\??|what else\??)"
+    r"(?: (?:about|on) (?:that|this|it))?\W*$",
+    r"^what happened (?:next|then|after that)\W*$|^(?:is|was) there anything else\b|^anything else\b",
+)
+OPEN = _any(
+    r"^(?:and |or |so |but |please )*(?:when|how|what|where|which|who|whom|why|since when|for how)\b",
+    r"\b(?:tell me|describe|explain|walk me through|give me|list|rate|point to|show me)\b",
+)
+"""Asks for more than yes or no."""
 ASKS = _any(r"\b(?:do|does|did|have|has|had|are|is|was|were|any|ever|can|could)\b")
 BEFORE = _any(
     r"\bhistory of\b|\bdiagnosed\b|\bever (?:had|been|have)\b|\bprior\b|\bprevious(?:ly)?\b|\bin the past\b",
@@ -219,7 +238,7 @@ _KIN = (
     r"|relatives?|family members?"
 )
 ASKS_OF_KIN = _any(
-    r"\bfamil(?:y|ial)\b(?! (?:members? )?(?:or friends )?(?:notice|said|report|mention|describe|doctor))",
+    r"(?<!or )\bfamil(?:y|ial)\b(?! (?:members? )?(?:or friends )?(?:notice|said|report|mention|describe|doctor|you))",
     r"\bparents?\b(?! notice)|\bmother|\bfather|sibling|brother|sister|\brelatives?\b|\bruns? in\b|heredit",
     r"\bgenetic|grandp|cousin|\baunt|\buncle",
 )
