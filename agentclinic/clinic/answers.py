@@ -28,7 +28,7 @@ NONE_OF_THOSE = "No, none of those."
 OTHERWISE_NO = "Otherwise, nothing like that."
 NOTHING_LIKE_THAT = "No, nothing like that."
 NOT_SURE = "I'm not sure."
-NOT_WATCHED = "I'm not sure. I haven't paid attention to that."
+NOT_WATCHED = "I haven't really paid attention to that."
 CANNOT_SAY = "I couldn't really say."
 _CANNOT_SAY = {
     "timing": "I couldn't say exactly when.",
@@ -47,12 +47,12 @@ NOT_NOW = "I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 _TALK: Mapping[str, str] = {
-    Talk.PRIVACY: "Yes, that's fine.",
+    Talk.PRIVACY: "That's fine.",
     Talk.IDEA: "I don't know. I was hoping you could tell me.",
     Talk.WORRY: "I just want to know what's wrong.",
     Talk.HOPE: "I'd just like to find out what this is.",
     Talk.FEEL: "I'm managing.",
-    Talk.CONSENT: "Yes, that's fine.",
+    Talk.CONSENT: "That's fine.",
     Talk.READY: "No, not right now.",
     Talk.GREET: "Hello, doctor.",
     Talk.THANKS: "You're welcome.",
@@ -88,7 +88,7 @@ class Part:
     facts: tuple[Fact, ...]
     text: str
     """The answer in code's words."""
-    denies: str = ""
+    about: str = ""
     """For a plain denial, what it denies."""
 
 
@@ -135,8 +135,7 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
             text, provenance = NOT_NOW, Provenance.UNAVAILABLE
         else:
             text, provenance = _silence(topic, payload)
-        denies = topic.words if text == NOT_NOTICED else ""
-        parts.append(Part(Disclosure(topic.name, provenance, paths), tuple(facts), text, denies))
+        parts.append(Part(Disclosure(topic.name, provenance, paths), tuple(facts), text, topic.words))
     return tuple(parts)
 
 
@@ -152,9 +151,9 @@ def _more(topic: Topic, payload: PatientPayload) -> tuple[Fact, ...]:
         for fact in payload.facts
         if (fact.told == "volunteered" or (fact.told == "if asked" and fact.section in of_story and not fact.denied))
         and fact.path not in told
-        and not fact.private
+        and not _withheld(fact, payload)
     ]
-    return tuple(sorted(story, key=lambda fact: fact.told != "volunteered"))[:MOST_AT_ONCE]
+    return tuple(sorted(story, key=lambda fact: (not fact.private, fact.told != "volunteered")))[:MOST_AT_ONCE]
 
 
 def _withheld(fact: Fact, payload: PatientPayload) -> bool:
@@ -172,22 +171,28 @@ def _withheld(fact: Fact, payload: PatientPayload) -> bool:
 
 def worded(parts: Sequence[Part]) -> str:
     """The parts as one reply: each thing said once, and plain denials together."""
-    denied = [part for part in parts if part.text == NOT_NOTICED]
-    said = list(dict.fromkeys(part.text for part in parts if part.text != NOT_NOTICED))
-    if len(said) > 1 and CANNOT_SAY in said:  # beside other answers it does not say what it is about
-        said.remove(CANNOT_SAY)
+    denied = [part for part in parts if part.text in _PLAIN_DENIALS]
+    said = list(dict.fromkeys(part.text for part in parts if part.text not in _PLAIN_DENIALS))
+    for vague in (CANNOT_SAY, NOT_WATCHED):  # beside other answers they do not say what they are about
+        if (len(said) > 1 or denied) and vague in said:
+            said.remove(vague)
     if denied:
         said.append(_denial(denied, alone=not said))
     return _joined(said)
 
 
 def _denial(denied: Sequence[Part], *, alone: bool) -> str:
-    names = list(dict.fromkeys(part.denies for part in denied))
+    names = list(dict.fromkeys(part.about for part in denied))
     if alone:
-        return NOT_NOTICED if len(names) == 1 else NONE_OF_THOSE
-    if not all(names):
+        return denied[0].text if len(denied) == 1 else NONE_OF_THOSE
+    if not all(names) or max(map(len, names)) > LONGEST_NAME:
         return OTHERWISE_NO
     return f"No {_listed(names)}."
+
+
+_PLAIN_DENIALS = (NOT_NOTICED, NOTHING_LIKE_THAT)
+LONGEST_NAME = 40
+"""Characters of something that is denied by name; longer ones are clauses."""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -245,12 +250,19 @@ def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
     if payload.silent_symptom != "deny":
         return NO_FAMILY if topic.kind is Asked.FAMILY else NOT_SURE, Provenance.UNAVAILABLE
     if topic.kind is Asked.SYMPTOM:
-        shown = topic.concepts & payload.undeniable
-        return (NOT_WATCHED, Provenance.UNAVAILABLE) if shown else (NOT_NOTICED, Provenance.DEFAULT_NEGATIVE)
-    for pattern, own, caregivers in _NOTHING.get(topic.name, ()):
-        if re.search(pattern, topic.words, re.IGNORECASE):
-            return caregivers if payload.caregiver else own, Provenance.DEFAULT_NEGATIVE
-    return NOTHING_TO_TELL if topic.name == "social history" else NOT_SURE, Provenance.UNAVAILABLE
+        if topic.concepts & payload.undeniable:
+            return NOT_WATCHED, Provenance.UNAVAILABLE
+        felt = not topic.concepts or topic.concepts & lexicon.of_types("symptom")
+        return NOT_NOTICED if felt else NOTHING_LIKE_THAT, Provenance.DEFAULT_NEGATIVE
+    known = [
+        caregivers if payload.caregiver else own
+        for pattern, own, caregivers in _NOTHING.get(topic.name, ())
+        if re.search(pattern, topic.words, re.IGNORECASE)
+    ]
+    if not known:
+        return NOTHING_TO_TELL if topic.name == "social history" else NOT_SURE, Provenance.UNAVAILABLE
+    several = topic.name == "social history" and len(known) > 1
+    return NOTHING_LIKE_THAT if several else known[0], Provenance.DEFAULT_NEGATIVE
 
 
 @lru_cache(maxsize=1)

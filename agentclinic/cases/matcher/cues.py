@@ -79,6 +79,7 @@ ASPECTS = (
             rf"\bhow (?:fast|quickly|soon|many {_SPAN})\b|\bfor how\b|\btime ?line\b|\btime course\b|\ball at once\b",
             r"\bdid (?:it|this|they|the \w+(?: \w+)?) (?:start|begin|come on|appear|develop)\b|\bwhen was\b",
             rf"\b(?:lasted|been present|going on)\b.{{0,30}}\b{_SPAN}\b|\bwhat age\b",
+            r"\bwhat (?:were|was) (?:you|he|she|they) doing\b|\blast (?:seen|known) (?:well|normal)\b",
         ),
         _any(
             rf"(?<!\d)\d+[\s-]*{_SPAN}\b(?!-old)",
@@ -111,6 +112,7 @@ ASPECTS = (
             r"\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|worse|best|better)\b",
             r"\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas|set|bring)",
             r"\b(?:aggravat|alleviat|reliev|exacerbat)\w+ (?:or \w+ )?factors|\bsteady\b|\bintermittent\b|\bin waves\b",
+            r"\b(?:bring|set)s? (?:it|them|this|the \w+) (?:on|off)\b|\b(?:it|they|this|the \w+) (?:settle|ease|go away|let up)s?\b",
             r"\b(?:worsen|improv)ed or\b|\bworse (?:when|with|at|in|on|after)\b|\b(?:better|eased?|helped) "
             r"(?:by|when|with)",
         ),
@@ -127,8 +129,8 @@ ASPECTS = (
     Aspect(
         "severity",
         _any(
-            r"\bhow (?:severe|bad|intense|strong|much|high)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10|ten)[- ]point",
-            r"\brate (?:the|your)\b|\bseverity\b",
+            r"\bhow (?:severe|bad|intense|strong|much(?! time)|high)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10|ten)[- ]point",
+            r"\brate (?:the|your|it|this|that)\b|\bseverity\b|\b(?:0|zero|1|one) (?:to|-) (?:10|ten)\b",
         ),
         _any(
             r"\bsevere\w*|\bmild\w*|\bmoderate\w*|/10\b|\bintens|\bout of (?:10|ten)\b|\bworst\b|\bunbearable\b",
@@ -207,6 +209,7 @@ MORE = _any(
     r"(?: (?:about|on) (?:that|this|it|what(?:'s| is| has been) (?:going on|happening)))?\W*$",
     r"^(?:please )?(?:tell me (?:a (?:bit|little) )?more|go on|continue|elaborate|say more|keep going|and then\??|what else\??)"
     r"(?: (?:about|on) (?:that|this|it))?\W*$",
+    r"\b(?:anything|something)(?: else)?(?: that)? (?:you(?:'d| would)? (?:like|want) (?:to )?(?:tell|share|add|say|talk|discuss|mention))",
     r"^what happened (?:next|then|after that)\W*$|^(?:is|was) there anything else\b|^anything else\b",
 )
 OPEN = _any(
@@ -214,6 +217,7 @@ OPEN = _any(
     r"\b(?:tell me|describe|explain|walk me through|give me|list|rate|point to|show me)\b",
 )
 """Asks for more than yes or no."""
+YES_OR_NO = _any(r"(?:and |or |so |but )*(?:do|does|did|have|has|had|is|are|was|were|any|ever|can|could|would|will)\b")
 ASKS = _any(r"\b(?:do|does|did|have|has|had|are|is|was|were|any|ever|can|could)\b")
 BEFORE = _any(
     r"\bhistory of\b|\bdiagnosed\b|\bever (?:had|been|have)\b|\bprior\b|\bprevious(?:ly)?\b|\bin the past\b",

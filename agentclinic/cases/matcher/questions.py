@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +16,8 @@ import numpy as np
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses
 from agentclinic.cases.matcher.cues import Asked
-from agentclinic.cases.matcher.relevance import chances, chart_of, parts_of, threshold
+from agentclinic.cases.matcher.relevance import Asked as AskedPart
+from agentclinic.cases.matcher.relevance import Chart, Floats, chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.matcher.talk import small_talk
 from agentclinic.cases.model import Fact, Section
@@ -27,8 +28,16 @@ from agentclinic.vocabulary.text import STOP_WORDS, content_words, singular
 NEAR = 0.3
 """From this probability on, a statement is told rather than the thing denied. In folds over whole cases, of the
 questions that no statement reached the threshold for, the best one was right in 7 of 10 at any value from 0.05 on."""
-NEAR_DENIAL = 0.15
+NEAR_DENIAL = 0.25
 """The same for statements that deny something: telling them is as good as denying."""
+NEAR_BESIDE = 0.5
+"""The same where other parts of the question are answered."""
+DOUBT = 0.05
+"""From this probability on, a part is not denied beside the answer to another: nothing is said of it."""
+NEAREST = 0.15
+"""The same for a statement about the aspect that a whole clause asks for."""
+NEAREST_IN_SECTION = 0.05
+"""The same for a statement in the section of the background that a whole clause asks for."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,7 @@ def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
 def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
     said = small_talk(question)
     if said.kinds and not content_words(said.rest):
-        return [Topic(min(said.kinds, key=list(type(said.kinds[0])).index), Asked.TALK, ())]
+        return [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
     read = clauses(said.rest or question)
     answered = _choose_facts(read, facts)
     topics: list[Topic] = []
@@ -62,6 +71,14 @@ def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
     if any(topic.facts for topic in topics):
         # If anything is answered, skip what the opening already tells.
         topics = [topic for topic in topics if topic.facts or topic.name != "demographics"]
+    told = {
+        aspect.name
+        for topic in topics
+        for fact in topic.facts
+        for aspect, on in zip(cues.ASPECTS, statement(fact).aspects, strict=True)
+        if on
+    }
+    topics = [topic for topic in topics if topic.kind is not Asked.DETAIL or topic.name not in told]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or topic.words]
     return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
@@ -85,6 +102,9 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
     asked = parts_of(read)
     chart = chart_of(facts)
     found = chances(read, chart)
+    if any(fact.says for fact in facts):
+        # What the patient says has the plain words that doctors ask in.
+        found = np.maximum(found, chances(read, chart_of(_spoken(facts))))
     for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
@@ -94,25 +114,60 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
     covered: list[set[int]] = [set() for _ in read]
     if found.size:
         denials = np.array([fact.denied for fact in facts])
+        of_kin = np.array([one.of_kin for one in chart.statements])
         chosen = found.max(axis=1) >= threshold()
         for row in np.flatnonzero(chosen):
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
+        mixed = bool(chosen.any())
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not cues.OPEN.search(read[one.at].text)
-            reached = found[:, at] >= np.where(denials, NEAR_DENIAL if can_be_denied else NEAR, NEAR)
-            if reached[chosen].any():
+            near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR)
+            likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
+            if (likely[chosen] >= near[chosen]).any():
                 covered[one.at].add(one.part.place)
-            elif not one.part.whole and reached.any():
-                row = int(np.where(reached, found[:, at], 0.0).argmax())
-                told[one.at].setdefault(one.part.place, []).append(facts[row])
+            elif not one.part.whole and (likely >= (NEAR_BESIDE if mixed else near)).any():
+                told[one.at].setdefault(one.part.place, []).append(facts[int(likely.argmax())])
                 covered[one.at].add(one.part.place)
+            elif mixed and likely.max() >= DOUBT:
+                covered[one.at].add(one.part.place)
+        for at, clause in enumerate(read):
+            if not told[at] and (row := _nearest(clause, at, asked, found, chart)) is not None:
+                told[at].setdefault(0, []).append(facts[row])
+                covered[at].update(part.place for part in clause.parts)
     return [_Answered(each, frozenset(places)) for each, places in zip(told, covered, strict=True)]
 
 
+@lru_cache(maxsize=512)
+def _spoken(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    return tuple(replace(fact, text=fact.says or fact.text) for fact in facts)
+
+
+def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats, chart: Chart) -> int | None:
+    """Of a clause that nothing answers, the statement nearest to it that tells what it asks for.
+
+    That is an aspect of the complaint, or a section of the background.
+    """
+    columns = [column for column, one in enumerate(asked) if one.at == at]
+    best = found[:, columns].max(axis=1) if columns else np.zeros(len(found))
+    aspects = np.array(clause.aspects)
+    tells = np.array(
+        [
+            one.fact.section in clause.sections or (clause.of_kin and one.of_kin)
+            if clause.sections
+            else bool((aspects & one.aspects).any()) and one.fact.section in _OF_STORY
+            for one in chart.statements
+        ]
+    )
+    best = np.where(tells, best, 0.0)
+    enough = NEAREST_IN_SECTION if clause.sections else NEAREST
+    return int(best.argmax()) if best.max(initial=0.0) >= enough else None
+
+
+_OF_STORY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
+
 _WHOLE_SECTIONS = {
     Section.DRUGS: "medication",
-    Section.ALLERGIES: "allergy",
     Section.PAST: "medical condition",
 }
 """Sections that a question can ask for as a whole: "what medications do you take?"."""
@@ -123,10 +178,14 @@ def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
     asked = clause.sections
     if section is Section.FAMILY and clause.of_kin and not clause.main & _of_a_kind():
         return True
+    if section is Section.ALLERGIES and section in asked:
+        return True
     name = _WHOLE_SECTIONS.get(section)
     if name and section in asked and not clause.of_kin and clause.main & lexicon.bit(name):
         return True
     if section is Section.ALLERGIES and section not in asked:
+        return False
+    if section is Section.FAMILY and not clause.of_kin and clause.main & _of_a_kind():
         return False
     return False if clause.when and not timed else None
 
@@ -168,31 +227,44 @@ def _topics(clause: Clause, answered: _Answered, facts: Sequence[Fact]) -> list[
 
 def _opening(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """What a patient says first: what its author marked, or else the main complaint and the start of the story."""
-    volunteered = tuple(fact for fact in facts if fact.told == "volunteered")
+    volunteered = tuple(
+        sorted((fact for fact in facts if fact.told == "volunteered"), key=lambda fact: not statement(fact).primary)
+    )
     primary = [fact for fact in facts if statement(fact).primary]
     story = [fact for fact in facts if fact.section is Section.HISTORY and fact.told == "if asked" and not fact.private]
     return volunteered or tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 
 
 def _background_topics(clause: Clause, asked: Sequence[cues.Background], answered: _Answered) -> list[Topic]:
-    """The background sections asked for. A fact goes to its own section if asked for, otherwise to the first."""
+    """The background sections asked for.
+
+    A fact goes to its own section if that is asked for, else to the one that its part of the question asks for, else
+    to the only one. Otherwise it is a topic of its own.
+    """
     by_section: dict[Section, list[Fact]] = {part.section: [] for part in asked}
-    for fact in answered.everything:
-        section = Section.FAMILY if statement(fact).of_kin else fact.section
-        by_section[section if section in by_section else asked[0].section].append(fact)
+    others: list[Topic] = []
+    for place, facts in answered.told.items():
+        part = next((part for part in clause.parts if part.place == place), clause.parts[-1])
+        for fact in facts:
+            section = Section.FAMILY if statement(fact).of_kin else fact.section
+            asks = [one.section for one in asked if part.whole or one.asked.search(part.text)]
+            if section in by_section or asks or len(asked) == len(clause.parts) == 1:
+                by_section[section if section in by_section else asks[0] if asks else asked[0].section].append(fact)
+            else:
+                _add(others, Topic(_label(part), Asked.SYMPTOM, (fact,)))
     topics = []
-    for part in asked:
-        facts, words = tuple(by_section[part.section]), _asking_for(part, clause, answered)
-        if facts or words:
-            topics.append(Topic(part.section.value.replace("_", " "), part.kind, facts, words))
-    return topics
+    for one in asked:
+        found, words = tuple(dict.fromkeys(by_section[one.section])), _asking_for(one, clause, answered)
+        if found or words:
+            topics.append(Topic(one.section.value.replace("_", " "), one.kind, found, words))
+    return topics + others
 
 
 def _asking_for(section: cues.Background, clause: Clause, answered: _Answered) -> str:
     """The words that ask for a section and that no fact answers; empty if facts of other sections answer them all."""
     asking = [part for part in clause.parts if not part.whole and section.asked.search(part.text)]
     silent = [part.text for part in asking if part.place not in answered.covered]
-    return " ".join(silent) if asking else clause.text
+    return ", ".join(silent) if asking else clause.text
 
 
 def _other_symptoms(clause: Clause, answered: _Answered) -> list[Topic]:
@@ -209,6 +281,7 @@ def _symptom_names() -> frozenset[str]:
 def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
     """A topic for each part that is answered, can be denied, or is not understood."""
     topics: list[Topic] = []
+    aspect = next((aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on), "")
     open_question = bool(cues.OPEN.search(clause.text))
     parts = [part for part in clause.parts if not part.whole or part.place in answered.told]
     for part in parts:
@@ -218,7 +291,9 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
         if found:
             _add(topics, Topic(label, Asked.SYMPTOM, found))
         elif part.place not in answered.covered:
-            _add(topics, _unanswered(part, label, names, open_question=open_question))
+            opens = bool(cues.OPEN.search(part.text)) or (open_question and not cues.YES_OR_NO.match(part.text))
+            detail = opens or (aspect and (part.conditional or not names))
+            _add(topics, Topic(aspect or label, Asked.DETAIL, ()) if detail else _unanswered(part, label, names))
     if any(topic.facts for topic in topics):
         # Beside an answer, what only narrows the question down is part of it.
         return [topic for topic in topics if topic.facts or topic.kind is Asked.SYMPTOM]
@@ -226,16 +301,25 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
     return understood or topics or [Topic(clause.text, Asked.UNCLEAR, ())]
 
 
-def _unanswered(part: Part, label: str, names: Sequence[str], *, open_question: bool) -> Topic:
+def _unanswered(part: Part, label: str, names: Sequence[str]) -> Topic:
     """What to make of a part that nothing in the chart is near to."""
     strange = _strange_words(part.text)
-    if (names or part.main) and not open_question and len(strange) <= MOST_STRANGE:
+    if (names or part.main & _deniable()) and len(strange) <= MOST_STRANGE and not _WELL.search(part.text):
         return Topic(label, Asked.SYMPTOM, (), _called(part, names), part.main)
     if strange:
         return Topic(label, Asked.UNCLEAR, (), _span(part.text, strange))
     return Topic(label, Asked.DETAIL, ())
 
 
+@lru_cache(maxsize=1)
+def _deniable() -> int:
+    return lexicon.of_types("symptom", "disease", "procedure", "drug", "exposure", "habit")
+
+
+_WELL = re.compile(
+    r"\b(?:well|normal(?:ly)?|ok(?:ay)?|fine|safe|regular(?:ly)?|healthy|up to date|properly|enough|good|usual|able)\b", re.IGNORECASE
+)
+"""What is asked for as good: a denial would make it a complaint."""
 MOST_STRANGE = 1
 """Words of a part that we do not know, beside something that we know: with more, we may have misread it."""
 

@@ -15,7 +15,7 @@ from agentclinic.vocabulary.text import tidy
 
 
 class Talk(StrEnum):
-    """What a sentence is, if it asks for no fact; the first kinds are answered before the later ones."""
+    """What a sentence is, if it asks for no fact."""
 
     PRIVACY = "privacy"
     IDEA = "idea"
@@ -119,13 +119,21 @@ def small_talk(utterance: str) -> Said:
     kinds: list[Talk] = []
     for sentence in _SENTENCE.split(tidy(utterance).replace("’", "'")):
         plain = _LEAD.sub("", sentence).strip()
-        kind = next((kind for kind, pattern in _PATTERNS if pattern.search(plain or sentence)), None)
-        if kind is None and plain and _TELLS.match(plain) and not _ASKS.search(plain):
-            kind = Talk.EXPLAINED
-        if kind is None and not plain and sentence.strip():
-            kind = next((kind for kind, pattern in _PATTERNS if pattern.search(sentence)), Talk.EXPLAINED)
-        if kind is None:
+        here = [kind for kind, pattern in _PATTERNS if pattern.search(plain or sentence)]
+        if not here and sentence.strip() and (not plain or (_TELLS.match(plain) and not _ASKS.search(plain))):
+            here = [Talk.EXPLAINED]
+        kinds += here
+        if not here:
             rest.append(plain)
-        else:
-            kinds.append(kind)
-    return Said(" ".join(part for part in rest if part), tuple(dict.fromkeys(kinds)))
+    return Said(" ".join(part for part in rest if part), _answered(kinds))
+
+
+def _answered(kinds: list[Talk]) -> tuple[Talk, ...]:
+    """What is answered: everything asked for, or else a greeting or the last thing said."""
+    asked = [kind for kind in dict.fromkeys(kinds) if kind in _ASKED]
+    if not asked and Talk.GREET in kinds:
+        return (Talk.GREET,)
+    return tuple(asked or kinds[-1:])
+
+
+_ASKED = (Talk.PRIVACY, Talk.IDEA, Talk.WORRY, Talk.HOPE, Talk.FEEL, Talk.CONSENT, Talk.READY)
