@@ -1,13 +1,17 @@
 """How often the builtin patient denies what the chart says, and how often it asks back.
 
 `python benchmarks/denials.py [--part development|second|third|test] [--folds DIR]` prints, for the questions whose
-answer is in the chart: how many are denied wholly (a denial, no fact told), in part (a denial although a marked fact
-was not told), contradicted (the same, and the fact that was not told affirms something that no other told fact says:
-most denials in part leave out a repetition or another denial), answered with "I don't know" alone, and answered by asking back; for the questions without any: how many
-are denied or answered with "I don't know", and how many get facts or are asked back; and precision and recall of the
-facts. The trees were fitted to `development` and `second`: `--folds DIR` uses, for each case, trees that were not
-fitted to it (`python benchmarks/fit_patient.py --folds DIR`). `--list KIND` prints the questions and replies of a kind
-in `development` and `second`, which may be read.
+answer is in the chart, how many are
+- denied wholly (a denial, and no fact told) or in part (a denial, and a marked fact not told),
+- contradicted (the same, and the fact that was not told affirms something that no told fact says: most denials in part
+  leave out a repetition or another denial),
+- answered with "I don't know" alone, and answered by asking back;
+for the questions that no reader found an answer to, how many are denied, by default or with the words of a charted
+denial, and what happens to the others; and precision and recall of the facts.
+
+The trees were fitted to `development` and `second`: `--folds DIR` uses, for each case, trees that were not fitted to it
+(`python benchmarks/fit_patient.py --folds DIR`). `--list KIND` prints the questions and replies of a kind in these two
+parts, which may be read. It needs the public data at `../shared/data`.
 """
 
 from __future__ import annotations
@@ -88,9 +92,9 @@ def replies(rows: Sequence[Row], folds: Path | None) -> Iterator[tuple[Row, Repl
     """The builtin patient's reply to each; with folds, by trees that were not fitted to the case."""
     for fold in range(FOLDS) if folds else (None,):
         if folds:
-            relevance._TREES = folds / f"fold{fold}.json"  # noqa: SLF001 - nothing else reads them
-            relevance._trees.cache_clear()  # noqa: SLF001
-            questions._asked_of_patient.cache_clear()  # noqa: SLF001
+            relevance._TREES = folds / f"fold{fold}.json"
+            relevance._trees.cache_clear()
+            questions._asked_of_patient.cache_clear()
         for row in rows:
             if fold is None or row.fold == fold:
                 yield row, answer(payload_of(row.case, row.question))
@@ -128,7 +132,18 @@ def kinds(row: Row, reply: Reply) -> set[str]:
 
 
 LINES = (
-    ("answerable", ("denied wholly", "denied in part", "contradicted wholly", "contradicted in part", "not known", "asked back wholly", "asked back")),
+    (
+        "answerable",
+        (
+            "denied wholly",
+            "denied in part",
+            "contradicted wholly",
+            "contradicted in part",
+            "not known",
+            "asked back wholly",
+            "asked back",
+        ),
+    ),
     ("silent", ("denied", "denied by chart or default", "not known", "told something", "asked back instead")),
 )
 
@@ -158,7 +173,9 @@ def main() -> None:
             print("".join(f"  {'told' if path in told else 'NOT TOLD'}: {facts[path]}\n" for path in row.agreed))
     for base, rest in LINES:
         total = counts[base, base]
-        print(f"{given.part}: {total} questions {'answered by the chart' if base == 'answerable' else 'it is silent on'}")
+        print(
+            f"{given.part}: {total} questions {'answered by the chart' if base == 'answerable' else 'it is silent on'}"
+        )
         for kind in rest:
             print(f"  {kind:<28} {counts[base, kind]:>5}  {counts[base, kind] / max(1, total):.1%}")
     print(f"facts: precision {right / max(1, said):.3f}, recall {right / max(1, marked):.3f}")

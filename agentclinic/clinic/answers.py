@@ -80,6 +80,16 @@ _NOTHING: Mapping[str, tuple[tuple[str, str, str], ...]] = {
 }
 
 
+SET_PHRASES = (
+    *(NOT_NOTICED, NONE_OF_THOSE, OTHERWISE_NO, NOTHING_LIKE_THAT, NOT_SURE, NOT_WATCHED, CANNOT_SAY, UNCLEAR, EXAMINE),
+    *(NO_FAMILY, NOTHING_MORE, NOT_NOW, NOTHING_TO_TELL, "I'm not sure what you mean by"),
+    *_CANNOT_SAY.values(),
+    *_TALK.values(),
+    *(sentence for lines in _NOTHING.values() for line in lines for sentence in line[1:]),
+)
+"""Everything the patient says that is not in the case; it reveals nothing about it."""
+
+
 @dataclass(frozen=True)
 class Part:
     """The answer to one part of a question."""
@@ -90,6 +100,12 @@ class Part:
     """The answer in code's words."""
     about: str = ""
     """For a plain denial, what it denies."""
+
+    @property
+    def named(self) -> str:
+        """The answer by itself, so that a plain denial says what it denies."""
+        plain = self.text in _PLAIN_DENIALS and 0 < len(self.about) <= LONGEST_NAME
+        return f"No {self.about}." if plain else self.text
 
 
 def payload_of(
@@ -122,7 +138,7 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
     seen: set[str] = set()
     for topic in topics:
         asked_for = _more(topic, payload) if topic.kind is Asked.MORE else topic.facts
-        open_ones = tuple(fact for fact in asked_for if not _withheld(fact, payload))
+        open_ones = tuple(fact for fact in asked_for if not withheld(fact, payload))
         facts = [fact for fact in _distinct(open_ones) if fact.path not in seen][:MOST_FACTS]
         if open_ones and not facts:
             continue
@@ -151,12 +167,12 @@ def _more(topic: Topic, payload: PatientPayload) -> tuple[Fact, ...]:
         for fact in payload.facts
         if (fact.told == "volunteered" or (fact.told == "if asked" and fact.section in of_story and not fact.denied))
         and fact.path not in told
-        and not _withheld(fact, payload)
+        and not withheld(fact, payload)
     ]
     return tuple(sorted(story, key=lambda fact: (not fact.private, fact.told != "volunteered")))[:MOST_AT_ONCE]
 
 
-def _withheld(fact: Fact, payload: PatientPayload) -> bool:
+def withheld(fact: Fact, payload: PatientPayload) -> bool:
     """Whether the patient keeps a fact back: for want of privacy, or because no one pressed for it."""
     earlier = [exchange.content for exchange in payload.asked if exchange.kind == "question"]
     if fact.private and not any(map(asks_for_privacy, (payload.question, *earlier))):

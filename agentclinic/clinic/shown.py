@@ -15,7 +15,9 @@ from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.denial import is_denial
 
 _PIECE = re.compile(r"[.;,]|\b(?:but|without|with no|and no)\b")
-_NORMAL = re.compile(r"\b(?:no|not|without|normal|clear|intact|unremarkable|absent|negative|none|free)\b", re.IGNORECASE)
+_NORMAL = re.compile(
+    r"\b(?:no|not|without|normal|clear|intact|unremarkable|absent|negative|none|free)\b", re.IGNORECASE
+)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _FAHRENHEIT_FROM = 80.0
 """No body temperature in degrees Celsius is as high."""

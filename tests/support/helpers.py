@@ -12,8 +12,8 @@ import pytest
 from agentclinic.builtin.roles import answer, report
 from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import Case
-from agentclinic.clinic.answers import payload_of
 from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.answers import payload_of
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest, SilentSymptom
 from agentclinic.models.base import Reply
 

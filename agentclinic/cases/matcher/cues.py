@@ -112,7 +112,8 @@ ASPECTS = (
             r"\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|worse|best|better)\b",
             r"\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas|set|bring)",
             r"\b(?:aggravat|alleviat|reliev|exacerbat)\w+ (?:or \w+ )?factors|\bsteady\b|\bintermittent\b|\bin waves\b",
-            r"\b(?:bring|set)s? (?:it|them|this|the \w+) (?:on|off)\b|\b(?:it|they|this|the \w+) (?:settle|ease|go away|let up)s?\b",
+            r"\b(?:bring|set)s? (?:it|them|this|the \w+) (?:on|off)\b|\b(?:it|they|this|the \w+) (?:settle|ease"
+            r"|go away|let up)s?\b",
             r"\b(?:worsen|improv)ed or\b|\bworse (?:when|with|at|in|on|after)\b|\b(?:better|eased?|helped) "
             r"(?:by|when|with)",
         ),
@@ -129,7 +130,8 @@ ASPECTS = (
     Aspect(
         "severity",
         _any(
-            r"\bhow (?:severe|bad|intense|strong|much(?! time)|high)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10|ten)[- ]point",
+            r"\bhow (?:severe|bad|intense|strong|much(?! time)|high)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10"
+            r"|ten)[- ]point",
             r"\brate (?:the|your|it|this|that)\b|\bseverity\b|\b(?:0|zero|1|one) (?:to|-) (?:10|ten)\b",
         ),
         _any(
@@ -145,7 +147,8 @@ ASPECTS = (
         ),
         _any(
             r"\bsharp|\bdull|\bburning|\bcramp|\bthrob|\bstab|\bsqueez|\baching|\bpressure|\bcolicky|\btight|\btearing",
-            r"\bcrushing|\bshooting|\bdescribe|\bdry\b|\bproductive|\bpulsat|\bwatery|\bbloody|\bgreen|\byellow|\bred\b",
+            r"\bcrushing|\bshooting|\bdescribe|\bdry\b|\bproductive|\bpulsat|\bwatery|\bbloody|\bgreen|\byellow"
+            r"|\bred\b",
         ),
     ),
     Aspect(
@@ -168,7 +171,8 @@ ASPECTS = (
             r"\bdone anything for\b|\bput on\b|\bdid (?:it|that|they) help\b",
         ),
         _any(
-            r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bmedicat|\bcream",
+            r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bmedicat"
+            r"|\bcream",
             r"\bointment|\bantibiotic|\buse of\b|\bover-the-counter|\bmanaged\b",
         ),
     ),
@@ -205,11 +209,14 @@ ANYTHING_ELSE = _any(
     r"\banything else\b",
 )
 MORE = _any(
-    r"^(?:and |so |ok(?:ay)?,? )?(?:can|could|would) you (?:please )?(?:tell me (?:a (?:bit|little) )?more|elaborate|say more|go on)"
+    r"^(?:and |so |ok(?:ay)?,? )?(?:can|could|would) you (?:please )?(?:tell me (?:a (?:bit|little) )?more|elaborate"
+    r"|say more|go on)"
     r"(?: (?:about|on) (?:that|this|it|what(?:'s| is| has been) (?:going on|happening)))?\W*$",
-    r"^(?:please )?(?:tell me (?:a (?:bit|little) )?more|go on|continue|elaborate|say more|keep going|and then\??|what else\??)"
+    r"^(?:please )?(?:tell me (?:a (?:bit|little) )?more|go on|continue|elaborate|say more|keep going|and then\??"
+    r"|what else\??)"
     r"(?: (?:about|on) (?:that|this|it))?\W*$",
-    r"\b(?:anything|something)(?: else)?(?: that)? (?:you(?:'d| would)? (?:like|want) (?:to )?(?:tell|share|add|say|talk|discuss|mention))",
+    r"\b(?:anything|something)(?: else)?(?: that)? (?:you(?:'d| would)? (?:like|want) (?:to )?(?:tell|share|add|say"
+    r"|talk|discuss|mention))",
     r"^what happened (?:next|then|after that)\W*$|^(?:is|was) there anything else\b|^anything else\b",
 )
 OPEN = _any(

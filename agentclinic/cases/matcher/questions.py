@@ -126,16 +126,32 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
             likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
             if (likely[chosen] >= near[chosen]).any():
                 covered[one.at].add(one.part.place)
+            elif (like := _of_like_quality(one.part, likely, chart)) is not None:
+                told[one.at].setdefault(one.part.place, []).append(facts[like])
+                covered[one.at].add(one.part.place)
             elif not one.part.whole and (likely >= (NEAR_BESIDE if mixed else near)).any():
                 told[one.at].setdefault(one.part.place, []).append(facts[int(likely.argmax())])
                 covered[one.at].add(one.part.place)
             elif mixed and likely.max() >= DOUBT:
                 covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
-            if not told[at] and (row := _nearest(clause, at, asked, found, chart)) is not None:
-                told[at].setdefault(0, []).append(facts[row])
+            if not told[at] and (nearest := _nearest(clause, at, asked, found, chart)) is not None:
+                told[at].setdefault(0, []).append(facts[nearest])
                 covered[at].update(part.place for part in clause.parts)
     return [_Answered(each, frozenset(places)) for each, places in zip(told, covered, strict=True)]
+
+
+def _of_like_quality(part: Part, likely: Floats, chart: Chart) -> int | None:
+    """For a part that only names a quality of pain, such as tightness: the statement that tells one, best the same."""
+    asked = part.named.names & lexicon.of_types("quality")
+    if part.main or not asked or not lexicon.named(part.text).closed & lexicon.bit("pain quality"):
+        return None
+    alike = [
+        (bool(one.named.names & asked), likely[row], -row)
+        for row, one in enumerate(chart.statements)
+        if one.named.closed & lexicon.bit("pain quality") and not one.negative and one.fact.section in _OF_STORY
+    ]
+    return -max(alike)[2] if alike else None
 
 
 @lru_cache(maxsize=512)
@@ -303,6 +319,8 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
 
 def _unanswered(part: Part, label: str, names: Sequence[str]) -> Topic:
     """What to make of a part that nothing in the chart is near to."""
+    if not part.main and part.named.names & lexicon.of_types("quality"):
+        return Topic("character", Asked.DETAIL, ())
     strange = _strange_words(part.text)
     if (names or part.main & _deniable()) and len(strange) <= MOST_STRANGE and not _WELL.search(part.text):
         return Topic(label, Asked.SYMPTOM, (), _called(part, names), part.main)
@@ -317,7 +335,8 @@ def _deniable() -> int:
 
 
 _WELL = re.compile(
-    r"\b(?:well|normal(?:ly)?|ok(?:ay)?|fine|safe|regular(?:ly)?|healthy|up to date|properly|enough|good|usual|able)\b", re.IGNORECASE
+    r"\b(?:well|normal(?:ly)?|ok(?:ay)?|fine|safe|regular(?:ly)?|healthy|up to date|properly|enough|good|usual|able)\b",
+    re.IGNORECASE,
 )
 """What is asked for as good: a denial would make it a complaint."""
 MOST_STRANGE = 1
@@ -342,41 +361,49 @@ def _plain() -> frozenset[str]:
 
 
 _EVERYDAY = """
-about above actually all almost already alright although always among another anybody anyone anyway anywhere appear
-apart around bad because become before begin behind below beside besides better between big both bring brought came
+about above actually all almost already alright although always among another anybody anyone anyway anywhere apart
+appear around bad because become before begin behind below beside besides better between big both bring brought came
 cannot cant care carry case catch cause certain close come coming complete completely could dealing despite did didnt
 different doesnt doing dont down each early easily either else end enough especially even evening everyone everything
-exactly example face fact far feel few find fine following found full fully gave get getting give given go goes going gone
-gotten great hand happen happening hard hardly has hear help here high him home hour how however inside instead isnt just
-keep kept kind know later least leave less let life little long look looking lot low made main maybe mean mind moment most
-move much must need next nice night normally nothing number odd off okay once open ordinary other outside own part people
-perhaps place please point possible probably put rather ready regular regularly right same see seem seemed seen several
-share short should show similar since single small somebody someone something sometimes somewhat soon sort spent start stay
-stayed still stop strange sure tell than their them themselves then there they thing think thought through time today
-together told tonight too toward tried true try trying turn turned twice until use used using usual usually want way well
-went were what whatever when whenever where while whole whose wont word work worst yes yet young
+exactly example face fact far feel few find fine following found full fully gave get getting give given go goes going
+gone gotten great hand happen happening hard hardly has hear help here high him home hour how however inside instead
+isnt just keep kept kind know later least leave less let life little long look looking lot low made main maybe mean
+mind moment most move much must need next nice night normally nothing number odd off okay once open ordinary other
+outside own part people perhaps place please point possible probably put rather ready regular regularly right same see
+seem seemed seen several share short should show similar since single small somebody someone something sometimes
+somewhat soon sort spent start stay stayed still stop strange sure tell than their them themselves then there they
+thing think thought through time today together told tonight too toward tried true try trying turn turned twice until
+use used using usual usually want way well went were what whatever when whenever where while whole whose wont word
+work worst yes yet young
 """
 
 
 def _span(text: str, strange: Sequence[str]) -> str:
     """The doctor's words from the first to the last that we do not know."""
-    words = [match for match in re.finditer(r"[^\W_]+(?:['’-][^\W_]+)*", text)]
+    words = list(re.finditer(r"[^\W_]+(?:['’-][^\W_]+)*", text))
     hits = [word for word in words if any(singular(piece) in strange for piece in lexicon.tokens(word[0]))]
     return text[hits[0].start() : hits[-1].end()] if hits else ""
 
 
 _BEFORE_NOUN = re.compile(
-    r"^(?:(?:and|or|so|any|some|a|an|the|do|does|did|have|has|had|are|is|was|were|been|you|he|she|they|your child|ever|also"
-    r"|having|noticed|notice|experienced|experiencing|experience|get|getting|gotten|there|with|recent|recently|new|other"
+    r"^(?:(?:and|or|so|any|some|a|an|the|do|does|did|have|has|had|are|is|was|were|been|you|he|she|they|your child"
+    r"|ever|also"
+    r"|having|noticed|notice|experienced|experiencing|experience|get|getting|gotten|there|with|recent|recently|new"
+    r"|other"
     r"|currently|suffered|suffering|from|developed|seen)\s+)*(?=(.*))",
     re.IGNORECASE | re.DOTALL,
 )
 _NOUN = re.compile(
-    r"(?:[a-z]+ ){0,2}(?:pains?|aches?|[a-z]*ache|swelling|bleeding|discharge|loss|gain|sweats|chills|fevers?|rash(?:es)?|cough(?:ing)?"
-    r"|vomiting|nausea|diarrhea|constipation|heartburn|headaches?|numbness|tingling|weakness|dizziness|fatigue|tiredness"
-    r"|seizures?|palpitations|wheez(?:e|ing)|breathlessness|shortness of breath|cramps?|spasms?|stiffness|itch(?:ing|iness)?|redness"
-    r"|bruis(?:es|ing)|lumps?|sores?|ulcers?|blisters?|nosebleeds?|hair loss|blurred vision|double vision|vision changes"
-    r"|sore throat|runny nose|congestion|burning|urgency|infections?|injur(?:y|ies)|trauma|falls?|problems?|changes|tremors?"
+    r"(?:[a-z]+ ){0,2}(?:pains?|aches?|[a-z]*ache|swelling|bleeding|discharge|loss|gain|sweats|chills|fevers?"
+    r"|rash(?:es)?|cough(?:ing)?"
+    r"|vomiting|nausea|diarrhea|constipation|heartburn|headaches?|numbness|tingling|weakness|dizziness|fatigue"
+    r"|tiredness"
+    r"|seizures?|palpitations|wheez(?:e|ing)|breathlessness|shortness of breath|cramps?|spasms?|stiffness|itch(?:ing"
+    r"|iness)?|redness"
+    r"|bruis(?:es|ing)|lumps?|sores?|ulcers?|blisters?|nosebleeds?|hair loss|blurred vision|double vision"
+    r"|vision changes"
+    r"|sore throat|runny nose|congestion|burning|urgency|infections?|injur(?:y|ies)|trauma|falls?|problems?|changes"
+    r"|tremors?"
     r"|confusion|hallucinations|anxiety|nightmares|snoring|thirst|jaundice|heat intolerance|cold intolerance|fainting)"
     r"|(?:blood|mucus) in (?:your|the) \w+|trouble (?:\w+ing)|difficulty (?:\w+ing)"
 )

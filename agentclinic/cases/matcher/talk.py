@@ -37,7 +37,9 @@ class Said:
     kinds: tuple[Talk, ...]
 
 
-_SENTENCE = re.compile(r"(?<=[.?!])(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!e\.g\.)(?<!i\.e\.)\s+|\n+", re.IGNORECASE)
+_SENTENCE = re.compile(
+    r"(?<=[.?!])(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!e\.g\.)(?<!i\.e\.)\s+|\n+", re.IGNORECASE
+)
 _YOU = r"(?:you|he|she|they|your \w+)"
 _ALONE = (
     r"\b(?:alone|in private|privately|one[- ]on[- ]one)\b|\bwait(?:ing)? outside\b|\bstep(?:ping)? out(?:side)?\b"
@@ -48,59 +50,85 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
     (Talk.PRIVACY, rf"\b{_TOGETHER}\w*\b.*(?:{_ALONE})|(?:{_ALONE}).*\b{_TOGETHER}"),
     (
         Talk.IDEA,
-        rf"\bwhat do {_YOU} (?:think|believe|suspect|feel)\b.{{0,40}}\b(?:caus|going on|wrong|happening|behind|this is|is it|it is|this might|it might|it could)"
-        rf"|\bany (?:idea|thoughts?|theor)\w* (?:of |about |on |as to )?(?:what|why)|\bwhat (?:might|could|may) (?:be causing|have caused|this be)"
-        rf"|\bdo {_YOU} have (?:any |an )?(?:idea|theor)\w*\b|\bwhat.{{0,20}}\byour (?:own )?(?:idea|theory|thoughts?)\b",
+        rf"\bwhat do {_YOU} (?:think|believe|suspect|feel)\b.{{0,40}}\b(?:caus|going on|wrong|happening|behind"
+        rf"|this is|is it|it is|this might|it might|it could)"
+        rf"|\bany (?:idea|thoughts?|theor)\w* (?:of |about |on |as to )?(?:what|why)|\bwhat (?:might|could"
+        rf"|may) (?:be causing|have caused|this be)"
+        rf"|\bdo {_YOU} have (?:any |an )?(?:idea|theor)\w*\b|\bwhat.{{0,20}}\byour (?:own )?(?:idea|theory"
+        rf"|thoughts?)\b",
     ),
     (
         Talk.WORRY,
-        rf"\bwhat (?:worr|concern|frighten|scare|bother)\w* {_YOU} (?:the )?most\b|\bwhat (?:are|is) {_YOU} (?:most |particularly |especially )?(?:worried|concerned|afraid|scared)\b"
-        rf"|\b(?:anything|something)(?: in particular| specific| else)?(?: that)?(?: {_YOU}(?:'re| are|'s| is))? (?:particularly |especially |most )?(?:worr|concern|afraid|scar)\w*"
-        rf"|\b(?:biggest|main|greatest) (?:worry|fear)\b|\b(?:are|is) {_YOU} (?:worried|concerned|afraid|scared) (?:about|of|that)\b"
+        rf"\bwhat (?:worr|concern|frighten|scare|bother)\w* {_YOU} (?:the )?most\b|\bwhat (?:are|is) {_YOU} (?:most "
+        rf"|particularly |especially )?(?:worried|concerned|afraid|scared)\b"
+        rf"|\b(?:anything|something)(?: in particular| specific| else)?(?: that)?(?: {_YOU}(?:'re| are|'s"
+        rf"| is))? (?:particularly |especially |most )?(?:worr|concern|afraid|scar)\w*"
+        rf"|\b(?:biggest|main|greatest) (?:worry|fear)\b|\b(?:are|is) {_YOU} (?:worried|concerned|afraid"
+        rf"|scared) (?:about|of|that)\b"
         r"|\bwhat are your (?:biggest |main )?(?:worries|fears)\b",
     ),
     (
         Talk.HOPE,
-        rf"\b(?:what|how) (?:are|were|is|do|would) {_YOU} (?:hop|expect|like|want)\w*\b.{{0,30}}\b(?:for|from|today|visit|me to do|do for|help|get out)"
-        rf"|\bwhat (?:are|is) {_YOU} hoping\b|\bwhat would {_YOU} like (?:me|us)\b|\byour (?:expectations|goals?)\b|\bmatters? most to {_YOU}\b",
+        rf"\b(?:what|how) (?:are|were|is|do|would) {_YOU} (?:hop|expect|like|want)\w*\b.{{0,30}}\b(?:for|from|today"
+        rf"|visit|me to do|do for|help|get out)"
+        rf"|\bwhat (?:are|is) {_YOU} hoping\b|\bwhat would {_YOU} like (?:me|us)\b|\byour (?:expectations|goals?)\b"
+        rf"|\bmatters? most to {_YOU}\b",
     ),
     (
         Talk.FEEL,
         rf"\bhow (?:are|is|have|has) {_YOU} (?:been )?(?:coping|managing|holding up|dealing|handling|doing with)\b"
-        rf"|\bhow (?:do|does|are|is) {_YOU} (?:feel|feeling) (?:about|emotionally)\b|\bhow (?:does|has|is) (?:this|that|it|all (?:this|of this)) (?:make|made|making|affect\w*) {_YOU} (?:feel|emotionally|mentally)"
-        rf"|\bhow (?:are|is) {_YOU}(?: doing)?(?: today| this (?:morning|afternoon|evening))?\s*[?.!]*$|\bhow is this affecting your mood",
+        rf"|\bhow (?:do|does|are|is) {_YOU} (?:feel|feeling) (?:about|emotionally)\b|\bhow (?:does|has|is) (?:this"
+        rf"|that|it|all (?:this|of this)) (?:make|made|making|affect\w*) {_YOU} (?:feel|emotionally|mentally)"
+        rf"|\bhow (?:are|is) {_YOU}(?: doing)?(?: today| this (?:morning|afternoon|evening))?\s*[?.!]*$"
+        rf"|\bhow is this affecting your mood",
     ),
     (
         Talk.CONSENT,
         rf"^(?:so |and |now |well )?(?:is|would|will) (?:that|this|it) (?:be )?(?:ok(?:ay)?|alright|all right|fine)\b"
-        rf"|\b(?:is|would) (?:that|this|it) (?:be )?(?:ok(?:ay)?|alright|all right|fine)(?: with you| by you)?\s*\?$|\bdo(?:es)? (?:you|that) (?:agree|sound (?:ok(?:ay)?|good|alright|reasonable))"
-        rf"|\b(?:ok|okay|all right|alright) with {_YOU}|\b(?:may|can|could|shall) (?:i|we) (?:please |now |just )*(?:examine|take a look|have a look|check you|do (?:a|an|the|some)|perform|order|run|draw|take (?:some|a) blood|ask you)"
-        rf"|\b(?:is it|would it be|are you) (?:ok(?:ay)?|alright|all right|fine|comfortable|happy) (?:if|for|to|with)\b|\bdo you mind if\b|\bwould you mind\b",
+        rf"|\b(?:is|would) (?:that|this|it) (?:be )?(?:ok(?:ay)?|alright|all right|fine)(?: with you| by you)?\s*\?$"
+        rf"|\bdo(?:es)? (?:you|that) (?:agree|sound (?:ok(?:ay)?|good|alright|reasonable))"
+        rf"|\b(?:ok|okay|all right|alright) with {_YOU}|\b(?:may|can|could|shall) (?:i|we) (?:please |now "
+        rf"|just )*(?:examine|take a look|have a look|check you\b|do (?:a|an|the|some)|perform|order|run|draw"
+        rf"|take (?:some|a) blood|ask you)"
+        rf"|\b(?:is it|would it be|are you) (?:ok(?:ay)?|alright|all right|fine|comfortable|happy) (?:if|for|to"
+        rf"|with)\b|\bdo you mind if\b|\bwould you mind\b",
     ),
-    (Talk.READY, r"\b(?:do you have|any) (?:any )?(?:other )?questions?(?: for (?:me|us)| about (?:this|that|the plan))?\s*\?*$"),
+    (
+        Talk.READY,
+        r"\b(?:do you have|any) (?:any )?(?:other )?questions?(?: for (?:me|us)| about (?:this|that|the plan))?\s*\?*$",
+    ),
     (
         Talk.GREET,
         r"^(?:hello|hi|hey|good (?:morning|afternoon|evening|day)|welcome|greetings)\b[^?]*$"
-        r"|^(?:my name(?:'s| is)|i(?:'m| am) (?:dr|doctor|your doctor|the doctor|one of the))\b[^?]*$|^(?:it's |it is )?(?:nice|good|pleased|a pleasure) to (?:meet|see)\b[^?]*$",
+        r"|^(?:my name(?:'s| is)|i(?:'m| am) (?:dr|doctor|your doctor|the doctor|one of the))\b[^?]*$|^(?:it's "
+        r"|it is )?(?:nice|good|pleased|a pleasure) to (?:meet|see)\b[^?]*$",
     ),
     (Talk.THANKS, r"^(?:ok(?:ay)?,? |great,? |alright,? )?(?:thank|thanks|many thanks|i appreciate)\b[^?]*$"),
 )
 _PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _KINDS)
 # A sentence that tells the patient something and asks nothing.
 _TELLS = re.compile(
-    r"^(?:(?:ok(?:ay)?|all ?right|right|well|so|now|and|great|good|sure|of course|in the meantime|meanwhile|first|next|then|for now)[,.! ]+)*"
-    r"(?:i(?:'m| am|'ll| will|'d| would|'ve| have)?|we(?:'re| are|'ll| will|'d|'ve| have)?|let(?:'s| us| me)|that|this|these|it|given|based on|from what|before|after|once|while|since|as|to (?:help|better|get|make|be|rule)|because|your|the|there|don't|please (?:don't|try|rest|let|be)|no need|understood|noted|got it|i see|ok(?:ay)?|great|good|perfect|excellent|sorry)\b",
+    r"^(?:(?:ok(?:ay)?|all ?right|right|well|so|now|and|great|good|sure|of course|in the meantime|meanwhile|first"
+    r"|next|then|for now)[,.! ]+)*"
+    r"(?:i(?:'m| am|'ll| will|'d| would|'ve| have)?|we(?:'re| are|'ll| will|'d|'ve| have)?|let(?:'s| us| me)|that"
+    r"|this|these|it|given|based on|from what|before|after|once|while|since|as|to (?:help|better|get|make|be|rule)"
+    r"|because|your|the|there|don't|please (?:don't|try|rest|let|be)|no need|understood|noted|got it|i see|ok(?:ay)?"
+    r"|great|good|perfect|excellent|sorry)\b",
     re.IGNORECASE,
 )
 _ASKS = re.compile(
-    r"\b(?:tell me|describe|explain (?:to|how|what)|(?:want|like|love|need|have) to (?:ask|know|hear|learn|understand|clarify|get|discuss|talk|go over|explore)|wonder\w*|curious|ask(?:ing)? (?:you |a |some |about)|"
-    r"know (?:if|whether|about|more|when|how|what)|please (?:tell|describe|list|share|explain|mention)|let me know|share|walk me through|examine|listen|palpate|check|measure|test results?|auscult)\b"
+    r"\b(?:tell me|describe|explain (?:to|how|what)|(?:want|like|love|need|have) to (?:ask|know|hear|learn"
+    r"|understand|clarify|get|discuss|talk|go over|explore)|wonder\w*|curious|ask(?:ing)? (?:you |a |some |about)|"
+    r"know (?:if|whether|about|more|when|how|what)|please (?:tell|describe|list|share|explain|mention)|let me know"
+    r"|share|walk me through|examine|listen|palpate|check|measure|test results?|auscult)\b"
     r"|\?\s*$",
     re.IGNORECASE,
 )
 _LEAD = re.compile(
-    r"^(?:(?:hello|hi|hey|good (?:morning|afternoon|evening)|welcome|thanks?(?: you)?(?: (?:so|very) much)?(?: for [^,.?!;:]*)?|ok(?:ay)?|all ?right|right|i see|i understand|"
-    r"got it|understood|sure|great|i(?:'m| am) (?:so |very )?sorry(?: to hear (?:that|this|about [^,.?!]*))?|that (?:sounds|must be) [^,.?!]*)"
+    r"^(?:(?:hello|hi|hey|good (?:morning|afternoon|evening)|welcome|thanks?(?: you)?(?: (?:so"
+    r"|very) much)?(?: for [^,.?!;:]*)?|ok(?:ay)?|all ?right|right|i see|i understand|"
+    r"got it|understood|sure|great|i(?:'m| am) (?:so |very )?sorry(?: to hear (?:that|this|about [^,.?!]*))?"
+    r"|that (?:sounds|must be) [^,.?!]*)"
     r"(?:,? (?:mr|mrs|ms|miss|sir|madam|ma'am)\b\.?(?: [A-Z]\w+)?)?[,.!;:—-]+\s*)+",
     re.IGNORECASE,
 )
