@@ -34,7 +34,7 @@ _CANNOT_SAY = {
     "timing": "I couldn't say exactly when.",
     "frequency": "I couldn't say how often.",
     "course": "I couldn't say what makes it better or worse.",
-    "severity": "I couldn't say how bad.",
+    "severity": "I couldn't put a number on it.",
     "character": "I can't describe it any better than that.",
     "spread": "I couldn't say whether it goes anywhere else.",
 }
@@ -268,7 +268,7 @@ def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
     if topic.kind is Asked.SYMPTOM:
         if topic.concepts & payload.undeniable:
             return NOT_WATCHED, Provenance.UNAVAILABLE
-        felt = not topic.concepts or topic.concepts & lexicon.of_types("symptom")
+        felt = topic.concepts & lexicon.of_types("symptom")
         return NOT_NOTICED if felt else NOTHING_LIKE_THAT, Provenance.DEFAULT_NEGATIVE
     known = [
         caregivers if payload.caregiver else own

@@ -213,7 +213,7 @@ def test_a_question_about_work_is_not_denied() -> None:
 
 @pytest.mark.parametrize(
     ("question", "words"),
-    [("Do you have any tenesmoid?", "tenesmoid"), ("Any frobbling of the zeen?", "frobbling of the zeen")],
+    [("Do you have any wuzzles?", "wuzzles"), ("Any frobbling of the zeen?", "frobbling of the zeen")],
 )
 def test_what_is_not_understood_is_not_denied_but_asked_back(question: str, words: str) -> None:
     reply = ask(patient(History="The patient has a cough."), question)

@@ -28,12 +28,16 @@ from agentclinic.vocabulary.text import STOP_WORDS, content_words, singular
 NEAR = 0.3
 """From this probability on, a statement is told rather than the thing denied. In folds over whole cases, of the
 questions that no statement reached the threshold for, the best one was right in 7 of 10 at any value from 0.05 on."""
+SPOKEN = 0.8
+"""How much what the patient says counts against the statement of the chart: a lay sentence has many chance words."""
 NEAR_DENIAL = 0.25
 """The same for statements that deny something: telling them is as good as denying."""
 NEAR_BESIDE = 0.5
 """The same where other parts of the question are answered."""
 DOUBT = 0.05
 """From this probability on, a part is not denied beside the answer to another: nothing is said of it."""
+ONE_COMPLAINT = 0.2
+"""The same for a statement about the same basic complaint: one kind of it asked for, another in the chart."""
 NEAREST = 0.15
 """The same for a statement about the aspect that a whole clause asks for."""
 NEAREST_IN_SECTION = 0.05
@@ -104,7 +108,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
     found = chances(read, chart)
     if any(fact.says for fact in facts):
         # What the patient says has the plain words that doctors ask in.
-        found = np.maximum(found, chances(read, chart_of(_spoken(facts))))
+        spoken = chances(read, chart_of(_spoken(facts)))
+        found = np.where(spoken > found, SPOKEN * spoken + (1 - SPOKEN) * found, found)
     for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
@@ -126,7 +131,9 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
             likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
             if (likely[chosen] >= near[chosen]).any():
                 covered[one.at].add(one.part.place)
-            elif (like := _of_like_quality(one.part, likely, chart)) is not None:
+            elif (like := _of_like_quality(one.part, likely, chart)) is not None or (
+                like := _of_one_complaint(one.part, likely, chart)
+            ) is not None:
                 told[one.at].setdefault(one.part.place, []).append(facts[like])
                 covered[one.at].add(one.part.place)
             elif not one.part.whole and (likely >= (NEAR_BESIDE if mixed else near)).any():
@@ -152,6 +159,22 @@ def _of_like_quality(part: Part, likely: Floats, chart: Chart) -> int | None:
         if one.named.closed & lexicon.bit("pain quality") and not one.negative and one.fact.section in _OF_STORY
     ]
     return -max(alike)[2] if alike else None
+
+
+def _of_one_complaint(part: Part, likely: Floats, chart: Chart) -> int | None:
+    """The likeliest statement about the same basic complaint as a part, at the same place if both name one."""
+    asked = lexicon.complaints(part.text)
+    places = part.named.closed & lexicon.of_types("place")
+    if part.whole or not asked or not part.main:
+        return None
+    alike = [
+        (likely[row], -row)
+        for row, one in enumerate(chart.statements)
+        if likely[row] >= ONE_COMPLAINT
+        and asked & lexicon.complaints(one.fact.says or one.fact.text)
+        and not (places and one.places and not places & one.named.closed)
+    ]
+    return -max(alike)[1] if alike else None
 
 
 @lru_cache(maxsize=512)
@@ -284,9 +307,18 @@ def _asking_for(section: cues.Background, clause: Clause, answered: _Answered) -
 
 
 def _other_symptoms(clause: Clause, answered: _Answered) -> list[Topic]:
-    silent = [part for part in clause.parts if not part.whole and part.place not in answered.covered]
-    named = {name: part.main for part in silent for name in _finding_names(part.text) if name in _symptom_names()}
-    return [Topic(name, Asked.SYMPTOM, (), name.lower(), concepts) for name, concepts in named.items()]
+    """What a clause about the background also asks for: symptoms, and outside the family illnesses and exposures."""
+    topics: list[Topic] = []
+    for part in clause.parts:
+        if part.whole or part.place in answered.covered or part.conditional:
+            continue
+        names = [name for name in _finding_names(part.text) if name in _symptom_names()]
+        of_section = clause.of_kin or any(one.asked.search(part.text) for one in cues.BACKGROUND)
+        if names or (
+            not of_section and part.main & lexicon.of_types("disease", "exposure") and not _WELL.search(part.text)
+        ):
+            _add(topics, Topic(names[0] if names else _label(part), Asked.SYMPTOM, (), _called(part, names), part.main))
+    return topics
 
 
 @lru_cache(maxsize=1)
@@ -297,6 +329,7 @@ def _symptom_names() -> frozenset[str]:
 def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
     """A topic for each part that is answered, can be denied, or is not understood."""
     topics: list[Topic] = []
+    everything = answered.everything
     aspect = next((aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on), "")
     open_question = bool(cues.OPEN.search(clause.text))
     parts = [part for part in clause.parts if not part.whole or part.place in answered.told]
@@ -307,6 +340,12 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
         if found:
             _add(topics, Topic(label, Asked.SYMPTOM, found))
         elif part.place not in answered.covered:
+            if (
+                everything
+                and (example := _EXAMPLE.search(clause.text))
+                and clause.text.find(part.text) > example.start()
+            ):
+                continue
             opens = bool(cues.OPEN.search(part.text)) or (open_question and not cues.YES_OR_NO.match(part.text))
             detail = opens or (aspect and (part.conditional or not names))
             _add(topics, Topic(aspect or label, Asked.DETAIL, ()) if detail else _unanswered(part, label, names))
@@ -329,13 +368,18 @@ def _unanswered(part: Part, label: str, names: Sequence[str]) -> Topic:
     return Topic(label, Asked.DETAIL, ())
 
 
+_EXAMPLE = re.compile(r"\b(?:like|such as|including|for example|e\.g\.?)\s", re.IGNORECASE)
+"""After it come examples of what was asked for, which are not denied beside an answer."""
+
+
 @lru_cache(maxsize=1)
 def _deniable() -> int:
     return lexicon.of_types("symptom", "disease", "procedure", "drug", "exposure", "habit")
 
 
 _WELL = re.compile(
-    r"\b(?:well|normal(?:ly)?|ok(?:ay)?|fine|safe|regular(?:ly)?|healthy|up to date|properly|enough|good|usual|able)\b",
+    r"\b(?:well|normal(?:ly)?|ok(?:ay)?|fine|safe|regular(?:ly)?|healthy|up to date|properly|enough|good|usual|able"
+    r"|appetite|energy|enjoy\w*|interest\w*|pleasure)\b",
     re.IGNORECASE,
 )
 """What is asked for as good: a denial would make it a complaint."""
@@ -409,13 +453,17 @@ _NOUN = re.compile(
 )
 
 
+_SEVERAL = re.compile(r"[,(]|\bor\b")
+"""In the name of a finding that stands for several things."""
+
+
 def _called(part: Part, names: Sequence[str]) -> str:
     """What a patient calls the thing when denying it: the doctor's own noun, or else its name."""
     begins = _BEFORE_NOUN.match(part.text.strip(" ?."))
     noun = begins[1].lower() if begins else ""
     if _NOUN.fullmatch(noun) and not noun.startswith(("your ", "the ", "this ", "that ")):
         return noun.replace("your ", "my ")
-    return names[0].lower() if names else ""
+    return names[0].lower() if names and not _SEVERAL.search(names[0]) else ""
 
 
 @lru_cache(maxsize=16384)

@@ -89,7 +89,7 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
         rf"|\bdo(?:es)? (?:you|that) (?:agree|sound (?:ok(?:ay)?|good|alright|reasonable))"
         rf"|\b(?:ok|okay|all right|alright) with {_YOU}|\b(?:may|can|could|shall) (?:i|we) (?:please |now "
         rf"|just )*(?:examine|take a look|have a look|check you\b|do (?:a|an|the|some)|perform|order|run|draw"
-        rf"|take (?:some|a) blood|ask you)"
+        rf"|take (?:some|a) blood|ask you\b)"
         rf"|\b(?:is it|would it be|are you) (?:ok(?:ay)?|alright|all right|fine|comfortable|happy) (?:if|for|to"
         rf"|with)\b|\bdo you mind if\b|\bwould you mind\b",
     ),
