@@ -38,6 +38,8 @@ DOUBT = 0.05
 """From this probability on, a part is not denied beside the answer to another: nothing is said of it."""
 ONE_COMPLAINT = 0.2
 """The same for a statement about the same basic complaint: one kind of it asked for, another in the chart."""
+NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN = 0.25, 0.1
+"""The same two where the chart has one fact in each statement, with the patient's words for it."""
 NEAREST = 0.15
 """The same for a statement about the aspect that a whole clause asks for."""
 NEAREST_IN_SECTION = 0.05
@@ -75,6 +77,7 @@ def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
     if any(topic.facts for topic in topics):
         # If anything is answered, skip what the opening already tells.
         topics = [topic for topic in topics if topic.facts or topic.name != "demographics"]
+    answers = any(topic.facts for topic in topics)
     told = {
         aspect.name
         for topic in topics
@@ -82,7 +85,12 @@ def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
         for aspect, on in zip(cues.ASPECTS, statement(fact).aspects, strict=True)
         if on
     }
-    topics = [topic for topic in topics if topic.kind is not Asked.DETAIL or topic.name not in told]
+    # Beside facts, "I couldn't say" is only worth saying of a time: "does it hurt, and how much?"
+    topics = [
+        topic
+        for topic in topics
+        if topic.kind is not Asked.DETAIL or ((topic.name == "timing" or not answers) and topic.name not in told)
+    ]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or topic.words]
     return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
@@ -125,6 +133,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
+        beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if any(f.says for f in facts) else (NEAR_BESIDE, DOUBT)
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not cues.OPEN.search(read[one.at].text)
             near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR)
@@ -136,10 +145,10 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
             ) is not None:
                 told[one.at].setdefault(one.part.place, []).append(facts[like])
                 covered[one.at].add(one.part.place)
-            elif not one.part.whole and (likely >= (NEAR_BESIDE if mixed else near)).any():
+            elif not one.part.whole and (likely >= (beside if mixed else near)).any():
                 told[one.at].setdefault(one.part.place, []).append(facts[int(likely.argmax())])
                 covered[one.at].add(one.part.place)
-            elif mixed and likely.max() >= DOUBT:
+            elif mixed and likely.max() >= doubt:
                 covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
             if not told[at] and (nearest := _nearest(clause, at, asked, found, chart)) is not None:

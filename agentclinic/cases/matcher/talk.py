@@ -111,8 +111,9 @@ _TELLS = re.compile(
     r"^(?:(?:ok(?:ay)?|all ?right|right|well|so|now|and|great|good|sure|of course|in the meantime|meanwhile|first"
     r"|next|then|for now)[,.! ]+)*"
     r"(?:i(?:'m| am|'ll| will|'d| would|'ve| have)?|we(?:'re| are|'ll| will|'d|'ve| have)?|let(?:'s| us| me)|that"
-    r"|this|these|it|given|based on|from what|before|after|once|while|since|as|to (?:help|better|get|make|be|rule)"
-    r"|because|your|the|there|don't|please (?:don't|try|rest|let|be)|no need|understood|noted|got it|i see|ok(?:ay)?"
+    r"|this|these|given|based on|from what|to (?:help|better|get|make|be|rule)"
+    r"|(?:your|the) (?:tests?|results?|nurse|scan|next step|plan|examination|lab)|there(?:'s| is) no|don't"
+    r"|please (?:don't|try|rest|let|be)|no need|understood|noted|got it|i see|ok(?:ay)?"
     r"|great|good|perfect|excellent|sorry)\b",
     re.IGNORECASE,
 )
