@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
+from agentclinic.cases.matcher.asking import MAIN_TYPES
 from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.matcher.talk import Talk, asks_for_privacy
 from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex, speaks_for_self
@@ -180,7 +181,7 @@ def withheld(fact: Fact, payload: PatientPayload) -> bool:
     if fact.told != "if pressed":
         return False
     asked = lexicon.named(payload.question)
-    named = statement(fact).main & ~lexicon.roots() & (asked.names | asked.closed)
+    named = statement(fact).named.closed & lexicon.of_types(*MAIN_TYPES) & ~lexicon.roots() & asked.names
     again = any(fact in topic.facts for said in earlier for topic in asked_of_patient(said, payload.facts))
     return not (named or again)
 
@@ -189,7 +190,12 @@ def worded(parts: Sequence[Part]) -> str:
     """The parts as one reply: each thing said once, and plain denials together."""
     denied = [part for part in parts if part.text in _PLAIN_DENIALS]
     said = list(dict.fromkeys(part.text for part in parts if part.text not in _PLAIN_DENIALS))
-    for vague in (CANNOT_SAY, NOT_WATCHED):  # beside other answers they do not say what they are about
+    for vague in (
+        CANNOT_SAY,
+        NOT_WATCHED,
+        NOT_NOW,
+        NOTHING_TO_TELL,
+    ):  # beside other answers they do not say what they are about
         if (len(said) > 1 or denied) and vague in said:
             said.remove(vague)
     if denied:

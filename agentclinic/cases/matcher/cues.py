@@ -189,7 +189,7 @@ BETTER = _any(r"\bbetter|\bimprov|\brelie[fv]|\bhelp|\beas(?:e|es|ed|ing)\b|\bal
 OPENING = _any(
     r"what (?:(?:brings|brought)(?! (?:it|this|them|the \w+) on)|seems|can i|made you|is going on|has been going)",
     r"what are your (?:main )?(?:symptoms|concerns)|how can i help",
-    r"what's (?:going on|been|wrong|the (?:matter|problem))",
+    r"what (?:has|have) brought you|what's (?:brought|going on|been|wrong|the (?:matter|problem))",
     r"main (?:concern|complaint|problem|symptoms?)|in your own words|how are you feeling|what (?:symptoms|happened)",
     r"tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)",
     r"(?:describe|explain) (?:your|the|all (?:your|the)|his|her) (?:current |main )?(?:symptoms?|problem|complaint)",
@@ -282,6 +282,14 @@ WELL = _any(
 )
 NOT_WELL = _any(
     r"\brecent (?:illness|infection)|\bbirth history\b|^(?:no |negative )?family history\b|\bsocial history\b"
+)
+ASKS_JOB = _any(
+    r"\boccupation|\b(?:your|his|her) (?:job|work)\b|for a living|\bdo you work\b|\bkind of work\b|\bwhat do you do\W*$"
+)
+TELLS_JOB = _any(
+    r"\b(?:runs?|works?|worked|working|employed|job|student|pupil|grade|school|college|retired|former|owns?|owner)\b",
+    r"\b(?:clerk|teacher|nurse|driver|farmer|cook|carpenter|electrician|tailor|engineer|manager|accountant"
+    r"|self-employed)\b",
 )
 IN_GENERAL = _any(
     r"\b(?:otherwise|all other|no other|additional|unremarkable|negative|within normal|normal limits)\b",

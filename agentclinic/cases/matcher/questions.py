@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
 from agentclinic.cases.matcher.relevance import Chart, Floats, chances, chart_of, parts_of, threshold
-from agentclinic.cases.matcher.statements import statement
+from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.talk import small_talk
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import lexicon
@@ -126,6 +127,10 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
     told: list[dict[int, list[Fact]]] = [{} for _ in read]
     covered: list[set[int]] = [set() for _ in read]
     if found.size:
+        unchanged = np.array([_denies_a_change(one) for one in chart.statements])
+        for at, one in enumerate(asked):
+            if not one.part.main & lexicon.bit("pain"):
+                found[unchanged & ~_settling(one.part, chart), at] = 0.0
         denials = np.array([fact.denied for fact in facts])
         of_kin = np.array([one.of_kin for one in chart.statements])
         chosen = found.max(axis=1) >= threshold()
@@ -138,6 +143,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
             can_be_denied = bool(one.part.main) and not cues.OPEN.search(read[one.at].text)
             near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR)
             likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
+            if can_be_denied:  # the denial of something else is no better than a plain one
+                likely = np.where(denials & ~chosen & ~_settling(one.part, chart), 0.0, likely)
             if (likely[chosen] >= near[chosen]).any():
                 covered[one.at].add(one.part.place)
             elif (like := _of_like_quality(one.part, likely, chart)) is not None or (
@@ -151,10 +158,30 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
             elif mixed and likely.max() >= doubt:
                 covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
+            if cues.ASKS_JOB.search(clause.text):
+                jobs = [one.fact for one in chart.statements if _is_job(one) and not chosen[facts.index(one.fact)]]
+                told[at].setdefault(0, []).extend(jobs)
             if not told[at] and (nearest := _nearest(clause, at, asked, found, chart)) is not None:
                 told[at].setdefault(0, []).append(facts[nearest])
                 covered[at].update(part.place for part in clause.parts)
     return [_Answered(each, frozenset(places)) for each, places in zip(told, covered, strict=True)]
+
+
+def _settling(part: Part, chart: Chart) -> NDArray[np.bool_]:
+    """The statements whose denial also denies what a part asks for: it, something wider, or everything."""
+    wider = part.named.closed & ~lexicon.roots() & ~(lexicon.bit("pain") & ~part.main)
+    return np.array([bool(one.main & wider) or one.well or one.nothing_else for one in chart.statements])
+
+
+def _denies_a_change(one: Statement) -> bool:
+    """Whether a statement denies that something changes a pain: it says nothing about other pains."""
+    narrow = one.named.names & lexicon.of_types("trigger")
+    return one.negative and bool(narrow) and bool(one.named.names & lexicon.bit("pain"))
+
+
+def _is_job(one: Statement) -> bool:
+    works = one.named.closed & lexicon.bit("occupation") or cues.TELLS_JOB.search(one.fact.text)
+    return one.fact.section is Section.SOCIAL and bool(works)
 
 
 def _of_like_quality(part: Part, likely: Floats, chart: Chart) -> int | None:
@@ -471,7 +498,7 @@ def _called(part: Part, names: Sequence[str]) -> str:
     begins = _BEFORE_NOUN.match(part.text.strip(" ?."))
     noun = begins[1].lower() if begins else ""
     if _NOUN.fullmatch(noun) and not noun.startswith(("your ", "the ", "this ", "that ")):
-        return noun.replace("your ", "my ")
+        return noun.replace("your ", "the ")
     return names[0].lower() if names and not _SEVERAL.search(names[0]) else ""
 
 
