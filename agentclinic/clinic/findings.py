@@ -16,7 +16,15 @@ from agentclinic.vocabulary.text import fold
 Evidence = dict[str, bool]
 """Maps the id of a finding to present (True) or absent (False); other findings are unknown."""
 
-_DEFAULTS = frozenset({Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE})
+_DEFAULTS = frozenset(
+    {
+        Provenance.DEFAULT_NEGATIVE,
+        Provenance.DEFAULT_NORMAL,
+        Provenance.UNAVAILABLE,
+        Provenance.NOT_UNDERSTOOD,
+        Provenance.MANNER,
+    }
+)
 _DEFAULT_WORDS = re.compile(r"\bnormal readings\b", re.IGNORECASE)
 _SAID_UNAVAILABLE = re.compile(r"(?i)not? (?:result )?available|normal readings|not in (?:the|my) chart|not done")
 

@@ -86,6 +86,8 @@ def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
         for aspect, on in zip(cues.ASPECTS, statement(fact).aspects, strict=True)
         if on
     }
+    if any(statement(fact).timed for topic in topics for fact in topic.facts):
+        told.add("timing")
     # Beside facts, "I couldn't say" is only worth saying of a time: "does it hurt, and how much?"
     topics = [
         topic
