@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
-from agentclinic.cases.matcher.asking import MAIN_TYPES
 from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.matcher.talk import Talk, asks_for_privacy
 from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex, speaks_for_self
@@ -181,7 +180,10 @@ def withheld(fact: Fact, payload: PatientPayload) -> bool:
     if fact.told != "if pressed":
         return False
     asked = lexicon.named(payload.question)
-    named = statement(fact).named.closed & lexicon.of_types(*MAIN_TYPES) & ~lexicon.roots() & asked.names
+    told = statement(fact)
+    # A complaint is also named by what it is a kind of; "lifestyle" does not name drinking.
+    wider = told.named.closed & lexicon.of_types("symptom") & ~lexicon.roots()
+    named = (told.main | wider) & asked.names
     again = any(fact in topic.facts for said in earlier for topic in asked_of_patient(said, payload.facts))
     return not (named or again)
 
