@@ -286,7 +286,7 @@ def compare(name: str, rows: Sequence[Item], told: Sequence[Told], *, provenance
 
 
 # Words a voice may add to what the chart says: who speaks, and of whom.
-_VOICE = STOP_WORDS | frozenset("daughter son child condition myself themself dont him".split())
+_VOICE = STOP_WORDS | frozenset("daughter son child condition myself themself dont him came noticed".split())
 
 
 def invented(item: Item, reply: Reply) -> int:

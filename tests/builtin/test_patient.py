@@ -52,7 +52,7 @@ QUESTIONS = [
 ]
 FIXED = (*SET_PHRASES, "No.")
 # Words a voice may add: who speaks, about whom, and what stands for a withheld name.
-VOICE = STOP_WORDS | {"daughter", "son", "child", "condition", "myself", "themself", "dont", "him"}
+VOICE = STOP_WORDS | {"daughter", "son", "child", "condition", "myself", "themself", "dont", "him", "came", "noticed"}
 
 
 def stem(word: str) -> str:

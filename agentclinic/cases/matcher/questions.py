@@ -35,7 +35,7 @@ NEAR_DENIAL = 0.25
 """The same for statements that deny something: telling them is as good as denying."""
 NEAR_BESIDE = 0.5
 """The same where other parts of the question are answered."""
-DOUBT = 0.05
+DOUBT = 0.015
 """From this probability on, a part is not denied beside the answer to another: nothing is said of it."""
 ONE_COMPLAINT = 0.2
 """The same for a statement about the same basic complaint: one kind of it asked for, another in the chart."""
