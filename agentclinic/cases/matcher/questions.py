@@ -171,7 +171,11 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
 
 def _settling(part: Part, chart: Chart) -> NDArray[np.bool_]:
     """The statements whose denial also denies what a part asks for: it, something wider, or everything."""
-    wider = part.named.closed & ~lexicon.roots() & ~(lexicon.bit("pain") & ~part.main)
+    return _denied_by(part.named.closed & ~lexicon.roots() & ~(lexicon.bit("pain") & ~part.main), chart)
+
+
+@lru_cache(maxsize=4096)
+def _denied_by(wider: int, chart: Chart) -> NDArray[np.bool_]:
     return np.array([bool(one.main & wider) or one.well or one.nothing_else for one in chart.statements])
 
 
