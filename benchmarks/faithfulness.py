@@ -25,10 +25,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from agentclinic.builtin.roles import answer, report
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, speaks_for_self
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.answers import EXAMINE, NO_FAMILY, NOT_NOTICED, NOT_SURE, REST_NOT_NOTICED, UNCLEAR
-from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
+from agentclinic.clinic.answers import SET_PHRASES, payload_of
+from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import Provenance
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, sentences, words
@@ -89,8 +89,7 @@ class Task:
 
 def ask(item: Item) -> Reply:
     """The builtin patient's answer to a question, without context."""
-    caregiver = not speaks_for_self(item.case.door.demographics)
-    return answer(PatientPayload(item.case.door, item.candidates, item.said, (), "deny", caregiver))
+    return answer(payload_of(item.case, item.said))
 
 
 def order(item: Item) -> Reply:
@@ -286,10 +285,8 @@ def compare(name: str, rows: Sequence[Item], told: Sequence[Told], *, provenance
     yield f"  {name:<10} {'lenient':<9} {low:<26} {high:<26}  told that either marks; recall of what both mark"
 
 
-SET_PHRASES = (NOT_NOTICED, REST_NOT_NOTICED, NOT_SURE, UNCLEAR, EXAMINE, NO_FAMILY)
-"""Everything the patient says that is not from the chart; it reveals nothing about the case."""
 # Words a voice may add to what the chart says: who speaks, and of whom.
-_VOICE = STOP_WORDS | frozenset("daughter son child condition myself themself dont him".split())
+_VOICE = STOP_WORDS | frozenset("daughter son child condition myself themself dont him came noticed".split())
 
 
 def invented(item: Item, reply: Reply) -> int:
@@ -298,6 +295,8 @@ def invented(item: Item, reply: Reply) -> int:
     for phrase in SET_PHRASES:
         text = text.replace(phrase, "")
     known = {_root(word) for fact in item.candidates for word in words(" ".join((*fact.heads, fact.text)))}
+    named = [name for disclosure in reply.disclosures if not disclosure.paths for name in words(disclosure.topic)]
+    known |= {_root(word) for word in (*words(item.said), *named)}  # what is denied by name
     strange = [s for s in sentences(text) if any(w not in _VOICE and _root(w) not in known for w in words(s))]
     places = {fact.path for fact in item.candidates}
     return len(strange) + len(told_by_ours(reply).paths - places)

@@ -14,9 +14,10 @@ from functools import lru_cache
 
 from agentclinic.audit.model import AuditedReply, Kind, Role, facts_of
 from agentclinic.cases.leaks import names_of
-from agentclinic.cases.model import Case, Fact, Section, speaks_for_self
+from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
+from agentclinic.clinic.answers import payload_of
+from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.models.base import Model, Purpose, Request
 from agentclinic.vocabulary.lexicon import complaints
 from agentclinic.vocabulary.numbers import KnownNumbers, numbers
@@ -104,7 +105,7 @@ async def _base(builtin: Model, role: Role, case: Case, asked: str) -> _Base:
     facts = facts_of(case, role)
     payload: object = LaboratoryPayload(facts, asked, "unavailable")
     if role == "patient":
-        payload = PatientPayload(case.door, facts, asked, (), "deny", not speaks_for_self(case.door.demographics))
+        payload = payload_of(case, asked)
     said = await builtin.reply(Request(Purpose(role), (), payload=payload))
     paths = {path for disclosure in said.disclosures for path in disclosure.paths}
     lines = (case.door.demographics, case.door.objective, *(" ".join((*f.heads, f.text)) for f in facts))

@@ -3,27 +3,91 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
-from agentclinic.cases.model import Fact, Section, age_in_years, sex
+from agentclinic.cases.matcher.statements import statement
+from agentclinic.cases.matcher.talk import Talk, asks_for_privacy
+from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex, speaks_for_self
 from agentclinic.clinic.first_person import caregiver_voice, own_voice
-from agentclinic.clinic.payloads import PatientPayload
-from agentclinic.results.turn import Disclosure, Provenance
+from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
+from agentclinic.clinic.shown import shown_by_examination
+from agentclinic.results.turn import Disclosure, Exchange, Provenance
+from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import fold
 
 MOST_FACTS = 6
 """More facts at once would be a recitation, not an answer; the doctor can ask for the rest."""
-NOT_NOTICED = "No, I have not noticed that."
-REST_NOT_NOTICED = "I have not noticed the rest."
-NOT_SURE = "I am not sure."
-UNCLEAR = "I am not sure what you mean. Could you ask in another way?"
+MOST_AT_ONCE = 4
+"""Facts that a patient tells unasked: "tell me more"."""
+NOT_NOTICED = "No, I haven't noticed that."
+NONE_OF_THOSE = "No, none of those."
+OTHERWISE_NO = "Otherwise, nothing like that."
+NOTHING_LIKE_THAT = "No, nothing like that."
+NOT_SURE = "I'm not sure."
+NOT_WATCHED = "I haven't really paid attention to that."
+CANNOT_SAY = "I couldn't really say."
+_CANNOT_SAY = {
+    "timing": "I couldn't say exactly when.",
+    "frequency": "I couldn't say how often.",
+    "course": "I couldn't say what makes it better or worse.",
+    "severity": "I couldn't put a number on it.",
+    "character": "I can't describe it any better than that.",
+    "spread": "I couldn't say whether it goes anywhere else.",
+}
+"""What is said of an aspect of a complaint that the chart does not mention."""
+UNCLEAR = "I'm not sure what you mean. Could you ask in another way?"
 EXAMINE = "You would have to examine or test that yourself, doctor."
 NO_FAMILY = "I don't know about my family history."
+NOTHING_MORE = "I think that's everything."
+NOT_NOW = "I'd rather not go into that right now."
+NOTHING_TO_TELL = "There isn't much to tell there."
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
+_TALK: Mapping[str, str] = {
+    Talk.PRIVACY: "That's fine.",
+    Talk.IDEA: "I don't know. I was hoping you could tell me.",
+    Talk.WORRY: "I just want to know what's wrong.",
+    Talk.HOPE: "I'd just like to find out what this is.",
+    Talk.FEEL: "I'm managing.",
+    Talk.CONSENT: "That's fine.",
+    Talk.READY: "No, not right now.",
+    Talk.GREET: "Hello, doctor.",
+    Talk.THANKS: "You're welcome.",
+    Talk.EXPLAINED: "All right, doctor.",
+}
+"""What a patient says where the case gives no words of its own."""
+# What is said of the background if the chart is silent: the first pattern that the question matches. In each line the
+# patient's own words come first, then a caregiver's.
+_NOTHING: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "family history": (("", "Nobody in my family that I know of.", "Nobody in the family that I know of."),),
+    "allergies": (("", "No allergies that I know of.", "No allergies that we know of."),),
+    "drugs": (("", "No, I don't take anything like that.", "No, nothing like that."),),
+    "past history": (
+        (r"surger|operat", "No, I've never had an operation.", "No, no operations."),
+        (r"hospital", "No, I've never been in the hospital.", "No, never in the hospital."),
+        ("", "No, nothing like that.", "No, nothing like that."),
+    ),
+    "social history": (
+        (r"smok|tobacco|cigar|vap", "No, I don't smoke.", "No, nobody smokes."),
+        (r"alcohol|\bdrink", "No, I don't drink.", "No, no alcohol."),
+        (r"\bdrugs?\b|substance|illicit|recreation", "No, I don't use drugs.", "No, no drugs."),
+        (r"travel", "No, I haven't been anywhere.", "No, we haven't been anywhere."),
+        (r"\b(?:pets?|animals?)\b", "No, no animals.", "No, no animals."),
+    ),
+}
+
+
+SET_PHRASES = (
+    *(NOT_NOTICED, NONE_OF_THOSE, OTHERWISE_NO, NOTHING_LIKE_THAT, NOT_SURE, NOT_WATCHED, CANNOT_SAY, UNCLEAR, EXAMINE),
+    *(NO_FAMILY, NOTHING_MORE, NOT_NOW, NOTHING_TO_TELL, "I'm not sure what you mean by"),
+    *_CANNOT_SAY.values(),
+    *_TALK.values(),
+    *(sentence for lines in _NOTHING.values() for line in lines for sentence in line[1:]),
+)
+"""Everything the patient says that is not in the case; it reveals nothing about it."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +98,32 @@ class Part:
     facts: tuple[Fact, ...]
     text: str
     """The answer in code's words."""
+    about: str = ""
+    """For a plain denial, what it denies."""
+
+    @property
+    def named(self) -> str:
+        """The answer by itself, so that a plain denial says what it denies."""
+        plain = self.text in _PLAIN_DENIALS and 0 < len(self.about) <= LONGEST_NAME
+        return f"No {self.about}." if plain else self.text
+
+
+def payload_of(
+    case: Case, question: str, asked: tuple[Exchange, ...] = (), silent: SilentSymptom = "deny"
+) -> PatientPayload:
+    """What the patient of a case knows when asked a question."""
+    speaker = case.annotations.get("speaker")
+    manner = case.annotations.get("Manner")
+    return PatientPayload(
+        case.door,
+        case.patient_facts,
+        question,
+        asked,
+        silent,
+        caregiver=speaker not in (None, "patient") or not speaks_for_self(case.door.demographics),
+        manner=manner if isinstance(manner, dict) else {},
+        undeniable=shown_by_examination(case.exam_facts),
+    )
 
 
 def matched(payload: PatientPayload) -> tuple[Part, ...]:
@@ -47,27 +137,110 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
     parts: list[Part] = []
     seen: set[str] = set()
     for topic in topics:
-        facts = [fact for fact in _distinct(topic.facts) if fact.path not in seen][:MOST_FACTS]
-        if topic.facts and not facts:
+        asked_for = _more(topic, payload) if topic.kind is Asked.MORE else topic.facts
+        open_ones = tuple(fact for fact in asked_for if not withheld(fact, payload))
+        facts = [fact for fact in _distinct(open_ones) if fact.path not in seen][:MOST_FACTS]
+        if open_ones and not facts:
             continue
         same = {_wording(fact) for fact in facts}
-        paths = tuple(fact.path for fact in topic.facts if _wording(fact) in same)
+        paths = tuple(fact.path for fact in open_ones if _wording(fact) in same)
         seen.update(paths)
-        text, provenance = (_tell(topic, facts, voice), Provenance.CHART) if facts else _silence(topic, payload)
-        parts.append(Part(Disclosure(topic.name, provenance, paths), tuple(facts), text))
+        if facts:
+            text, provenance = _tell(topic, facts, voice), Provenance.CHART
+        elif asked_for:
+            text, provenance = NOT_NOW, Provenance.UNAVAILABLE
+        else:
+            text, provenance = _silence(topic, payload)
+        parts.append(Part(Disclosure(topic.name, provenance, paths), tuple(facts), text, topic.words))
     return tuple(parts)
 
 
+def _more(topic: Topic, payload: PatientPayload) -> tuple[Fact, ...]:
+    """What the patient tells next: what was asked for, or else the next part of the story."""
+    told = {path for exchange in payload.asked for part in exchange.disclosures for path in part.paths}
+    asked_for = tuple(fact for fact in topic.facts if fact.path not in told)
+    if asked_for:
+        return asked_for
+    of_story = (Section.SYMPTOMS,) if topic.name == "other symptoms" else (Section.HISTORY, Section.SYMPTOMS)
+    story = [
+        fact
+        for fact in payload.facts
+        if (fact.told == "volunteered" or (fact.told == "if asked" and fact.section in of_story and not fact.denied))
+        and fact.path not in told
+        and not withheld(fact, payload)
+    ]
+    return tuple(sorted(story, key=lambda fact: (not fact.private, fact.told != "volunteered")))[:MOST_AT_ONCE]
+
+
+def withheld(fact: Fact, payload: PatientPayload) -> bool:
+    """Whether the patient keeps a fact back: for want of privacy, or because no one pressed for it."""
+    earlier = [exchange.content for exchange in payload.asked if exchange.kind == "question"]
+    if fact.private and not any(map(asks_for_privacy, (payload.question, *earlier))):
+        return True
+    if fact.told != "if pressed":
+        return False
+    asked = lexicon.named(payload.question)
+    told = statement(fact)
+    # A complaint is also named by what it is a kind of; "lifestyle" does not name drinking.
+    wider = told.named.closed & lexicon.of_types("symptom") & ~lexicon.roots()
+    named = (told.main | wider) & asked.names
+    again = any(fact in topic.facts for said in earlier for topic in asked_of_patient(said, payload.facts))
+    return not (named or again)
+
+
 def worded(parts: Sequence[Part]) -> str:
-    return _joined([part.text for part in parts])
+    """The parts as one reply: each thing said once, and plain denials together."""
+    denied = [part for part in parts if part.text in _PLAIN_DENIALS]
+    said = list(dict.fromkeys(part.text for part in parts if part.text not in _PLAIN_DENIALS))
+    for vague in (
+        CANNOT_SAY,
+        NOT_WATCHED,
+        NOT_NOW,
+        NOTHING_TO_TELL,
+    ):  # beside other answers they do not say what they are about
+        if (len(said) > 1 or denied) and vague in said:
+            said.remove(vague)
+    if denied:
+        said.append(_denial(denied, alone=not said))
+    return _joined(said)
 
 
-def _joined(parts: list[str]) -> str:
-    """The parts as one reply, each said once; after other answers, "no" refers to the rest."""
-    said = list(dict.fromkeys(part for part in parts if part != NOT_NOTICED))
-    if NOT_NOTICED not in parts:
-        return " ".join(said)
-    return " ".join([*said, REST_NOT_NOTICED]) if said else NOT_NOTICED
+def _denial(denied: Sequence[Part], *, alone: bool) -> str:
+    names = list(dict.fromkeys(part.about for part in denied))
+    if alone:
+        return denied[0].text if len(denied) == 1 else NONE_OF_THOSE
+    if not all(names) or max(map(len, names)) > LONGEST_NAME:
+        return OTHERWISE_NO
+    return f"No {_listed(names)}."
+
+
+_PLAIN_DENIALS = (NOT_NOTICED, NOTHING_LIKE_THAT)
+LONGEST_NAME = 40
+"""Characters of something that is denied by name; longer ones are clauses."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+_NO = re.compile(r"No, (?=(\w))")
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Sentences in a row; "No," is said once, not before each denial."""
+    said: list[str] = []
+    denying = False
+    for sentence in dict.fromkeys(sentence for text in texts for sentence in _SENTENCE.split(text)):
+        no = _NO.match(sentence)
+        if no and denying:
+            said.append(f"{no[1].upper()}{sentence[no.end() + 1 :]}")
+        else:
+            said.append(sentence)
+        denying = denying or bool(no)
+    return " ".join(said)
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
 def _distinct(facts: tuple[Fact, ...]) -> list[Fact]:
@@ -76,25 +249,44 @@ def _distinct(facts: tuple[Fact, ...]) -> list[Fact]:
 
 
 def _wording(fact: Fact) -> str:
-    return fold(fact.text).strip(" .")
+    return fold(fact.says or fact.text).strip(" .")
 
 
 def _tell(topic: Topic, facts: list[Fact], voice: Callable[[Fact, str], str]) -> str:
-    sentences = list(dict.fromkeys(_sentence(voice(fact, without_disease(fact))) for fact in facts))
-    text = " ".join(sentences)
-    denied = topic.kind is Asked.SYMPTOM and all(fact.denied for fact in facts)
+    text = _joined(fact.says or _sentence(voice(fact, without_disease(fact))) for fact in facts)
+    denied = topic.kind is Asked.SYMPTOM and all(fact.denied and not fact.says for fact in facts)
     return f"No. {text}" if denied and not text.startswith("No ") else text
 
 
 def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
     match topic.kind:
+        case Asked.TALK:
+            return payload.manner.get(topic.name) or _TALK[topic.name], Provenance.MANNER
         case Asked.RESULT:
             return EXAMINE, Provenance.UNAVAILABLE
         case Asked.UNCLEAR:
-            return UNCLEAR, Provenance.UNAVAILABLE
-        case Asked.SYMPTOM if payload.silent_symptom == "deny" and topic.name != "timing":
-            return NOT_NOTICED, Provenance.DEFAULT_NEGATIVE
-    return NO_FAMILY if topic.kind is Asked.FAMILY else NOT_SURE, Provenance.UNAVAILABLE
+            asks_back = f"I'm not sure what you mean by “{topic.words}”." if topic.words else UNCLEAR
+            return asks_back, Provenance.NOT_UNDERSTOOD
+        case Asked.MORE | Asked.OPENING:
+            return NOTHING_MORE, Provenance.UNAVAILABLE
+        case Asked.DETAIL:
+            return _CANNOT_SAY.get(topic.name, CANNOT_SAY), Provenance.UNAVAILABLE
+    if payload.silent_symptom != "deny":
+        return NO_FAMILY if topic.kind is Asked.FAMILY else NOT_SURE, Provenance.UNAVAILABLE
+    if topic.kind is Asked.SYMPTOM:
+        if topic.concepts & payload.undeniable:
+            return NOT_WATCHED, Provenance.UNAVAILABLE
+        felt = topic.concepts & lexicon.of_types("symptom")
+        return NOT_NOTICED if felt else NOTHING_LIKE_THAT, Provenance.DEFAULT_NEGATIVE
+    known = [
+        caregivers if payload.caregiver else own
+        for pattern, own, caregivers in _NOTHING.get(topic.name, ())
+        if re.search(pattern, topic.words, re.IGNORECASE)
+    ]
+    if not known:
+        return NOTHING_TO_TELL if topic.name == "social history" else NOT_SURE, Provenance.UNAVAILABLE
+    several = topic.name == "social history" and len(known) > 1
+    return NOTHING_LIKE_THAT if several else known[0], Provenance.DEFAULT_NEGATIVE
 
 
 @lru_cache(maxsize=1)

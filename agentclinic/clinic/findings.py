@@ -17,7 +17,14 @@ Evidence = dict[str, bool]
 """Maps the id of a finding to present (True) or absent (False); other findings are unknown."""
 
 _DEFAULTS = frozenset(
-    {Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE, Provenance.PENDING}
+    {
+        Provenance.DEFAULT_NEGATIVE,
+        Provenance.DEFAULT_NORMAL,
+        Provenance.UNAVAILABLE,
+        Provenance.PENDING,
+        Provenance.NOT_UNDERSTOOD,
+        Provenance.MANNER,
+    }
 )
 _DEFAULT_WORDS = re.compile(r"\bnormal readings\b", re.IGNORECASE)
 _SAID_UNAVAILABLE = re.compile(

@@ -13,9 +13,19 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.matcher import Asked, Topic
-from agentclinic.cases.model import Case, as_text, speaks_for_self
+from agentclinic.cases.model import Case, as_text
 from agentclinic.clinic import reply_checks
-from agentclinic.clinic.answers import EXAMINE, MOST_FACTS, UNCLEAR, Part, answer_parts, matched, worded
+from agentclinic.clinic.answers import (
+    EXAMINE,
+    MOST_FACTS,
+    UNCLEAR,
+    Part,
+    answer_parts,
+    matched,
+    payload_of,
+    withheld,
+    worded,
+)
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, placed
@@ -79,7 +89,7 @@ class Patient:
         # The builtin patient speaks from the facts anyway, and what a person says is not checked.
         self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
         self._dialogue = dialogue
-        self._caregiver = not speaks_for_self(case.door.demographics)
+        self._caregiver = payload_of(case, "").caregiver
         self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}
         self._bias = bias
 
@@ -96,7 +106,7 @@ class Patient:
         return placed(opening, parts, patient=as_text(self._case.patient), facts=id_lines(self._by_id))
 
     async def answer(self, said: str, asked: tuple[Exchange, ...] = (), *, turn: int = 0) -> Turn:
-        payload = PatientPayload(self._case.door, self._case.patient_facts, said, asked, self._silent, self._caregiver)
+        payload = payload_of(self._case, said, asked, self._silent)
         if self._simulator == "free":
             reply = turn_of(await self._free(said, payload), turn=turn, role="patient")
         else:
@@ -144,7 +154,7 @@ class Patient:
             if grounded:
                 if not isinstance(reply.parsed, GroundedAnswer):  # a tool call in place of an answer
                     return self._kept(newest, attempt.by_code(MalformedError("no facts were chosen")))
-                attempt.parts = self._chosen(reply.parsed, payload)
+                attempt.choose(*self._chosen(reply.parsed, payload, attempt.matched))
                 words, sent = reply.parsed.reply, reply.text
             said = attempt.read(words, payload.question)
             if said is not None:
@@ -155,7 +165,8 @@ class Patient:
 
     def _voiced_turn(self, attempt: _Attempt, payload: PatientPayload) -> str:
         """The question with the parts that the matcher chose, for the model to say."""
-        notes = dict.fromkeys(_NOTES.get(part.text, part.text) for part in attempt.parts)
+        several = len(attempt.parts) > 1
+        notes = dict.fromkeys(_NOTES.get(part.text, part.named if several else part.text) for part in attempt.parts)
         lines = "\n".join(f"- {note}" for note in notes)
         return fill(self._prompt.text("voiced_turn"), question=payload.question, lines=lines)
 
@@ -167,19 +178,30 @@ class Patient:
         suggested = hint if self._suggestions else ""
         return fill(self._prompt.text("grounded_turn"), question=payload.question, suggested=suggested)
 
-    def _chosen(self, given: GroundedAnswer, payload: PatientPayload) -> tuple[Part, ...]:
-        """The chosen facts as one part of an answer; without any, what the patient says if the chart is silent."""
+    def _chosen(
+        self, given: GroundedAnswer, payload: PatientPayload, matched_parts: tuple[Part, ...]
+    ) -> tuple[tuple[Part, ...], bool]:
+        """The chosen facts as one part of an answer, and whether any of them is kept back.
+
+        Without any fact, it is what the patient says if the chart is silent, or if no fact was asked for.
+        """
         facts = tuple(self._by_id[name] for name in dict.fromkeys(given.facts) if name in self._by_id)
+        if not facts and all(part.disclosure.provenance is Provenance.MANNER for part in matched_parts):
+            return matched_parts, False
         kind = Asked.SYMPTOM if facts else _TOPIC_OF[given.kind]
-        return answer_parts([Topic(payload.question.strip()[:80], kind, facts)], payload)
+        kept_back = any(withheld(fact, payload) for fact in facts)
+        return answer_parts([Topic(payload.question.strip()[:80], kind, facts)], payload), kept_back
 
 
 class _Attempt:
     """One answer of a language-model patient: what it may say, what it said, what it cost."""
 
     def __init__(self, turn: int, simulator: Simulator, parts: tuple[Part, ...]) -> None:
+        self.matched = parts
+        """What our matcher would answer."""
         self.parts = parts
         self.problem = ""
+        self._kept_back = False
         self._turn = turn
         self._simulator = simulator
         self._suggested = [path for part in parts for path in part.disclosure.paths]
@@ -192,15 +214,23 @@ class _Attempt:
         self._spend(reply.usage)
         self._notes.update(dict.fromkeys(reply.notes))
 
+    def choose(self, parts: tuple[Part, ...], kept_back: bool) -> None:
+        """Take a model's choice in place of the matcher's."""
+        self.parts, self._kept_back = parts, kept_back
+
     def read(self, raw: str, question: str) -> str | None:
         """The model's own words, or None if they must not be used."""
         self._raw = raw
         said, slips = reply_checks.own_words(raw)
         self._slips += slips
-        silent = all(part.disclosure.provenance is not Provenance.CHART or _denied(part) for part in self.parts)
+        silent = all(part.disclosure.provenance in _SILENT or _denied(part) for part in self.parts)
         # The matcher's own wording withholds names of diseases, and the model has seen no more than that.
-        facts = [text for part in self.parts for text in (part.text, *(fact.text for fact in part.facts))]
+        facts = [
+            text for part in self.parts for text in (part.text, *(f"{fact.text} {fact.says}" for fact in part.facts))
+        ]
         wrong = reply_checks.problems(said, facts, question, silent=silent)
+        if self._kept_back:
+            wrong.append(reply_checks.KEPT_BACK)
         self._slips += [problem.kind for problem in wrong]
         self.problem = "; ".join(problem.message for problem in wrong)
         return None if wrong else said
@@ -231,6 +261,9 @@ class _Attempt:
 
     def _spend(self, usage: Usage) -> None:
         self._usage = self._usage + usage if self._usage else usage
+
+
+_SILENT = (Provenance.DEFAULT_NEGATIVE, Provenance.UNAVAILABLE, Provenance.NOT_UNDERSTOOD)
 
 
 def _denied(part: Part) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -41,6 +42,10 @@ class PatientPayload:
     asked: tuple[Exchange, ...]
     silent_symptom: SilentSymptom
     caregiver: bool
+    manner: Mapping[str, str] = field(default_factory=dict)
+    """What this patient says about feelings and wishes, by kind (`idea`, `worry`, `hope`, `feel`, `greet`)."""
+    undeniable: int = 0
+    """Concepts of the lexicon that the examination shows: the patient must not deny them."""
 
 
 @dataclass(frozen=True)

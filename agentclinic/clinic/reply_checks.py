@@ -20,6 +20,7 @@ from agentclinic.vocabulary.text import words
 NUMBER = "number"
 DISEASE = "disease"
 POLARITY = "polarity"
+WITHHELD = "withheld"
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Problem:
     """For the model."""
 
 
+KEPT_BACK = Problem(WITHHELD, "you told something that you tell only in private, or only when asked about it directly")
 _PATIENT = "patient|caregiver|mother|father|parent|me|assistant|answer|reply"
 _NOT_THE_PATIENT = "doctor|physician|dr|measurement|laboratory|results|nurse|system|user"
 
@@ -62,7 +64,8 @@ def problems(said: str, facts: Iterable[str], question: str, *, silent: bool = F
 _TOO_WIDE = frozenset({"medical condition", "diagnosed illness", "childhood illness", "infectious disease"})
 """Not the names of particular diseases."""
 _UNSURE = re.compile(
-    r"\b(?:unsure|uncertain|unaware|cannot|nothing|nobody|no one|examine|what do you mean|another way|rephrase)\b",
+    r"\b(?:unsure|uncertain|unaware|cannot|nothing|nobody|no one|examine|what do you mean|another way|rephrase"
+    r"|couldn|rather|everything|all right|that['’]?s all|much to (?:tell|say))\b",
     re.IGNORECASE,
 )
 """Other ways to avoid a yes, besides the words that deny (`vocabulary.denial`)."""

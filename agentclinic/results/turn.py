@@ -111,6 +111,10 @@ class Provenance(StrEnum):
     UNAVAILABLE = "unavailable"
     PENDING = "pending"
     """Taken, and the result is not back in time."""
+    NOT_UNDERSTOOD = "not_understood"
+    """The patient asks back."""
+    MANNER = "manner"
+    """Small talk, feelings and wishes: no fact."""
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from agentclinic.cases.model import Case, speaks_for_self
+from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic import answers, laboratory
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
-from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
+from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
 from agentclinic.config import RunSettings
 from agentclinic.errors import InputError
@@ -141,8 +141,7 @@ def probe_sample() -> list[Row]:
 
 def chosen_by_matcher(row: Row) -> frozenset[str]:
     if row.role == "patient":
-        caregiver = not speaks_for_self(row.case.door.demographics)
-        asked = PatientPayload(row.case.door, row.case.patient_facts, row.said, (), "deny", caregiver)
+        asked = answers.payload_of(row.case, row.said)
         return frozenset(path for part in answers.matched(asked) for path in part.disclosure.paths)
     ordered = LaboratoryPayload(row.case.exam_facts, row.said, "unavailable")
     return frozenset(fact.path for item in laboratory.matched(ordered) for fact in item.facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,12 @@ from helpers import ask, case_of, needs_public_data, nejm, osce, public_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentclinic.builtin.roles import answer
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.answers import without_disease
+from agentclinic.clinic.answers import SET_PHRASES, payload_of, without_disease
 from agentclinic.clinic.first_person import own_voice
-from agentclinic.results.turn import Provenance
+from agentclinic.results.turn import Exchange, Provenance
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import STOP_WORDS, words
 
@@ -48,17 +50,9 @@ QUESTIONS = [
     "Does anything make it better or worse?",
     "Do you think you have pulmonary embolism, gout or lupus?",
 ]
-FIXED = (
-    "No, I have not noticed that.",
-    "I have not noticed the rest.",
-    "I am not sure.",
-    "I am not sure what you mean. Could you ask in another way?",
-    "You would have to examine or test that yourself, doctor.",
-    "I don't know about my family history.",
-    "No.",
-)
+FIXED = (*SET_PHRASES, "No.")
 # Words a voice may add: who speaks, about whom, and what stands for a withheld name.
-VOICE = STOP_WORDS | {"daughter", "son", "child", "condition", "myself", "themself", "dont", "him"}
+VOICE = STOP_WORDS | {"daughter", "son", "child", "condition", "myself", "themself", "dont", "him", "came", "noticed"}
 
 
 def stem(word: str) -> str:
@@ -66,10 +60,12 @@ def stem(word: str) -> str:
     return re.sub(r"(?:e?s|y|ie)$", "", word)
 
 
-def invented(case: Case, text: str) -> set[str]:
+def invented(case: Case, text: str, denied: Iterable[str] = ()) -> set[str]:
+    """Words that are neither in the chart nor set phrases nor names of what is denied."""
     for phrase in FIXED:
         text = text.replace(phrase, "")
     known = {stem(word) for fact in case.patient_facts for word in words(" ".join((*fact.heads, fact.text)))}
+    known |= {stem(word) for word in denied}
     return {word for word in words(text) if word not in VOICE and stem(word) not in known}
 
 
@@ -86,7 +82,9 @@ def test_no_patient_invents_anything_or_reveals_what_only_an_examination_shows()
             reply = ask(case, question)
             where = (case.dataset, case.scenario_id, question)
             assert reply.text.strip(), where
-            assert not invented(case, reply.text), (*where, invented(case, reply.text), reply.text)
+            denied = [*words(question), *(w for d in reply.disclosures if not d.paths for w in words(d.topic))]
+            strange = invented(case, reply.text, denied)
+            assert not strange, (*where, strange, reply.text)
             for disclosure in reply.disclosures:
                 assert all(path in known for path in disclosure.paths), where
                 assert bool(disclosure.paths) == (disclosure.provenance is Provenance.CHART), where
@@ -143,20 +141,41 @@ def test_a_symptom_that_is_not_in_the_chart_is_denied_or_left_open_as_configured
     case = patient(History="The patient has a cough.")
     denied, unknown = (ask(case, "Do you have a fever?", silent) for silent in ("deny", "unknown"))
     assert (denied.text, denied.disclosures[0].provenance) == (
-        "No, I have not noticed that.",
+        "No, I haven't noticed that.",
         Provenance.DEFAULT_NEGATIVE,
     )
-    assert (unknown.text, unknown.disclosures[0].provenance) == ("I am not sure.", Provenance.UNAVAILABLE)
+    assert (unknown.text, unknown.disclosures[0].provenance) == ("I'm not sure.", Provenance.UNAVAILABLE)
 
 
-@pytest.mark.parametrize("silent", ["deny", "unknown"])
+@pytest.mark.parametrize("question", ["Does anyone in your family have cancer?", "What is your family history?"])
+def test_a_family_history_that_is_not_in_the_chart_is_denied_or_unknown(question: str) -> None:
+    case = patient(History="The patient has a cough.")
+    denied, unknown = (ask(case, question, silent) for silent in ("deny", "unknown"))
+    assert (denied.text, denied.disclosures[0].provenance) == (
+        "Nobody in my family that I know of.",
+        Provenance.DEFAULT_NEGATIVE,
+    )
+    assert (unknown.text, unknown.disclosures[0].provenance) == (
+        "I don't know about my family history.",
+        Provenance.UNAVAILABLE,
+    )
+
+
 @pytest.mark.parametrize(
-    "question", ["Does anyone in your family have cancer?", "What is your family history?", "Are your parents well?"]
+    ("question", "answer"),
+    [
+        ("Any surgeries?", "No, I've never had an operation."),
+        ("Have you had any operations?", "No, I've never had an operation."),
+        ("Do you have any allergies?", "No allergies that I know of."),
+        ("Are you on any meds?", "No, I don't take anything like that."),
+        ("Do you smoke?", "No, I don't smoke."),
+        ("Do you smoke or drink alcohol?", "No, nothing like that."),
+        ("Have you ever had diabetes?", "No, nothing like that."),
+    ],
 )
-def test_a_family_history_that_is_not_in_the_chart_is_unknown(silent: Any, question: str) -> None:
-    reply = ask(patient(History="The patient has a cough."), question, silent)
-    assert reply.text == "I don't know about my family history."
-    assert [d.provenance for d in reply.disclosures] == [Provenance.UNAVAILABLE]
+def test_what_the_background_does_not_say_is_denied_in_its_own_words(question: str, answer: str) -> None:
+    reply = ask(patient(History="The patient has a cough."), question)
+    assert (reply.text, [d.provenance for d in reply.disclosures]) == (answer, [Provenance.DEFAULT_NEGATIVE])
 
 
 @pytest.mark.parametrize(
@@ -179,7 +198,7 @@ def test_a_patient_who_is_asked_for_an_examination_refers_the_doctor_to_a_reques
 def test_each_part_of_a_question_gets_its_own_answer() -> None:
     case = patient(History="The patient has a cough.", Review_of_Systems="Denies fever.")
     reply = ask(case, "Do you have a cough, a fever or chills?")
-    assert reply.text == "I have a cough. No fever. I have not noticed the rest."
+    assert reply.text == "I have a cough. No fever. No chills."
     assert [d.provenance for d in reply.disclosures] == [
         Provenance.CHART,
         Provenance.CHART,
@@ -187,15 +206,33 @@ def test_each_part_of_a_question_gets_its_own_answer() -> None:
     ]
 
 
-def test_a_question_about_habits_is_not_denied_like_a_symptom() -> None:
-    case = patient(History="The patient has a cough.")
-    assert ask(case, "Do you smoke or drink alcohol?").text == "I am not sure."
-    assert ask(case, "What do you do for a living?").text == "I am not sure."
+def test_a_question_about_work_is_not_denied() -> None:
+    reply = ask(patient(History="The patient has a cough."), "What do you do for a living?")
+    assert (reply.text, reply.disclosures[0].provenance) == ("There isn't much to tell there.", Provenance.UNAVAILABLE)
 
 
-def test_the_patient_asks_for_an_unclear_question_to_be_rephrased() -> None:
-    reply = ask(patient(History="The patient has a cough."), "Hm.")
-    assert "another way" in reply.text
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [("Do you have any wuzzles?", "wuzzles"), ("Any frobbling of the zeen?", "frobbling of the zeen")],
+)
+def test_what_is_not_understood_is_not_denied_but_asked_back(question: str, words: str) -> None:
+    reply = ask(patient(History="The patient has a cough."), question)
+    assert reply.text == f"I'm not sure what you mean by “{words}”."
+    assert [d.provenance for d in reply.disclosures] == [Provenance.NOT_UNDERSTOOD]
+
+
+@pytest.mark.parametrize("question", ["Is it tight, squeezing or heavy?", "Any tightness, squeezing, heaviness?"])
+def test_a_near_fact_is_told_rather_than_denied(question: str) -> None:
+    case = patient(History="The patient describes the pain as a pressure.", Symptoms={"Primary_Symptom": "Chest pain"})
+    reply = ask(case, question)
+    assert Provenance.DEFAULT_NEGATIVE not in {d.provenance for d in reply.disclosures}
+    assert "pressure" in reply.text or "Chest pain" in reply.text
+
+
+@pytest.mark.parametrize("question", ["Are you eating well?", "Do you feel safe at home?"])
+def test_what_is_asked_for_as_good_is_not_denied(question: str) -> None:
+    reply = ask(patient(History="The patient has a cough."), question)
+    assert [d.provenance for d in reply.disclosures] == [Provenance.UNAVAILABLE]
 
 
 def test_an_opening_question_gets_the_complaint_and_how_it_began() -> None:
@@ -218,7 +255,7 @@ def test_only_the_habit_asked_about_is_told() -> None:
 )
 def test_a_caregiver_speaks_for_a_small_child(age: str, begins: str) -> None:
     case = patient(Demographics=age, History="The patient has been crying. Mother reports a rash.")
-    assert ask(case, "What brings you in?").text == f"{begins} been crying. I report a rash."
+    assert ask(case, "What brings you in?").text == f"{begins} been crying. A rash."
 
 
 def test_a_caregiver_does_not_call_an_unresponsive_adult_a_child() -> None:
@@ -243,7 +280,8 @@ VOICES = [
     ("Reports of dizziness", "I have had dizziness"),
     ("He lies in bed and tries to sleep.", "I lie in bed and try to sleep."),
     ("Denies any cough", "No cough"),
-    ("Denies using alcohol", "I have not been using alcohol"),
+    ("Denies using alcohol", "I am not using alcohol"),
+    ("Denies hearing loss", "No hearing loss"),
     ("Drinks beer, does not smoke, uses no drugs.", "I drink beer, do not smoke, use no drugs."),
     ("Never smoked", "I never smoked"),
     ("The patient's mother is worried about her.", "my mother is worried about me."),
@@ -255,8 +293,12 @@ VOICES = [
     ("You've been well until you were bitten.", "I have been well until I was bitten."),
     ("The toe is red.", "The toe is red."),
     ("During these fits, he is pale and does not answer.", "During these fits, I am pale and do not answer."),
-    ("The patient presents for a follow-up.", "I present for a follow-up."),
-    ("The patient, who lives alone, complains of itching.", "I, who lives alone, complain of itching."),
+    ("The patient presents for a follow-up.", "I came in for a follow-up."),
+    ("The patient presents with complaints of itching.", "I came in with itching."),
+    ("The patient, who lives alone, complains of itching.", "The patient, who lives alone, complains of itching."),
+    ("The pain wakes her and is relieved by ice.", "The pain wakes me and is relieved by ice."),
+    ("Her mother says she had a hairy chin.", "Her mother says she had a hairy chin."),
+    ("The pain keeps her awake.", "The pain keeps me awake."),
     ("For your role as the patient, you have a cough.", "I have a cough."),
     ("The boy shouted 'You are mean' and left.", "The boy shouted 'You are mean' and left."),
     ("Gets headaches and chills", "I get headaches and chills"),
@@ -282,3 +324,121 @@ def test_any_question_is_answered_from_the_patients_facts_alone(question: str) -
     assert reply.text
     assert "zyxwort" not in reply.text
     assert all(path in known for disclosure in reply.disclosures for path in disclosure.paths)
+
+
+@pytest.mark.parametrize("word", ["son", "daughter"])
+def test_a_parent_does_not_report_about_the_own_child(word: str) -> None:
+    sex = {"son": "boy", "daughter": "girl"}[word]
+    case = patient(Demographics=f"3-year-old {sex}", History=f"The father reports that the {sex} has been crying.")
+    assert ask(case, "What brings you in?").text == f"My {word} has been crying."
+
+
+# ---- the patient's own words
+
+
+def told(*lines: tuple[str, str, str | None], **annotations: Any) -> Case:
+    """A case whose facts are statements of the history, each with what the patient says and how freely."""
+    history = [statement for statement, _, _ in lines]
+    facts = {f"Patient_Actor/History[{at}]": {"says": says, **_freely(how)} for at, (_, says, how) in enumerate(lines)}
+    row = osce(patient={"Demographics": "40-year-old woman", "History": history}, **annotations)
+    row["OSCE_Examination"]["Patient_Facts"] = facts
+    return case_of(row)
+
+
+def _freely(how: str | None) -> dict[str, Any]:
+    return {"private": True} if how == "private" else {"told": how} if how else {}
+
+
+OWN_WORDS = told(
+    ("Severe headache since Monday", "My head has been splitting since Monday.", "volunteered"),
+    ("Vomited twice", "I threw up twice.", "volunteered"),
+    ("Light hurts her eyes", "Light hurts my eyes.", None),
+    ("Denies fever", "No, I haven't had a fever.", None),
+    ("Denies rash", "No, I haven't seen any rash.", None),
+    ("Drinks a bottle of wine a day", "I drink a bottle of wine a day.", "if pressed"),
+    ("Her husband hits her", "My husband hits me.", "private"),
+    Manner={"worry": "Who will look after my dog?", "greet": "Hi."},
+)
+
+
+def asked_in_turn(case: Case, *questions: str) -> list[str]:
+    """The replies to questions of one conversation."""
+    replies: list[str] = []
+    past: tuple[Exchange, ...] = ()
+    for question in questions:
+        reply = answer(payload_of(case, question, past))
+        past = (*past, Exchange("question", question, reply.text, reply.disclosures))
+        replies.append(reply.text)
+    return replies
+
+
+def test_the_patient_says_what_the_author_wrote() -> None:
+    assert ask(OWN_WORDS, "Any fever, rash or vomiting?").text == (
+        "No, I haven't had a fever. I haven't seen any rash. I threw up twice."
+    )
+
+
+def test_the_opening_is_what_is_volunteered_and_more_is_told_in_turn() -> None:
+    first, more, rest = asked_in_turn(OWN_WORDS, "What brings you in today?", "Can you tell me more?", "Go on.")
+    assert first == "My head has been splitting since Monday. I threw up twice."
+    assert more == "Light hurts my eyes."
+    assert rest == "I think that's everything."
+
+
+def test_a_fact_told_if_pressed_is_told_when_named_or_asked_again() -> None:
+    assert "wine" in ask(OWN_WORDS, "How much alcohol do you drink?").text
+    assert "wine" not in ask(OWN_WORDS, "Tell me about your lifestyle.").text
+
+
+def test_a_private_fact_is_told_in_private_and_never_denied_before() -> None:
+    question = "Does anyone hit you or hurt you at home, your husband for example?"
+    before, alone, after = asked_in_turn(OWN_WORDS, question, "Could I speak with you alone?", question)
+    assert "husband" not in before
+    assert not before.startswith("No")
+    assert alone == "That's fine."
+    assert "My husband hits me." in after
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("Hello, I'm Dr. Lee.", "Hi."),
+        ("What worries you most?", "Who will look after my dog?"),
+        ("What do you think is causing this?", "I don't know. I was hoping you could tell me."),
+        ("How are you coping?", "I'm managing."),
+        ("What are you hoping for today?", "I'd just like to find out what this is."),
+        ("I'm going to order some blood tests. Is that okay?", "That's fine."),
+        ("May I examine you?", "That's fine."),
+        ("Thank you for telling me.", "You're welcome."),
+        ("I'm going to order some tests now.", "All right, doctor."),
+        ("I see. That must be hard.", "All right, doctor."),
+    ],
+)
+def test_small_talk_feelings_and_wishes_are_answered_without_facts(said: str, reply: str) -> None:
+    given = ask(OWN_WORDS, said)
+    assert given.text == reply
+    assert {d.provenance for d in given.disclosures} == {Provenance.MANNER}
+
+
+def test_a_greeting_with_a_question_is_answered_as_a_question() -> None:
+    assert ask(OWN_WORDS, "Hello, I'm Dr. Lee. Any fever?").text == "No, I haven't had a fever."
+
+
+def test_what_the_examination_shows_is_not_denied() -> None:
+    row = osce(
+        patient={"Demographics": "40-year-old woman", "History": "The patient has a cough."},
+        exam={"Vital_Signs": {"Oxygen_Saturation": "89%"}, "Legs": "Pitting edema of both ankles. No rash."},
+    )
+    for question in ("Are you short of breath?", "Any swelling of your ankles?"):
+        reply = ask(case_of(row), question)
+        assert (reply.text, reply.disclosures[0].provenance) == (
+            "I haven't really paid attention to that.",
+            Provenance.UNAVAILABLE,
+        )
+    assert ask(case_of(row), "Any rash?").text == "No, I haven't noticed that."
+
+
+def test_a_caregiver_speaks_if_the_case_says_so() -> None:
+    case = told(("Found on the floor", "I found her on the floor.", "volunteered"), speaker="husband")
+    assert payload_of(case, "").caregiver
+    assert ask(case, "What happened?").text == "I found her on the floor."

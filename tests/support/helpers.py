@@ -11,9 +11,10 @@ import pytest
 
 from agentclinic.builtin.roles import answer, report
 from agentclinic.cases.formats import Row, read_case
-from agentclinic.cases.model import Case, speaks_for_self
+from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest, PatientPayload, SilentSymptom
+from agentclinic.clinic.answers import payload_of
+from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest, SilentSymptom
 from agentclinic.models.base import Reply
 
 PUBLIC = Path(__file__).parents[3] / "shared" / "data"
@@ -88,8 +89,7 @@ def write_rows(path: Path, *rows: dict[str, Any]) -> Path:
 
 
 def ask(case: Case, question: str, silent: SilentSymptom = "deny") -> Reply:
-    caregiver = not speaks_for_self(case.door.demographics)
-    return answer(PatientPayload(case.door, case.patient_facts, question, (), silent, caregiver))
+    return answer(payload_of(case, question, silent=silent))
 
 
 def order(case: Case, request: str, missing: MissingTest = "unavailable") -> Reply:

@@ -196,7 +196,7 @@ def _stem(word: str) -> str:
 
 
 # Words that many facts share: one of them alone is not a match.
-_VAGUE = frozenset(
+VAGUE = frozenset(
     "doe pain painful ache hurt sore soreness discomfort tender day week month year hour minute time ago since start "
     "started began begin change changed trouble problem issue difficulty normal history past medical health condition "
     "family last long often usually associated worse worsen worsened worsening better severe mild moderate new recent "
@@ -215,7 +215,7 @@ _VAGUE = frozenset(
     "evaluation dose dosage wide base based rapid per few several many number brought symptom associated complaint "
     "visit doctor clear".split()
 )
-_VAGUE_STEMS = frozenset(_stem(singular(word)) for word in _VAGUE)
+_VAGUE_STEMS = frozenset(_stem(singular(word)) for word in VAGUE)
 
 
 @lru_cache(maxsize=32768)

@@ -13,11 +13,18 @@ class Asked(StrEnum):
     """What kind of thing a question is about; it decides what silence in the chart means."""
 
     OPENING = "opening"
+    MORE = "more"
+    """The rest of the story: "tell me more", "anything else?"."""
     SYMPTOM = "symptom"
+    DETAIL = "detail"
+    """What "yes" and "no" do not answer: when, where, how bad, what it is like."""
     BACKGROUND = "background"
     FAMILY = "family"
     RESULT = "result"
+    TALK = "talk"
+    """No fact at all: a greeting, an explanation, feelings and wishes (`matcher.talk`)."""
     UNCLEAR = "unclear"
+    """Not understood: never denied."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,7 @@ ASPECTS = (
             rf"\bhow (?:fast|quickly|soon|many {_SPAN})\b|\bfor how\b|\btime ?line\b|\btime course\b|\ball at once\b",
             r"\bdid (?:it|this|they|the \w+(?: \w+)?) (?:start|begin|come on|appear|develop)\b|\bwhen was\b",
             rf"\b(?:lasted|been present|going on)\b.{{0,30}}\b{_SPAN}\b|\bwhat age\b",
+            r"\bwhat (?:were|was) (?:you|he|she|they) doing\b|\blast (?:seen|known) (?:well|normal)\b",
         ),
         _any(
             rf"(?<!\d)\d+[\s-]*{_SPAN}\b(?!-old)",
@@ -104,6 +112,8 @@ ASPECTS = (
             r"\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|worse|best|better)\b",
             r"\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas|set|bring)",
             r"\b(?:aggravat|alleviat|reliev|exacerbat)\w+ (?:or \w+ )?factors|\bsteady\b|\bintermittent\b|\bin waves\b",
+            r"\b(?:bring|set)s? (?:it|them|this|the \w+) (?:on|off)\b|\b(?:it|they|this|the \w+) (?:settle|ease"
+            r"|go away|let up)s?\b",
             r"\b(?:worsen|improv)ed or\b|\bworse (?:when|with|at|in|on|after)\b|\b(?:better|eased?|helped) "
             r"(?:by|when|with)",
         ),
@@ -120,8 +130,9 @@ ASPECTS = (
     Aspect(
         "severity",
         _any(
-            r"\bhow (?:severe|bad|intense|strong|much|high)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10|ten)[- ]point",
-            r"\brate (?:the|your)\b|\bseverity\b",
+            r"\bhow (?:severe|bad|intense|strong|much(?! time)|high)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10"
+            r"|ten)[- ]point",
+            r"\brate (?:the|your|it|this|that)\b|\bseverity\b|\b(?:0|zero|1|one) (?:to|-) (?:10|ten)\b",
         ),
         _any(
             r"\bsevere\w*|\bmild\w*|\bmoderate\w*|/10\b|\bintens|\bout of (?:10|ten)\b|\bworst\b|\bunbearable\b",
@@ -136,7 +147,8 @@ ASPECTS = (
         ),
         _any(
             r"\bsharp|\bdull|\bburning|\bcramp|\bthrob|\bstab|\bsqueez|\baching|\bpressure|\bcolicky|\btight|\btearing",
-            r"\bcrushing|\bshooting|\bdescribe|\bdry\b|\bproductive|\bpulsat|\bwatery|\bbloody|\bgreen|\byellow|\bred\b",
+            r"\bcrushing|\bshooting|\bdescribe|\bdry\b|\bproductive|\bpulsat|\bwatery|\bbloody|\bgreen|\byellow"
+            r"|\bred\b",
         ),
     ),
     Aspect(
@@ -159,7 +171,8 @@ ASPECTS = (
             r"\bdone anything for\b|\bput on\b|\bdid (?:it|that|they) help\b",
         ),
         _any(
-            r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bmedicat|\bcream",
+            r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bmedicat"
+            r"|\bcream",
             r"\bointment|\bantibiotic|\buse of\b|\bover-the-counter|\bmanaged\b",
         ),
     ),
@@ -176,7 +189,7 @@ BETTER = _any(r"\bbetter|\bimprov|\brelie[fv]|\bhelp|\beas(?:e|es|ed|ing)\b|\bal
 OPENING = _any(
     r"what (?:(?:brings|brought)(?! (?:it|this|them|the \w+) on)|seems|can i|made you|is going on|has been going)",
     r"what are your (?:main )?(?:symptoms|concerns)|how can i help",
-    r"what's (?:going on|been|wrong|the (?:matter|problem))",
+    r"what (?:has|have) brought you|what's (?:brought|going on|been|wrong|the (?:matter|problem))",
     r"main (?:concern|complaint|problem|symptoms?)|in your own words|how are you feeling|what (?:symptoms|happened)",
     r"tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)",
     r"(?:describe|explain) (?:your|the|all (?:your|the)|his|her) (?:current |main )?(?:symptoms?|problem|complaint)",
@@ -195,6 +208,23 @@ ANYTHING_ELSE = _any(
     r"[^,(:]{0,25}$",
     r"\banything else\b",
 )
+MORE = _any(
+    r"^(?:and |so |ok(?:ay)?,? )?(?:can|could|would) you (?:please )?(?:tell me (?:a (?:bit|little) )?more|elaborate"
+    r"|say more|go on)"
+    r"(?: (?:about|on) (?:that|this|it|what(?:'s| is| has been) (?:going on|happening)))?\W*$",
+    r"^(?:please )?(?:tell me (?:a (?:bit|little) )?more|go on|continue|elaborate|say more|keep going|and then\??"
+    r"|what else\??)"
+    r"(?: (?:about|on) (?:that|this|it))?\W*$",
+    r"\b(?:anything|something)(?: else)?(?: that)? (?:you(?:'d| would)? (?:like|want) (?:to )?(?:tell|share|add|say"
+    r"|talk|discuss|mention))",
+    r"^what happened (?:next|then|after that)\W*$|^(?:is|was) there anything else\b|^anything else\b",
+)
+OPEN = _any(
+    r"^(?:and |or |so |but |please )*(?:when|how|what|where|which|who|whom|why|since when|for how)\b",
+    r"\b(?:tell me|describe|explain|walk me through|give me|list|rate|point to|show me)\b",
+)
+"""Asks for more than yes or no."""
+YES_OR_NO = _any(r"(?:and |or |so |but )*(?:do|does|did|have|has|had|is|are|was|were|any|ever|can|could|would|will)\b")
 ASKS = _any(r"\b(?:do|does|did|have|has|had|are|is|was|were|any|ever|can|could)\b")
 BEFORE = _any(
     r"\bhistory of\b|\bdiagnosed\b|\bever (?:had|been|have)\b|\bprior\b|\bprevious(?:ly)?\b|\bin the past\b",
@@ -219,7 +249,7 @@ _KIN = (
     r"|relatives?|family members?"
 )
 ASKS_OF_KIN = _any(
-    r"\bfamil(?:y|ial)\b(?! (?:members? )?(?:or friends )?(?:notice|said|report|mention|describe|doctor))",
+    r"(?<!or )\bfamil(?:y|ial)\b(?! (?:members? )?(?:or friends )?(?:notice|said|report|mention|describe|doctor|you))",
     r"\bparents?\b(?! notice)|\bmother|\bfather|sibling|brother|sister|\brelatives?\b|\bruns? in\b|heredit",
     r"\bgenetic|grandp|cousin|\baunt|\buncle",
 )
@@ -252,6 +282,14 @@ WELL = _any(
 )
 NOT_WELL = _any(
     r"\brecent (?:illness|infection)|\bbirth history\b|^(?:no |negative )?family history\b|\bsocial history\b"
+)
+ASKS_JOB = _any(
+    r"\boccupation|\b(?:your|his|her) (?:job|work)\b|for a living|\bdo you work\b|\bkind of work\b|\bwhat do you do\W*$"
+)
+TELLS_JOB = _any(
+    r"\b(?:runs?|works?|worked|working|employed|job|student|pupil|grade|school|college|retired|former|owns?|owner)\b",
+    r"\b(?:clerk|teacher|nurse|driver|farmer|cook|carpenter|electrician|tailor|engineer|manager|accountant"
+    r"|self-employed)\b",
 )
 IN_GENERAL = _any(
     r"\b(?:otherwise|all other|no other|additional|unremarkable|negative|within normal|normal limits)\b",

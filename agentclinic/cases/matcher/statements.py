@@ -39,6 +39,20 @@ class Statement:
     length: int
 
 
+_JOINTS = ("knee", "ankle", "wrist", "elbow", "shoulder", "hip", "finger", "toe")
+_IN_JOINTS = {"pain": "joint pain", "swelling": "joint swelling"}
+
+
+def _with_joints(named: Named) -> Named:
+    """An ache in the knee is a pain of a joint, whatever stands between the two words."""
+    at_joint = any(named.closed & lexicon.bit(joint) for joint in _JOINTS)
+    more = [name for kind, name in _IN_JOINTS.items() if at_joint and named.names & lexicon.bit(kind)]
+    names, closed = named.names, named.closed
+    for name in more:
+        names, closed = names | lexicon.bit(name), closed | lexicon.closed(name)
+    return Named(names, closed)
+
+
 _TIMING = next(aspect for aspect in cues.ASPECTS if aspect.name == "timing")
 
 
@@ -46,7 +60,7 @@ _TIMING = next(aspect for aspect in cues.ASPECTS if aspect.name == "timing")
 @lru_cache(maxsize=32768)
 def statement(fact: Fact) -> Statement:
     text = fact.text
-    named = lexicon.named(text)
+    named = _with_joints(lexicon.named(text))
     return Statement(
         fact,
         named,
