@@ -23,7 +23,7 @@ from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.results.turn import Provenance
 
 TABLES = Path(__file__).parent / "labels" / "availability.json"
-GIVEN = frozenset({Provenance.CHART, Provenance.CHART_EQUIVALENT, Provenance.DEFAULT_NORMAL})
+GIVEN = frozenset({Provenance.CHART, Provenance.DEFAULT_NORMAL})
 VERSIONS = ("OpenOSCE_1", "OpenOSCE")
 
 
@@ -54,9 +54,7 @@ def guess(dataset: str, row: int, table: Mapping[str, Any]) -> str:
 
 def most(dataset: str, tests: Sequence[str]) -> int:
     """How many cases the best possible table gets right."""
-    patterns = Counter(
-        tuple(available(dataset, row, test) for test in tests) for row in range(len(cases_of(dataset)))
-    )
+    patterns = Counter(tuple(available(dataset, row, test) for test in tests) for row in range(len(cases_of(dataset))))
     return len(patterns)
 
 

@@ -1,6 +1,6 @@
 """How often the builtin patient denies what the chart says, and how often it asks back.
 
-`python benchmarks/denials.py [--part development|second|third|test] [--folds DIR]` prints, for the questions whose
+`python benchmarks/denials.py [--part development|second|third|test|fourth] [--folds DIR]` prints, for the questions whose
 answer is in the chart, how many are
 - denied wholly (a denial, and no fact told) or in part (a denial, and a marked fact not told),
 - contradicted (the same, and the fact that was not told affirms something that no told fact says: most denials in part
@@ -42,7 +42,9 @@ from agentclinic.results.turn import Provenance
 
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
-PARTS = ("development", "second", "third", "test")
+PARTS = {part: f"questions3_{part}" for part in ("development", "second", "third", "test")} | {
+    "fourth": "questions4_test"
+}
 READABLE = ("development", "second")
 FOLDS = 5
 
@@ -69,12 +71,12 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def rows_of(part: str) -> list[Row]:
     """The labelled questions of a part."""
     public = {"MedQA_Ext": str(DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl")}
-    asked = {line["row"]: line for line in _lines(LABELS / f"questions3_{part}.jsonl")}
+    asked = {line["row"]: line for line in _lines(LABELS / f"{PARTS[part]}.jsonl")}
     names = {line["dataset"] for line in asked.values()}
     cases = {name: load_cases(name, public) for name in names}
     readers = [
         {line["row"]: frozenset(line["paths"]) for line in _lines(path)}
-        for path in sorted(LABELS.glob(f"questions3_{part}_reader_*.jsonl"))
+        for path in sorted(LABELS.glob(f"{PARTS[part]}_reader_*.jsonl"))
     ] or [{row: frozenset(line["paths"]) for row, line in asked.items()}]
     return [
         Row(
