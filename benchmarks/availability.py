@@ -1,4 +1,4 @@
-"""Does the mere presence of a test give the diagnosis away?
+"""What the mere presence of a test gives away.
 
 `python benchmarks/availability.py` plays a doctor that sees neither patient nor values, only which tests have a result,
 and looks the diagnosis up in a table. Two language-model writers who had read which charts hold which tests wrote the
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,13 @@ GIVEN = frozenset({Provenance.CHART, Provenance.DEFAULT_NORMAL})
 VERSIONS = ("OpenOSCE_1", "OpenOSCE")
 
 
-@lru_cache(maxsize=None)
+@cache
 def cases_of(dataset: str) -> tuple[Case, ...]:
     """The cases of a version."""
     return tuple(load_cases(dataset))
 
 
-@lru_cache(maxsize=None)
+@cache
 def available(dataset: str, row: int, test: str) -> bool:
     """Whether the laboratory gives a result for a test, with the default settings of the version."""
     case = cases_of(dataset)[row]
