@@ -1,8 +1,7 @@
 """How often the builtin patient denies what the chart says, and how often it asks back.
 
 `python benchmarks/denials.py [--part development|second|third|test|fourth] [--folds DIR]` prints, for the questions
-whose
-answer is in the chart, how many are
+whose answer is in the chart, how many are
 - denied wholly (a denial, and no fact told) or in part (a denial, and a marked fact not told),
 - contradicted (the same, and the fact that was not told affirms something that no told fact says: most denials in part
   leave out a repetition or another denial),
