@@ -181,7 +181,8 @@ def exact(rows: list[Planted], *, readers: bool) -> dict[str, Measured]:
             for half, part in halves(role).items():
                 counts = against_readers(part, code(part), JUDGED_BY_CODE[role])
                 show(f"Exact checks, labelled, {role}, {half} half ({len(part)} replies)", counts)
-            measured["labelled"][role] = counts
+            # The readers' replies may have nothing that code can judge for a kind.
+            measured["labelled"][role] = {k: held for k, held in counts.items() if held.specificity.value is not None}
             every = code(recorded(role))
             shares = (
                 f"{kind.value} {sum(judged.get(kind, False) for judged in every)}" for kind in JUDGED_BY_CODE[role]

@@ -8,7 +8,7 @@ only if its words are those of the chart.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from agentclinic.audit.model import AuditedReply, Departure, Kind
@@ -132,23 +132,25 @@ _IMAGE = re.compile(r"ultraso|sonogra|doppler|\b(?:ct|mri|scan|x[- ]?ray|radiogr
 def elsewhere(reply: AuditedReply, case: Case) -> list[Departure] | None:
     """Reported test results whose headings name another place of the body, or another specimen, than the order.
 
-    Only for an order of one item that names one of either. If a heading names no place, an image's own words do. An
-    examination is left alone: that of the heart includes the neck veins and the legs.
+    Only for an order of one item that names one place or specimen, if the results name any. Where a heading names none,
+    an image's own words do. Examinations are left alone: that of the heart includes the neck veins and the legs.
     """
     kind, wanted = _places(reply.asked)
     facts = [fact for fact in case.exam_facts if fact.section is Section.TESTS and fact.path in reply.chosen]
     if reply.role != "measurement" or len(wanted) != 1 or not facts or _SEVERAL.search(reply.asked):
         return None
     around = _around(kind, *wanted)
-    wrong = []
+    wrong, related = [], False
     for fact in facts:
         _, places = _places(" ".join(fact.heads), kind)
         if not places and _IMAGE.search(reply.asked):
             _, places = _places(fact.text, kind)
-        if places and not any(_around(kind, place) & around for place in places):
+        if any(_around(kind, place) & around for place in places):
+            related = True
+        elif places:
             why = f"of {', '.join(sorted(places))}, but the order is for {', '.join(wanted)}"
             wrong.append(Departure(kind=Kind.UNASKED, words=fact.text, path=fact.path, why=why))
-    return wrong[:1]
+    return wrong[:1] if wrong or related else None
 
 
 def _places(text: str, kind: str = "") -> tuple[str, frozenset[str]]:
@@ -215,23 +217,23 @@ _OTHERS = re.compile(
 def falsely_denied(reply: AuditedReply, case: Case) -> list[Departure] | None:
     """Symptoms and diseases that were asked for by the chart's own words and denied, although the chart has them.
 
-    A chart that both has and denies a thing, what is over, what relatives have, and what the patient tells only in
-    private or if pressed do not count.
+    None if nothing is denied of which the chart says yes or no in these words. What is over, what relatives have, and
+    what the patient tells only in private or if pressed do not count.
     """
+    denials = {fact.path: fact for fact in case.patient_facts if fact.denied or is_denial(fact.text)}
     asked = _asked_for(reply.asked)
-    denied = [item for item in asked if _denied(reply, item, len(asked))]
-    if not denied:
-        return None
-    found = []
-    for item in denied:
-        own = content_words(item)
-        if any(own <= content_words(fact.text) for fact in case.patient_facts if fact.denied or is_denial(fact.text)):
+    found, confirmed = [], False
+    for item in asked:
+        if not _denied(reply, item, len(asked), denials):
+            continue
+        if any(content_words(item) <= content_words(fact.text) for fact in denials.values()):
+            confirmed = True
             continue
         fact = next((fact for fact in case.patient_facts if _has(fact, item) and fact.path not in reply.chosen), None)
         if fact:
             why = f"denied ({item}), but the chart has it"
             found.append(Departure(kind=Kind.CONTRADICTED, words=fact.text, path=fact.path, why=why))
-    return found
+    return found if found or confirmed else None
 
 
 def _asked_for(question: str) -> list[str]:
@@ -248,12 +250,13 @@ def _named(text: str) -> frozenset[str]:
     return complaints(text) | {mention.key for mention in disease_mentions(text)}
 
 
-def _denied(reply: AuditedReply, item: str, items: int) -> bool:
+def _denied(reply: AuditedReply, item: str, items: int, denials: Mapping[str, Fact]) -> bool:
     """Whether the reply denies this item of the question."""
     own = content_words(item)
     if reply.disclosures:
         negative = [d for d in reply.disclosures if d.provenance is Provenance.DEFAULT_NEGATIVE]
-        if len(negative) == len(reply.disclosures):
+        charted = [d for d in reply.disclosures if d.paths and denials.keys() >= set(d.paths)]
+        if len(negative) + len(charted) == len(reply.disclosures):
             return True
         # "I have not noticed the rest": the record says what the rest is about.
         return any(own & content_words(d.topic) for d in negative) and items > 1

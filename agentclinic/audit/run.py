@@ -263,7 +263,7 @@ def _report(
         known = {"planted": errors} if judged else {}
         reviewed = ((item, reviewer.findings(item, reviews)) for item in items)
         own: _Read = [
-            (item, {kind: [f for f in found if f.kind is kind] for kind in BY_REVIEWER})
+            (item, {kind: [f for f in found if f.kind is kind] for kind in (*(f.kind for f in found), *BY_REVIEWER)})
             for item, found in reviewed
             if found is not None
         ]
