@@ -237,7 +237,7 @@ def audited_replies(record: Record) -> Iterator[tuple[Turn, AuditedReply]]:
 _Read = list[tuple[Item, Mapping[Kind, list[Departure]]]]
 """The replies that an auditor has read, with what it found for each kind that it could judge."""
 _OUR_CHOICE = (
-    "unasked ({}): our matcher chose the facts of {}, so code cannot judge whether they were asked for; "
+    "unasked: our matcher chose the facts of {}, so code cannot judge whether they were asked for; "
     "use --reviewer MODEL --all-replies"
 )
 _NOT_BY_CODE = "code could judge no reply for {}; use --reviewer MODEL"
@@ -282,14 +282,15 @@ def _report(
 
 def _why_not(rates: Sequence[Rate], report: AuditReport) -> list[str]:
     """Why code could not audit a role's replies for a kind: any of them for `unasked`, all of them for others."""
-    notes, never = [], []
+    ours, never = [], []
     for rate in rates:
         name, left = ROLE_NAMES[rate.role], report.replies[rate.role] - rate.per_reply.n
         if rate.kind is Kind.UNASKED and left:
-            notes.append(_OUR_CHOICE.format(name, plural(left, "reply", "replies")))
+            ours.append(f"{plural(left, 'reply', 'replies')} of the {name}")
         elif rate.found is None and left:
             never.append(f"{rate.kind.value} ({name})")
-    return notes + ([_NOT_BY_CODE.format(", ".join(never))] if never else [])
+    told = ((_OUR_CHOICE, " and ".join(ours)), (_NOT_BY_CODE, ", ".join(never)))
+    return [note.format(which) for note, which in told if which]
 
 
 def _locate(finding: Departure, item: Item) -> Listed:

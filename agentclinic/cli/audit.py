@@ -201,7 +201,7 @@ def _list_findings(report: AuditReport) -> list[str]:
             "",
             f"{finding.name}, turn {finding.turn}, {finding.role}: {finding.kind.value}",
             f"  asked  {clipped(finding.asked)}",
-            f"  said   {clipped(finding.words)}",
+            f"  {'chart' if finding.path else 'said '}  {clipped(finding.words)}",
             f"  {finding.why}" + (f" [{finding.path}]" if finding.path else ""),
         ]
     return lines

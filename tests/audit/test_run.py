@@ -256,7 +256,7 @@ def test_every_format_says_what_was_not_audited(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [recorded(number, None, []) for number in range(2)])
     short = clinic("audit", run, "--role", "measurement").stdout
     assert [line.split()[1:] for line in short.splitlines() if line.startswith("unasked ")] == [["not", "audited"]]
-    assert "our matcher chose the facts of 2 replies, so code cannot judge whether they were asked for" in short
+    assert "our matcher chose the facts of 2 replies of the laboratory, so code cannot judge whether they" in short
     assert "Nothing found in what could be audited of 2 replies" in short
     only = clinic("audit", run, "--role", "measurement", "--kind", "unasked").stdout
     assert "Nothing could be audited." in only
