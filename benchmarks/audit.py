@@ -27,8 +27,8 @@ sys.path[:0] = [str(ROOT)]
 
 from agentclinic.audit import accuracy
 from agentclinic.audit.accuracy import Counts, Measured, measure
-from agentclinic.audit.exact import exact_findings
-from agentclinic.audit.model import BY_CODE, BY_REVIEWER, ROLES, AuditedReply, Kind, Role, facts_of
+from agentclinic.audit.exact import exact_audit
+from agentclinic.audit.model import BY_REVIEWER, JUDGED_BY_CODE, ROLES, AuditedReply, Kind, Role, facts_of
 from agentclinic.audit.planted import EACH, Planted, planted
 from agentclinic.audit.reviewer import Reviewer, review_path
 from agentclinic.audit.run import audit_run
@@ -65,11 +65,13 @@ MARKS: dict[Kind, frozenset[str]] = {
 """The readers' marks that a kind of ours should find. They did not look for contradictions between replies."""
 RULES = (
     "audit/exact.py",
+    "audit/literal.py",
     "audit/planted.py",
     "vocabulary/numbers.py",
     "vocabulary/disease_names.py",
 )
 Found = frozenset[Kind]
+Judged = dict[Kind, bool]
 
 
 @dataclass(frozen=True)
@@ -109,13 +111,18 @@ def halves(role: Role) -> dict[str, list[Labelled]]:
     return {"development": rows[::2], "test": rows[1::2]}
 
 
-def against_readers(rows: Iterable[Labelled], found: Iterable[Found], kinds: Sequence[Kind]) -> dict[Kind, Counts]:
-    """An auditor compared with the readers, each with half the weight."""
+def against_readers(rows: Iterable[Labelled], judged: Iterable[Judged], kinds: Sequence[Kind]) -> dict[Kind, Counts]:
+    """An auditor compared with the readers, each with half the weight.
+
+    A reply without the fault counts only if the auditor could judge it.
+    """
     counts = {kind: Counts() for kind in kinds if kind in MARKS}
-    for row, listed in zip(rows, found, strict=True):
+    for row, kinds_here in zip(rows, judged, strict=True):
         for kind, held in counts.items():
             for marks in row.readers:
-                held.add(found=kind in listed, faulty=marked(row, kind, marks), weight=1 / len(row.readers))
+                faulty = marked(row, kind, marks)
+                if faulty or kind in kinds_here:
+                    held.add(found=kinds_here.get(kind, False), faulty=faulty, weight=1 / len(row.readers))
     return counts
 
 
@@ -142,26 +149,44 @@ def show(title: str, counts: dict[Kind, Counts]) -> None:
     print()
 
 
-def code(rows: Iterable[Labelled | Planted]) -> list[Found]:
-    """What the exact checks find in each reply."""
-    return [frozenset(finding.kind for finding in exact_findings(row.reply, row.case)) for row in rows]
+def code(rows: Iterable[Labelled | Planted]) -> list[Judged]:
+    """Each kind that the exact checks can judge in a reply, and whether they find it there."""
+    return [{kind: bool(found) for kind, found in exact_audit(row.reply, row.case).items()} for row in rows]
+
+
+def measure_code(rows: Iterable[Planted]) -> Measured:
+    """The errors of the exact checks on planted replies; a faithful reply counts where they could judge it."""
+    judged = list(zip(rows, code(rows), strict=True))
+    measured: Measured = {}
+    for role, kinds in JUDGED_BY_CODE.items():
+        measured[role] = {}
+        for kind in kinds:
+            counted = ((r.reply.role, r.kinds, found_in(j)) for r, j in judged if kind in r.kinds or kind in j)
+            measured[role] |= measure(counted, (kind,))[role]
+    return measured
+
+
+def found_in(judged: Judged) -> Found:
+    return frozenset(kind for kind, found in judged.items() if found)
 
 
 def exact(rows: list[Planted], *, readers: bool) -> dict[str, Measured]:
     """Print the figures of the exact checks; what ships with the package is returned."""
-    found = zip(rows, code(rows), strict=True)
-    measured = {"planted": measure(((row.reply.role, row.kinds, kinds) for row, kinds in found), BY_CODE)}
+    measured = {"planted": measure_code(rows)}
     for role in ROLES:
         show(f"Exact checks, planted, {role}", measured["planted"][role])
     if readers:
         measured["labelled"] = {}
         for role in ROLES:
             for half, part in halves(role).items():
-                counts = against_readers(part, code(part), BY_CODE)
+                counts = against_readers(part, code(part), JUDGED_BY_CODE[role])
                 show(f"Exact checks, labelled, {role}, {half} half ({len(part)} replies)", counts)
-            measured["labelled"][role] = counts
+            # The readers' replies may have nothing that code can judge for a kind.
+            measured["labelled"][role] = {k: held for k, held in counts.items() if held.specificity.value is not None}
             every = code(recorded(role))
-            shares = (f"{kind.value} {sum(kind in kinds for kinds in every)}" for kind in BY_CODE)
+            shares = (
+                f"{kind.value} {sum(judged.get(kind, False) for judged in every)}" for kind in JUDGED_BY_CODE[role]
+            )
             print(f"Exact checks, all {len(every)} recorded {role} replies: {', '.join(shares)}\n")
     return measured
 
@@ -176,20 +201,20 @@ async def reviewed(rows: list[Planted], model: str, settings: Settings, keep: Pa
             [*rows, *labelled], review_path(keep, model), settings.run.workers, progress
         )
 
-    def kinds(row: Labelled | Planted) -> Found | None:
-        found = reviewer.findings(row, reviews)
-        return None if found is None else frozenset(finding.kind for finding in found)
+    def kinds(row: Labelled | Planted) -> Judged | None:
+        listed = reviewer.findings(row, reviews)
+        return None if listed is None else {kind: any(f.kind is kind for f in listed) for kind in BY_REVIEWER}
 
     usage = reviews.usage
     print(f"{model}: {reviews.reviewed} reviewed, {reviews.failed} failed, {reviews.not_tried} not tried; "
           f"{usage.input_tokens} tokens in, {usage.output_tokens} out\n")  # fmt: skip
-    read = [(row, found) for row in rows if (found := kinds(row)) is not None]
-    measured = measure(((row.reply.role, row.kinds, found) for row, found in read), BY_REVIEWER)
+    read = [(row, judged) for row in rows if (judged := kinds(row)) is not None]
+    measured = measure(((row.reply.role, row.kinds, found_in(judged)) for row, judged in read), BY_REVIEWER)
     for role in ROLES:
         show(f"Reviewer, planted, {role}", measured[role])
         for half, part in halves(role).items() if readers else ():
-            pairs = [(row, found) for row in part if (found := kinds(row)) is not None]
-            counts = against_readers([row for row, _ in pairs], [found for _, found in pairs], BY_REVIEWER)
+            pairs = [(row, judged) for row in part if (judged := kinds(row)) is not None]
+            counts = against_readers([row for row, _ in pairs], [judged for _, judged in pairs], BY_REVIEWER)
             show(f"Reviewer, labelled, {role}, {half} half ({len(pairs)} of {len(part)} replies)", counts)
 
 
@@ -203,8 +228,10 @@ def builtin_run() -> None:
         settings = parse_settings(Settings, {"run": {**run, "output_dir": folder}}, "benchmark")
         done = anyio.run(execute, make_plan(settings), progress_for(quiet=True, stream=sys.stderr))
         report = audit_run(done.folder)
-    found = ", ".join(f"{rate.role} {rate.kind.value} {rate.found}" for rate in report.rates if rate.found) or "none"
-    print(f"Builtin run on OpenOSCE: {report.encounters} encounters, {report.replies}; replies with a finding: {found}")
+    print(f"Builtin run on OpenOSCE: {report.encounters} encounters, {report.replies}; replies with a finding:")
+    for rate in report.rates:
+        share = "not audited" if rate.found is None else f"{rate.found} of {rate.per_reply.n}"
+        print(f"  {rate.role} {rate.kind.value}: {share}")
 
 
 def rules_hash() -> str:
@@ -213,9 +240,10 @@ def rules_hash() -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
-async def _planted(each: int) -> list[Planted]:
+async def _planted(each: int, for_code: bool) -> list[Planted]:
     async with Models(Settings()) as models:
-        return await planted(models.get("builtin"), each, 3 * each)
+        free = await planted(models.get("builtin"), each, 3 * each)
+        return [*free, *(await planted(models.get("builtin"), each, 3 * each, recorded=True) if for_code else ())]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -234,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     readers = there and not options.planted
     if not there:
         print(f"The public data is not in {DATA}: labelled and recorded replies are skipped.\n")
-    rows = anyio.run(_planted, options.each)
+    rows = anyio.run(_planted, options.each, not options.reviewer)
     if options.reviewer:
         given = {"run": {"workers": options.workers}, "openai": {"base_url": options.base_url}}
         settings = parse_settings(Settings, given, "benchmark")

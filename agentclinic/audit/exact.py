@@ -1,5 +1,6 @@
 """What code can decide about a reply, with or without provenance; precise rather than complete.
 
+A kind of fault that code cannot judge in a reply is not reported as absent: it is missing from `exact_audit`.
 Nothing here depends on the diagnosis, except that a disease named without reason is called `diagnosis_revealed` if it
 is the case's own.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from agentclinic.audit.literal import elsewhere, falsely_denied, withheld
 from agentclinic.audit.model import AuditedReply, Departure, Kind, known_to, suggestions
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.matcher.asking import clauses
@@ -20,15 +22,27 @@ from agentclinic.vocabulary.numbers import KnownNumbers, numbers
 from agentclinic.vocabulary.text import content_words, sentences, words
 
 
-def exact_findings(reply: AuditedReply, case: Case, names: Names | None = None) -> list[Departure]:
-    """Everything that code finds in a reply. `names` are those of the diagnosis; build them once per case."""
-    if not reply.text.strip():
-        return []
-    return [
-        *_invented_numbers(reply, case),
-        *_diseases(reply, case, names or names_of(case)),
-        *_unasked(reply, case),
-    ]
+def exact_audit(reply: AuditedReply, case: Case, names: Names | None = None) -> dict[Kind, list[Departure]]:
+    """What code finds in a reply, for each kind that it can judge there.
+
+    `names` are those of the diagnosis; build them once per case.
+    """
+    diseases = list(_diseases(reply, case, names or names_of(case)))
+    judged: dict[Kind, list[Departure] | None] = {
+        Kind.INVENTED_NUMBER: list(_invented_numbers(reply, case)),
+        **{kind: [d for d in diseases if d.kind is kind] for kind in (Kind.DISEASE_NAMED, Kind.DIAGNOSIS_REVEALED)},
+        Kind.UNASKED: _unasked(reply, case),
+    }
+    if reply.role == "patient":
+        judged[Kind.CONTRADICTED] = falsely_denied(reply, case)
+    else:
+        judged[Kind.OMITTED] = withheld(reply, case)
+    return {kind: found for kind, found in judged.items() if found is not None}
+
+
+def exact_findings(reply: AuditedReply, case: Case) -> list[Departure]:
+    """Everything that code finds in a reply."""
+    return [finding for found in exact_audit(reply, case).values() for finding in found]
 
 
 def _known_texts(reply: AuditedReply, case: Case) -> list[str]:
@@ -97,7 +111,20 @@ _RECITAL = 3
 """An order that fits nothing in the chart may be answered by another test, but not by this many."""
 
 
-def _unasked(reply: AuditedReply, case: Case) -> Iterator[Departure]:
+def _unasked(reply: AuditedReply, case: Case) -> list[Departure] | None:
+    """What was told without being asked for; None if our matcher chose it, and no word of the order decides.
+
+    A fact that the matcher did not choose is judged by the matcher; one that it chose, only by the place or specimen
+    that the order names.
+    """
+    by_place = elsewhere(reply, case)
+    recorded = reply.disclosures or reply.suggested is not None
+    if recorded and reply.chosen <= suggestions(reply, case):
+        return by_place
+    return [*(by_place or ()), *_beyond(reply, case)]
+
+
+def _beyond(reply: AuditedReply, case: Case) -> Iterator[Departure]:
     facts = {fact.path: fact for fact in known_to(reply, case)}
     disclosed = reply.chosen if reply.disclosures else _find_told(reply.text, tuple(facts.values()))
     requests = [said for said in (*reply.earlier, reply) if said.role == reply.role]

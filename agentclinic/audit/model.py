@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from agentclinic.cases.completion import completed
 from agentclinic.cases.matcher import asked_of_measurement, asked_of_patient
 from agentclinic.cases.model import Case, Fact
-from agentclinic.results.turn import Disclosure
+from agentclinic.results.turn import Disclosure, Provenance
 
 Role = Literal["patient", "measurement"]
 ROLES: tuple[Role, ...] = ("patient", "measurement")
@@ -39,8 +39,14 @@ class Kind(StrEnum):
     """Leaves out something that was asked for and is in the chart."""
 
 
-BY_CODE = (Kind.INVENTED_NUMBER, Kind.DISEASE_NAMED, Kind.DIAGNOSIS_REVEALED, Kind.UNASKED)
-"""What code can decide."""
+_EITHER_ROLE = (Kind.INVENTED_NUMBER, Kind.DISEASE_NAMED, Kind.DIAGNOSIS_REVEALED, Kind.UNASKED)
+JUDGED_BY_CODE: dict[Role, tuple[Kind, ...]] = {
+    "patient": (*_EITHER_ROLE, Kind.CONTRADICTED),
+    "measurement": (*_EITHER_ROLE, Kind.OMITTED),
+}
+"""What code can judge in some replies of a role."""
+BY_CODE = (*_EITHER_ROLE, Kind.CONTRADICTED, Kind.OMITTED)
+"""The rows of the table for code; what code cannot judge is not audited."""
 BY_REVIEWER = (
     Kind.INVENTED, Kind.CONTRADICTED, Kind.OMITTED, Kind.UNASKED, Kind.DISEASE_NAMED, Kind.DIAGNOSIS_REVEALED,
     Kind.SELF_CONTRADICTED,

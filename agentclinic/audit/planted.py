@@ -1,7 +1,7 @@
 """Replies with one planted fault, and faithful ones, made from our own cases to measure auditors.
 
-Builtin replies to a few questions and orders on OpenOSCE's development cases are left as they are or changed in one
-known way. The same seed gives the same replies.
+Builtin replies to a few questions and orders on the development cases of OpenOSCE 1 are left as they are or changed in
+one known way. The same seed gives the same replies. They stay on version 1, so that figures of reviewers stay valid.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agentclinic.audit.model import AuditedReply, Kind, Role, facts_of
@@ -19,6 +19,7 @@ from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.answers import payload_of
 from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.models.base import Model, Purpose, Request
+from agentclinic.results.turn import Disclosure, Provenance
 from agentclinic.vocabulary.lexicon import complaints
 from agentclinic.vocabulary.numbers import KnownNumbers, numbers
 
@@ -59,14 +60,23 @@ class Planted:
     kinds: frozenset[Kind] = frozenset()
 
 
-async def planted(builtin: Model, each: int = EACH, clean: int = CLEAN, seed: int = SEED) -> list[Planted]:
-    """Faithful replies, and replies with one fault, for both roles; a case gives at most one for each fault."""
+async def planted(
+    builtin: Model, each: int = EACH, clean: int = CLEAN, seed: int = SEED, *, recorded: bool = False
+) -> list[Planted]:
+    """Faithful replies, and replies with one fault, for both roles; a case gives at most one for each fault.
+
+    These are free text. With `recorded`, others whose facts are recorded as in a run: faithful ones, false denials,
+    withheld results and results of another place. A reviewer sees no record, so they are for the exact checks only.
+    """
     rows: list[Planted] = []
-    for role, makers in _MAKERS.items():
+    for role, makers in (_RECORDED if recorded else _MAKERS).items():
         rng = random.Random(f"{seed}:{role}")
         pairs = [(case, asked) for case in _cases() for asked in _requests(case, role)]
         bases = [await _base(builtin, role, *pair) for pair in rng.sample(pairs, min(len(pairs), _BASES))]
-        rows += [Planted(base.case, base.reply) for base in bases[:clean]]
+        if recorded:
+            rows += [Planted(b.case, replace(b.reply, disclosures=b.said)) for b in bases[clean : 2 * clean]]
+        else:
+            rows += [Planted(base.case, base.reply) for base in bases[:clean]]
         for maker in makers:
             made: dict[str, Planted] = {}
             for base in bases:
@@ -78,7 +88,7 @@ async def planted(builtin: Model, each: int = EACH, clean: int = CLEAN, seed: in
 
 @lru_cache(maxsize=1)
 def _cases() -> list[Case]:
-    return [case for case in load_cases("OpenOSCE", {}) if case.annotations.get("lockbox") is not True]
+    return [case for case in load_cases("OpenOSCE_1", {}) if case.annotations.get("lockbox") is not True]
 
 
 def _requests(case: Case, role: Role) -> list[str]:
@@ -93,6 +103,11 @@ class _Base:
     reply: AuditedReply
     told: tuple[Fact, ...]
     chart: str
+    said: tuple[Disclosure, ...]
+
+    def recorded(self, asked: str, text: str, kind: Kind, *said: Disclosure) -> Planted:
+        """A reply with its record."""
+        return Planted(self.case, AuditedReply(self.reply.role, asked, text, (), said), frozenset({kind}))
 
     def but(self, text: str, *kinds: Kind, asked: str = "", earlier: tuple[AuditedReply, ...] = ()) -> Planted:
         """The same reply with this text or, if it begins with `+`, with this text added."""
@@ -110,7 +125,7 @@ async def _base(builtin: Model, role: Role, case: Case, asked: str) -> _Base:
     paths = {path for disclosure in said.disclosures for path in disclosure.paths}
     lines = (case.door.demographics, case.door.objective, *(" ".join((*f.heads, f.text)) for f in facts))
     told = tuple(fact for fact in facts if fact.path in paths)
-    return _Base(case, AuditedReply(role, asked, said.text), told, ". ".join(lines))
+    return _Base(case, AuditedReply(role, asked, said.text), told, ". ".join(lines), said.disclosures)
 
 
 _Maker = Callable[[_Base, random.Random], Planted | None]
@@ -210,4 +225,79 @@ _OPENING = "What brings you in today?"
 _MAKERS: dict[Role, tuple[_Maker, ...]] = {
     "patient": (_number, _symptom, _opposite, _itself, _disease, _diagnosis, _silence, _unasked),
     "measurement": (_number, _result, _opposite, _itself, _disease, _diagnosis, _silence, _unasked),
+}
+
+
+# --- with a record of the facts -------------------------------------------------------------------------------------
+
+_ASKING = ("Have you had {x}?", "Any {x}?", "Do you have {x}, or a rash?", "Tell me, is there {x}?", "{x}?")
+"""The last two are not read by the exact checks, which take only plain questions."""
+_ORDERING = ("{x}", "Please order {x}", "{x}, stat", "I would like to see the {x} again", "{x} if not done yet")
+"""The last two are not read either."""
+_OTHER_NAMES = {
+    "cough": "a dry hacking chest", "fever": "a temperature", "headache": "pain in your head", "nausea": "queasiness",
+    "vomiting": "throwing up", "diarrhea": "loose stools", "fatigue": "tiredness", "palpitations": "a racing heart",
+    "breathlessness": "trouble getting air", "night sweats": "waking up drenched", "vertigo": "spinning",
+}  # fmt: skip
+_NOT_SCANNED = ("Scrotal ultrasound", "Knee MRI", "Carotid ultrasound", "Stool culture", "CSF culture")
+
+
+def _false_denial(base: _Base, rng: random.Random) -> Planted | None:
+    return _denial(base, rng, _complaint(base, rng, denied=False))
+
+
+def _reworded_denial(base: _Base, rng: random.Random) -> Planted | None:
+    """The doctor asks in other words than the chart's."""
+    name = _complaint(base, rng, denied=False)
+    other = next((words for c, words in _OTHER_NAMES.items() if name and c in complaints(name)), None)
+    return _denial(base, rng, other)
+
+
+def _denial(base: _Base, rng: random.Random, name: str | None) -> Planted | None:
+    asked = rng.choice(_ASKING)
+    said = Disclosure(name or "", Provenance.DEFAULT_NEGATIVE)
+    text = "No, I have not noticed that."
+    return base.recorded(asked.format(x=name), text, Kind.CONTRADICTED, said) if name else None
+
+
+def _not_available(base: _Base, rng: random.Random) -> Planted | None:
+    order = rng.choice(_ORDERING).format(x=base.reply.asked)
+    gone = Disclosure(base.reply.asked, Provenance.UNAVAILABLE)
+    return base.recorded(order, _unavailable(base), Kind.OMITTED, gone) if base.told else None
+
+
+def _dropped(base: _Base, rng: random.Random) -> Planted | None:
+    """Of two tests, the second is not mentioned."""
+    others = sorted({f.heads[0] for f in base.case.exam_facts if f.heads} - {f.heads[0] for f in base.told if f.heads})
+    if not base.told or not others:
+        return None
+    return base.recorded(f"{base.reply.asked} and {rng.choice(others)}", base.reply.text, Kind.OMITTED, *base.said)
+
+
+def _in_part(base: _Base, rng: random.Random) -> Planted | None:
+    """Of the results below a heading, one is left out."""
+    if len(base.told) < 2:
+        return None
+    kept = base.told[:-1]
+    text = "RESULTS: " + "; ".join(f"{', '.join(fact.heads)}: {fact.text}" for fact in kept)
+    order = rng.choice(_ORDERING).format(x=base.reply.asked)
+    paths = tuple(fact.path for fact in kept)
+    return base.recorded(order, text, Kind.OMITTED, Disclosure(base.reply.asked, Provenance.CHART, paths))
+
+
+def _other_place(base: _Base, rng: random.Random) -> Planted | None:
+    """A test that the chart does not have is answered with one of another place or specimen."""
+    order = rng.choice(_NOT_SCANNED)
+    kind = order.split()[-1].lower()
+    other = [f for f in base.case.exam_facts if kind in f.heads[0].lower() and order.split()[0] not in f.heads[0]]
+    if not other:
+        return None
+    fact = rng.choice(other)
+    text = f"RESULTS: {', '.join(fact.heads)}: {fact.text}"
+    return base.recorded(order, text, Kind.UNASKED, Disclosure(order, Provenance.CHART, (fact.path,)))
+
+
+_RECORDED: dict[Role, tuple[_Maker, ...]] = {
+    "patient": (_false_denial, _reworded_denial),
+    "measurement": (_not_available, _dropped, _in_part, _other_place),
 }

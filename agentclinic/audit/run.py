@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agentclinic.audit.accuracy import Measured, apparent_rate, corrected_rate, exact_accuracy, measure
-from agentclinic.audit.exact import exact_findings
+from agentclinic.audit.exact import exact_audit
 from agentclinic.audit.model import (
     BY_CODE,
     BY_REVIEWER,
@@ -27,7 +27,7 @@ from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.prompts import load_prompt, user_prompts
-from agentclinic.config import Settings, is_builtin_or_person
+from agentclinic.config import ROLE_NAMES, Settings, is_builtin_or_person, is_person
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.results.original import case_of_result, turns_in_histories
 from agentclinic.results.record import Record
@@ -56,15 +56,15 @@ class Listed(Departure):
 
 
 class Rate(BaseModel):
-    """How often a kind was found in the replies of a role."""
+    """How often a kind was found in the replies of a role that could be audited for it."""
 
     role: Role
     by: Auditor
     kind: Kind
-    found: int
-    """Replies with at least one finding of this kind."""
+    found: int | None
+    """Replies with at least one finding of this kind; null if none could be audited for it."""
     per_reply: Estimate
-    """The replies that were read: code reads all of them; a reviewer, those with a readable review."""
+    """Of `n` replies: those that code can judge, or those with a readable review."""
     sensitivity: dict[str, Proportion]
     """On `planted` replies and, for code, on `labelled` ones."""
     specificity: dict[str, Proportion]
@@ -213,9 +213,13 @@ def audited_replies(record: Record) -> Iterator[tuple[Turn, AuditedReply]]:
     earlier: tuple[AuditedReply, ...] = ()
     for _, action, turn in asked_and_answered(record.transcript or ()):
         if turn and turn.role in ROLES:
+            role: Role = "patient" if turn.role == "patient" else "measurement"
             suggested = (turn.details or {}).get("suggested")
+            player = getattr(record, f"{role}_llm")
+            if suggested is None and is_builtin_or_person(player) and not is_person(player):  # the matcher itself
+                suggested = [path for disclosure in turn.disclosures for path in disclosure.paths]
             reply = AuditedReply(
-                "patient" if turn.role == "patient" else "measurement",
+                role,
                 action.content,
                 turn.text,
                 earlier,
@@ -230,8 +234,13 @@ def audited_replies(record: Record) -> Iterator[tuple[Turn, AuditedReply]]:
             earlier += (reply,)
 
 
-_Read = list[tuple[Item, list[Departure]]]
-"""The replies that an auditor has read, with what it found."""
+_Read = list[tuple[Item, Mapping[Kind, list[Departure]]]]
+"""The replies that an auditor has read, with what it found for each kind that it could judge."""
+_OUR_CHOICE = (
+    "unasked: our matcher chose the facts of {}, so code cannot judge whether they were asked for; "
+    "use --reviewer MODEL --all-replies"
+)
+_NOT_BY_CODE = "code could judge no reply for {}; use --reviewer MODEL"
 
 
 def _report(
@@ -245,14 +254,19 @@ def _report(
 ) -> AuditReport:
     cases = {item.case.id: item.case for item in items}
     names = {id_: names_of(case) for id_, case in cases.items()}
-    read: _Read = [(item, exact_findings(item.reply, item.case, names[item.case.id])) for item in items]
+    read: _Read = [(item, exact_audit(item.reply, item.case, names[item.case.id])) for item in items]
     rates = [_rate("code", role, kind, read, seed, exact_accuracy()) for role in ROLES for kind in BY_CODE]
-    notes = list(report.notes)
+    notes = [*report.notes, *_why_not(rates, report)]
     if reviewer and reviews:
         judged = [(row, found) for row in made_up if (found := reviewer.findings(row, calibration)) is not None]
         errors = measure(((row.reply.role, row.kinds, {f.kind for f in found}) for row, found in judged), BY_REVIEWER)
         known = {"planted": errors} if judged else {}
-        own: _Read = [(item, found) for item in items if (found := reviewer.findings(item, reviews)) is not None]
+        reviewed = ((item, reviewer.findings(item, reviews)) for item in items)
+        own: _Read = [
+            (item, {kind: [f for f in found if f.kind is kind] for kind in (*(f.kind for f in found), *BY_REVIEWER)})
+            for item, found in reviewed
+            if found is not None
+        ]
         rates += [_rate("reviewer", role, kind, own, seed, known) for role in ROLES for kind in BY_REVIEWER]
         read += own
         notes += [] if judged else ["the reviewer's errors are not known; --calibrate measures them"]
@@ -260,10 +274,23 @@ def _report(
         "rates": rates,
         "reviewer": reviews,
         "calibration": calibration,
-        "findings": [_locate(finding, item) for item, found in read for finding in found],
+        "findings": [_locate(f, item) for item, judged in read for found in judged.values() for f in found],
         "notes": notes,
     }
     return report.model_copy(update=changes)
+
+
+def _why_not(rates: Sequence[Rate], report: AuditReport) -> list[str]:
+    """Why code could not audit a role's replies for a kind: any of them for `unasked`, all of them for others."""
+    ours, never = [], []
+    for rate in rates:
+        name, left = ROLE_NAMES[rate.role], report.replies[rate.role] - rate.per_reply.n
+        if rate.kind is Kind.UNASKED and left:
+            ours.append(f"{plural(left, 'reply', 'replies')} of the {name}")
+        elif rate.found is None and left:
+            never.append(f"{rate.kind.value} ({name})")
+    told = ((_OUR_CHOICE, " and ".join(ours)), (_NOT_BY_CODE, ", ".join(never)))
+    return [note.format(which) for note, which in told if which]
 
 
 def _locate(finding: Departure, item: Item) -> Listed:
@@ -275,15 +302,15 @@ def _locate(finding: Departure, item: Item) -> Listed:
 
 
 def _rate(by: Auditor, role: Role, kind: Kind, read: _Read, seed: int, known: Mapping[str, Measured]) -> Rate:
-    own = [(item, listed) for item, listed in read if item.reply.role == role]
-    found = [any(finding.kind is kind for finding in listed) for _, listed in own]
+    own = [(item, judged[kind]) for item, judged in read if item.reply.role == role and kind in judged]
+    found = [bool(listed) for _, listed in own]
     cases = [case_key(item.record) for item, _ in own]
     errors = {name: measured[role][kind] for name, measured in known.items() if kind in measured.get(role, {})}
     return Rate(
         role=role,
         by=by,
         kind=kind,
-        found=sum(found),
+        found=sum(found) if own else None,
         per_reply=apparent_rate(found, cases, seed),
         sensitivity={name: counts.sensitivity for name, counts in errors.items()},
         specificity={name: counts.specificity for name, counts in errors.items()},

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from agentclinic.scoring.stats import Proportion
 
 _FORMATS = ("text", "md", "csv", "json")
+_NOT_AUDITED = "not audited"
+_BOUND = "Each count is of the replies that could be audited for it; what code finds is a lower bound."
 
 
 @opt.with_settings("workers", "prompts_dir", limits=False)
@@ -61,9 +63,10 @@ def audit_command(
 ) -> None:
     """Check the replies of patient and laboratory.
 
-    Code compares them with the chart and finds invented numbers, diseases named without reason, the diagnosis, and
-    parts of the chart that were not asked for; without --reviewer no model is called. A reviewer also finds what is
-    invented, contradicted or left out in free text, and contradictions between replies. Nothing is played again.
+    Code compares them with the chart and finds invented numbers, diseases named without reason, the diagnosis, parts
+    of the chart that were not asked for, and plain cases of a false denial or a withheld result; without --reviewer no
+    model is called. A reviewer also finds what is invented, contradicted or left out in free text, and contradictions
+    between replies. What neither can judge is "not audited". Nothing is played again.
     """
     from agentclinic.audit.model import ROLES, Kind
     from agentclinic.audit.run import audit_run, review_run
@@ -139,7 +142,7 @@ def _short_text(report: AuditReport, *, list_findings: bool) -> str:
     for by, kind in dict.fromkeys((rate.by, rate.kind) for rate in report.rates):
         name = f"{kind.value}{'' if by == 'code' else ' (reviewer)'}"
         cells = [found.get((role, by, kind)) for role in roles]
-        rows.append([name, *(_cell(rate) if rate else "-" for rate in cells)])
+        rows.append([name, *(_cell(rate) if rate else _NOT_AUDITED for rate in cells)])
     head = [
         "replies with",
         *(f"{ROLE_NAMES[role]} ({', '.join(report.models[role]) or 'no replies'})" for role in roles),
@@ -149,11 +152,13 @@ def _short_text(report: AuditReport, *, list_findings: bool) -> str:
         lines += _list_findings(report)
     lines += _remarks(report)
     more = " --list shows each finding;" if report.findings and not list_findings else ""
-    lines.append(f"What code finds is a lower bound.{more} --full adds how far each figure can be trusted.")
+    lines.append(f"{_BOUND}{more} --full adds how far each figure can be trusted.")
     return "\n".join(lines) + "\n"
 
 
 def _cell(rate: Rate) -> str:
+    if rate.found is None:
+        return _NOT_AUDITED
     right = rate.corrected
     corrected = f", corrected {percent(right.value)}" if right is not None and right.value is not None else ""
     share = f" ({percent(rate.per_reply.value)})" if rate.found else ""
@@ -162,11 +167,13 @@ def _cell(rate: Rate) -> str:
 
 def _sentence(report: AuditReport, roles: Sequence[Role]) -> str:
     """How many replies have any finding."""
+    if all(rate.found is None for rate in report.rates):
+        return "Nothing could be audited."
     bad = {role: {(f.scenario_id, f.repeat, f.turn) for f in report.findings if f.role == role} for role in roles}
     if not any(bad.values()):
         replies = " and ".join(f"{report.replies[role]} of the {ROLE_NAMES[role]}" for role in roles)
         total = plural(sum(report.replies[role] for role in roles), "reply", "replies")
-        return f"Nothing found in {total} ({replies})."
+        return f"Nothing found in what could be audited of {total} ({replies})."
     parts = [f"{len(bad[role])} of {report.replies[role]} replies of the {ROLE_NAMES[role]}" for role in roles]
     return f"Something was found in {' and '.join(parts)}."
 
@@ -194,7 +201,7 @@ def _list_findings(report: AuditReport) -> list[str]:
             "",
             f"{finding.name}, turn {finding.turn}, {finding.role}: {finding.kind.value}",
             f"  asked  {clipped(finding.asked)}",
-            f"  said   {clipped(finding.words)}",
+            f"  {'chart' if finding.path else 'said '}  {clipped(finding.words)}",
             f"  {finding.why}" + (f" [{finding.path}]" if finding.path else ""),
         ]
     return lines
@@ -220,6 +227,8 @@ def _headline(report: AuditReport) -> str:
 
 
 def _found(rate: Rate) -> str:
+    if rate.found is None:
+        return _NOT_AUDITED
     return f"{rate.found} of {rate.per_reply.n}: {as_percent(rate.per_reply)}"
 
 
@@ -228,7 +237,7 @@ def _details(rate: Rate) -> Iterator[str]:
         f"on {name} replies {_of(sensitivity)} and {_of(rate.specificity[name])}"
         for name, sensitivity in rate.sensitivity.items()
     ]
-    if errors:
+    if errors and rate.found is not None:
         yield f"sensitivity and specificity {'; '.join(errors)}"
     if rate.corrected is not None:
         yield f"corrected {as_percent(rate.corrected)}"
@@ -239,7 +248,7 @@ def _of(share: Proportion) -> str:
 
 
 def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:
-    lines = [*_remarks(report), "Intervals are 95%, resampling cases. What code finds is a lower bound."]
+    lines = [*_remarks(report), f"Intervals are 95%, resampling cases. {_BOUND}"]
     if report.findings and not list_findings:
         lines.append(
             f"{plural(len(report.findings), 'finding')}; --list shows each with its words and what it is based on."
@@ -270,7 +279,8 @@ def _rates_csv(rates: list[Rate]) -> str:
     columns += [f"{name}_{on}" for on in ("planted", "labelled") for name in ("sensitivity", "specificity")]
     rows = []
     for rate in rates:
-        row: list[object] = [rate.role, rate.by, rate.kind.value, rate.per_reply.n, rate.found]
+        found = _NOT_AUDITED if rate.found is None else rate.found
+        row: list[object] = [rate.role, rate.by, rate.kind.value, rate.per_reply.n, found]
         for estimate in (rate.per_reply, rate.corrected):
             row += [estimate.value, estimate.low, estimate.high] if estimate else [None] * 3
         for on in ("planted", "labelled"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import anyio
 import numpy as np
@@ -137,6 +138,16 @@ def test_errors_are_counted_on_replies_with_the_fault_and_on_faithful_ones() -> 
     measured = measure(rows, (Kind.INVENTED, Kind.UNASKED))["patient"]
     assert measured[Kind.INVENTED] == Counts(found=1, missed=1, clean=2)
     assert measured[Kind.UNASKED] == Counts(clean=1, false_alarm=1), "another fault is neither"
+
+
+@pytest.mark.slow
+def test_planted_replies_with_a_record_have_what_was_planted() -> None:
+    rows = anyio.run(partial(planted, Builtin(), 3, 3, recorded=True))
+    assert {kind for row in rows for kind in row.kinds} == {Kind.CONTRADICTED, Kind.OMITTED, Kind.UNASKED}
+    found = [{finding.kind for finding in exact_findings(row.reply, row.case)} for row in rows]
+    assert all(row.reply.disclosures for row in rows)
+    assert all(kinds <= row.kinds for row, kinds in zip(rows, found, strict=True)), "code is precise"
+    assert set().union(*found) == {Kind.CONTRADICTED, Kind.OMITTED, Kind.UNASKED}
 
 
 @pytest.mark.slow

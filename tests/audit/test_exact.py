@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from helpers import ask, case_of, order, osce
 
-from agentclinic.audit.exact import exact_findings
+from agentclinic.audit.exact import exact_audit, exact_findings
 from agentclinic.audit.model import AuditedReply, Kind, Role, suggestions
+from agentclinic.cases.completion import completed
 from agentclinic.cases.registry import load_cases
 from agentclinic.results.turn import Disclosure, Provenance
 
@@ -95,7 +96,8 @@ def test_a_laboratory_may_convert_a_value_but_not_change_it(text: str, invented:
 
 def test_a_disease_that_nothing_supports_is_named() -> None:
     assert kinds("patient", "What is wrong?", "I was told that I have lupus.") == {"disease_named"}
-    assert kinds("measurement", "Knee X-ray", "RESULTS: Suggestive of osteosarcoma.") == {"disease_named"}
+    said = "RESULTS: Suggestive of osteosarcoma."
+    assert kinds("measurement", "Knee X-ray", said) == {"disease_named", "omitted"}, "the charted result is missing"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_in_free_text_only_the_charts_own_words_show_what_was_told() -> None:
 # --- builtin replies, and what provenance guarantees ---------------------------------------------------------------
 
 
-def test_builtin_replies_have_no_findings_and_agree_with_the_matcher() -> None:
+def test_what_our_matcher_chose_is_not_audited_by_our_matcher() -> None:
     for case in load_cases("OpenOSCE")[:4]:
         said: tuple[AuditedReply, ...] = ()
         for role, asked in (("patient", "What medications do you take?"), ("measurement", "Vital signs")):
@@ -156,7 +158,29 @@ def test_builtin_replies_have_no_findings_and_agree_with_the_matcher() -> None:
             audited = AuditedReply(who, asked, reply.text, said, reply.disclosures)
             assert exact_findings(audited, case) == []
             assert audited.chosen == suggestions(audited, case)
+            assert Kind.UNASKED not in exact_audit(audited, case)
             said += (audited,)
+
+
+def test_facts_beyond_the_matchers_suggestions_and_free_text_are_audited() -> None:
+    drug = "Patient_Actor/Medications[1]"
+
+    def audited(**more: Any) -> bool:
+        return Kind.UNASKED in exact_audit(AuditedReply("patient", "Any fever?", "Ramipril.", **more), CASE)
+
+    assert audited()
+    assert audited(disclosures=chosen(drug), suggested=())
+    assert not audited(disclosures=chosen(drug), suggested=(drug,))
+    assert not audited(suggested=()), "the matcher was asked and chose nothing"
+
+
+def test_a_completed_normal_result_is_no_invention() -> None:
+    """`missing_test: completed`: the numbers come from the table of normal results, not from the chart."""
+    fact = next(fact for fact in completed(CASE) if any(char.isdigit() for char in fact.text))
+    added = (Disclosure("x", Provenance.DEFAULT_NORMAL, (fact.path,)),)
+    said = f"RESULTS: {', '.join(fact.heads)}: {fact.text}, 77.7."
+    told = exact_findings(AuditedReply("measurement", "x", said, (), added, missing_test="completed"), CASE)
+    assert [finding.why.split(":")[0] for finding in told if finding.kind is Kind.INVENTED_NUMBER] == ["77.7"]
 
 
 def test_a_report_that_code_writes_cannot_invent_a_value() -> None:

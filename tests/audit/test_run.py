@@ -14,7 +14,7 @@ from helpers import case_of, osce, write_rows
 from runs_support import Process
 from runs_support import clinic as run_clinic
 
-from agentclinic.audit.model import Kind
+from agentclinic.audit.model import JUDGED_BY_CODE, Kind
 from agentclinic.audit.run import AuditReport, audit_run
 from agentclinic.errors import InputError
 from agentclinic.results.run_cases import write_cases
@@ -107,7 +107,9 @@ def test_each_finding_says_where_it_is_and_what_it_is_based_on(run: Path) -> Non
 
 
 def test_each_rate_comes_with_the_errors_of_the_check(run: Path) -> None:
-    for found in audit_run(run).rates:
+    judged = [found for found in audit_run(run).rates if found.kind in JUDGED_BY_CODE[found.role]]
+    assert len(judged) == 10
+    for found in judged:
         assert found.sensitivity["planted"].of > 0
         assert found.specificity["planted"].value is not None
         assert found.corrected is None, "code gives a lower bound, which is not corrected"
@@ -166,6 +168,39 @@ def test_earlier_questions_count_as_asked(tmp_path: Path) -> None:
     assert {(f.repeat, f.kind) for f in audit_run(folder).findings} == {(0, "unasked")}
 
 
+TOLD = [{"topic": "Uric acid", "provenance": "chart", "paths": ["Test_Results/Uric_Acid"]}]
+
+
+def recorded(number: int, simulator: str | None, suggested: list[str], **changes: Any) -> dict[str, Any]:
+    """A record with one laboratory reply whose facts are recorded."""
+    row = record(number, [("measurement", "REQUEST TEST: Serum urate", "RESULTS: Uric Acid: 9.8 mg/dL")], **changes)
+    row["transcript"][1]["disclosures"] = TOLD
+    if simulator:
+        row["transcript"][1]["details"] = {"simulator": simulator, "suggested": suggested}
+    return row
+
+
+@pytest.mark.parametrize(
+    ("simulator", "model", "suggested", "audited"),
+    [
+        (None, "builtin", [], 0),
+        ("voiced", "some/model", ["Test_Results/Uric_Acid"], 0),
+        ("grounded", "some/model", ["Test_Results/Uric_Acid"], 0),
+        ("grounded", "some/model", [], 1),
+    ],
+)
+def test_facts_that_our_matcher_chose_are_not_audited_for_unasked(
+    tmp_path: Path, simulator: str | None, model: str, suggested: list[str], audited: int
+) -> None:
+    row = recorded(0, simulator, suggested, measurement_llm=model)
+    report = audit_run(make_run(tmp_path / "run", [row]))
+
+    unasked = rate(report, "measurement", Kind.UNASKED)
+    assert unasked.per_reply.n == audited
+    assert unasked.found == (0 if audited else None)
+    assert any("our matcher chose the facts of 1 reply" in note for note in report.notes) is not bool(audited)
+
+
 @pytest.mark.parametrize(
     ("records", "message"),
     [
@@ -192,7 +227,7 @@ def test_the_command_prints_rates_and_lists_findings(run: Path) -> None:
     done = clinic("audit", run, "--list", "--full")
 
     assert "invented_number    2 of 16: 12.5%" in done.stdout
-    assert "sensitivity and specificity on planted replies 100% (of 15) and 100% (of 45)" in done.stdout
+    assert "sensitivity and specificity on planted replies 100% (of 15) and 100% (of 90)" in done.stdout
     assert "own/0, turn 1, patient: invented_number" in done.stdout
     assert "I have lost 14 pounds." in done.stdout
 
@@ -214,6 +249,28 @@ def test_every_format_has_the_same_figures(run: Path, tmp_path: Path) -> None:
     assert [row["kind"] for row in listed] == ["invented_number"] * 3
     only = clinic("audit", run, "--list", "--format", "csv", "--role", "measurement").stdout
     assert [row["scenario_id"] for row in csv.DictReader(io.StringIO(only))] == ["7"]
+
+
+@pytest.mark.slow
+def test_every_format_says_what_was_not_audited(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [recorded(number, None, []) for number in range(2)])
+    short = clinic("audit", run, "--role", "measurement").stdout
+    assert [line.split()[1:] for line in short.splitlines() if line.startswith("unasked ")] == [["not", "audited"]]
+    assert "our matcher chose the facts of 2 replies of the laboratory, so code cannot judge whether they" in short
+    assert "Nothing found in what could be audited of 2 replies" in short
+    only = clinic("audit", run, "--role", "measurement", "--kind", "unasked").stdout
+    assert "Nothing could be audited." in only
+    assert "unasked            not audited" in clinic("audit", run, "--full").stdout
+    assert "| measurement | code | unasked | not audited |" in clinic("audit", run, "--format", "md").stdout
+
+    rows = list(csv.DictReader(io.StringIO(clinic("audit", run, "--format", "csv").stdout)))
+    told = {(row["role"], row["kind"]): (row["found"], row["replies"]) for row in rows}
+    assert told["measurement", "unasked"] == ("not audited", "0")
+    assert told["measurement", "invented_number"] == ("0", "2")
+    parsed = json.loads(clinic("audit", run, "--json").stdout)["rates"]
+    found = {(entry["role"], entry["kind"]): entry["found"] for entry in parsed}
+    assert found["measurement", "unasked"] is None
+    assert found["measurement", "invented_number"] == 0
 
 
 @pytest.mark.slow
