@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from agentclinic.cases.completion import completed
 from agentclinic.cases.matcher import asked_of_measurement, asked_of_patient
 from agentclinic.cases.model import Case, Fact
-from agentclinic.results.turn import Disclosure, Provenance
+from agentclinic.results.turn import Disclosure
 
 Role = Literal["patient", "measurement"]
 ROLES: tuple[Role, ...] = ("patient", "measurement")
