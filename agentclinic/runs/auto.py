@@ -25,14 +25,13 @@ from agentclinic.clinic.prompts import Prompt
 from agentclinic.config import ROLE_NAMES, Settings, SimulatorChoice, variable, without_credentials
 from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.files import lock_file, make_folder, opener, read_limited, write_whole
-from agentclinic.models.base import Purpose
+from agentclinic.models.base import ModelError, Purpose, Reply, Request
 from agentclinic.models.endpoint import Clients, Endpoint, HttpAnswer, Send
 from agentclinic.results.turn import NOTHING_ASKED, Usage
 from agentclinic.runs.budget import Budget, Spent, money
-from agentclinic.runs.build import Models, Used
+from agentclinic.runs.build import Models, Used, models_in_use
 from agentclinic.runs.check import failures
 from agentclinic.runs.plan import Plan
-from agentclinic.runs.play import Metered
 from agentclinic.runs.probe_sample import (
     ROLES,
     SAMPLE,
@@ -206,42 +205,40 @@ async def _tried(
     one = {"input_tokens": 1, "output_tokens": 1}
     if budget.max_cost is not None and models.price(used.name, used.endpoint, one) is None:
         raise _NotPlayedError("its price is not known, and --max-cost is set")
-    if failed := await failures([used], settings.llm, models.gate):
+    # Models that the run asks anyway have answered the check.
+    if role not in models_in_use(settings) and (failed := await failures([used], settings.llm, models.gate)):
         raise _NotPlayedError(str(failed[0].error))
-    meter: dict[str, Usage] = {}
+    before = spent + spent_on(settings)
 
     def reached() -> str | None:
         """Why nothing more may be asked: the budget of the run."""
-        now, usage = Spent(), meter.get(role)
-        if usage:
-            now.add(role, asdict(usage), models.price(used.name, used.endpoint, asdict(usage)), answered=False)
-        return budget.used_up(spent + spent_on(settings) + now)
+        now, usage = Spent(), asdict(model.usage)
+        now.add(role, usage, models.price(used.name, used.endpoint, usage), answered=False)
+        return budget.used_up(before + now)
 
     async with Clients(settings.llm, workers=WORKERS, gate=models.gate) as clients:
         counter = _Counter(_endpoint(clients, used).client.send, reached)
-        model = _endpoint(clients, used, counter.send).always(settings.run.generation_of)
+        model = _Meter(_endpoint(clients, used, counter.send).always(settings.run.generation_of))
         rows = sample_of(role)
         progress.say(
             f"simulator auto: trying {used.name} as the {ROLE_NAMES[role]}, with at most {MOST_REQUESTS} short requests"
         )
         workers = min(WORKERS, settings.run.workers) if "workers" in settings.run.model_fields_set else WORKERS
-        metered = Metered(model, role, meter)
         trial = await try_model(
-            metered, rows, settings.run, prompts=dict(plan.prompts.files), workers=workers, progress=progress
+            model, rows, settings.run, prompts=dict(plan.prompts.files), workers=workers, progress=progress
         )
     if trial.interrupted:
         raise KeyboardInterrupt
-    if counter.stopped:
-        raise _NotPlayedError(counter.stopped)
-    usage = replace(meter.get(role, NOTHING_ASKED), requests=counter.sent)
+    usage = replace(model.usage, requests=counter.sent)
     asked = len(trial.answers) if counter.full else trial.rows
     cost = models.price(used.name, used.endpoint, asdict(usage))
     choice = choice_of(compared(trial.answers), asked, usage, cost, key)
-    return choice if trial.stopped is None or counter.full else _cut_short(choice, trial.stopped)
+    ended = counter.stopped or (None if counter.full else trial.stopped)
+    return _cut_short(choice, ended) if ended else choice
 
 
 def _cut_short(choice: SimulatorChoice, why: str) -> SimulatorChoice:
-    """A trial that a failing server ended: what it used counts, and it decides nothing for later runs."""
+    """A trial that a server or a limit ended: what it used counts, and it decides nothing for later runs."""
     because = f"the model could not be tried to the end ({why})"
     return choice.model_copy(update={"simulator": "voiced", "because": because, "key": None})
 
@@ -264,6 +261,25 @@ class _Counter:
             raise EnoughError(self.stopped or f"{MOST_REQUESTS} requests were sent")
         self.sent += 1
         return await self._send(path, content, purpose)
+
+
+class _Meter:
+    """Counts what a model's answers used; a request without an answer has no known tokens."""
+
+    def __init__(self, model: Endpoint) -> None:
+        self.name = model.name
+        self.usage = NOTHING_ASKED
+        self._model = model
+
+    async def reply(self, request: Request) -> Reply:
+        try:
+            reply = await self._model.reply(request)
+        except ModelError as error:
+            if error.usage and error.usage.input_tokens is not None:
+                self.usage += error.usage
+            raise
+        self.usage += reply.usage
+        return reply
 
 
 def _endpoint(clients: Clients, used: Used, send: Send | None = None) -> Endpoint:

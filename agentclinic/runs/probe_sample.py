@@ -190,7 +190,8 @@ async def try_model(
         failed = sum(answer.failed is not None for answer in answers.values())
         progress.advance(f"{failed} failed" if failed else "")
 
-    progress.start(len(rows), 0, "questions and orders")
+    names = {"patient": "questions", "measurement": "orders"}
+    progress.start(len(rows), 0, " and ".join(names[role] for role in ROLES if any(row.role == role for row in rows)))
     try:
         await pool.work_off(one_by_one(range(len(rows))), work)
     finally:

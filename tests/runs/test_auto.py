@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from runs_support import Json, asked, clinic, only_run, point_at, records, run_here, settings_for, start, summary, until
+from runs_support import Json, asked, clinic, only_run, point_at, records, start, until
 from scripted_server import ScriptedServer
 
-from agentclinic.models.base import Request
 from agentclinic.runs import auto
 from agentclinic.runs.probe_sample import probe_sample
 
@@ -95,9 +93,7 @@ def test_roles_are_decided_one_by_one(server: ScriptedServer, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("rules", [[], chosen_as_marked("patient")], ids=["every question twice", "once"])
-def test_a_role_is_tried_with_at_most_forty_requests(
-    rules: list[Json], server: ScriptedServer, tmp_path: Path
-) -> None:
+def test_a_role_is_tried_with_at_most_forty_requests(rules: list[Json], server: ScriptedServer, tmp_path: Path) -> None:
     """Empty words are sent back, so that each question takes two requests."""
     point_at(tmp_path, server)
     server.control(rules=rules)
@@ -283,9 +279,12 @@ def test_what_the_trial_uses_counts_towards_the_token_limit(server: ScriptedServ
 
     done = clinic(*FLAGS, "--token-limit", "5000", cwd=tmp_path, expect=3)
 
-    assert "could not be tried (the token limit of 5,000 is reached with " in done.stderr
+    assert "patient voiced: the model could not be tried to the end (the token limit of 5,000 is reached" in done.stderr
     assert asked(server, "measurement") == 0
     assert asked(server, "patient") < 15
+    folder = only_run(tmp_path / "runs")
+    assert records(folder) == []
+    assert decided(folder)["patient"]["input_tokens"] > 4000
 
 
 def test_the_probe_decides_for_later_runs(server: ScriptedServer, tmp_path: Path) -> None:
