@@ -29,7 +29,7 @@ from agentclinic.models.base import ModelError, Purpose, Reply, Request
 from agentclinic.models.endpoint import Clients, Endpoint, HttpAnswer, Send
 from agentclinic.results.turn import NOTHING_ASKED, Usage
 from agentclinic.runs.budget import Budget, Spent, money
-from agentclinic.runs.build import Models, Used, models_in_use
+from agentclinic.runs.build import Models, Used
 from agentclinic.runs.check import failures
 from agentclinic.runs.plan import Plan
 from agentclinic.runs.probe_sample import (
@@ -205,8 +205,8 @@ async def _tried(
     one = {"input_tokens": 1, "output_tokens": 1}
     if budget.max_cost is not None and models.price(used.name, used.endpoint, one) is None:
         raise _NotPlayedError("its price is not known, and --max-cost is set")
-    # Models that the run asks anyway have answered the check.
-    if role not in models_in_use(settings) and (failed := await failures([used], settings.llm, models.gate)):
+    checked = {(one.name, one.base_url) for one in models.in_use()}  # the run asks them anyway
+    if (used.name, used.base_url) not in checked and (failed := await failures([used], settings.llm, models.gate)):
         raise _NotPlayedError(str(failed[0].error))
     before = spent + spent_on(settings)
 
