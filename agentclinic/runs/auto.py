@@ -52,7 +52,7 @@ from agentclinic.version import __version__
 
 MOST_REQUESTS = 40
 """For each role. With 40 questions, a model that chooses as a reader did is told from the matcher (F1 0.80 and 0.94 on
-questions and orders); a fifth as many as a run of 20 encounters asks the patient."""
+questions and orders)."""
 _LARGEST = 100_000
 """Bytes of a decision in the cache: it has about 700."""
 _WAIT = 0.2

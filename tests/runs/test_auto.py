@@ -9,10 +9,10 @@ import pytest
 from runs_support import Json, asked, clinic, only_run, point_at, records, start, until
 from scripted_server import ScriptedServer
 
+from agentclinic.envs.episode import open_clinic
 from agentclinic.runs import auto
 from agentclinic.runs.probe_sample import probe_sample
 
-GOOD, BAD = "good", "bad"
 FLAGS = ("run", "--num-scenarios", "1", "--patient-llm", "scripted", "--measurement-llm", "scripted")
 
 
@@ -285,6 +285,15 @@ def test_what_the_trial_uses_counts_towards_the_token_limit(server: ScriptedServ
     folder = only_run(tmp_path / "runs")
     assert records(folder) == []
     assert decided(folder)["patient"]["input_tokens"] > 4000
+
+
+def test_an_environment_is_decided_when_it_is_opened(server: ScriptedServer, tmp_path: Path) -> None:
+    server.control(rules=chosen_as_marked("patient"))
+
+    opened = open_clinic("OpenOSCE_Demo", llm_config=point_at(tmp_path, server), patient_llm="scripted")
+
+    assert opened.plan.roles.patient == "grounded"
+    assert asked(server, "patient") == auto.MOST_REQUESTS
 
 
 def test_the_probe_decides_for_later_runs(server: ScriptedServer, tmp_path: Path) -> None:
