@@ -213,8 +213,9 @@ class RunSettings(_Section):
     """Bias to add to the prompt of a language-model patient: recency, frequency, false_consensus, self_diagnosis,
     gender, race, sexual_orientation, cultural, education, religion, socioeconomic, or another name in your
     patient.json; an unknown one is refused (`--preset original`: ignored)."""
-    simulator: Literal["grounded", "voiced", "free"] | None = None
-    """How language models play patient and laboratory (default: voiced)."""
+    simulator: Literal["auto", "grounded", "voiced", "free"] = "auto"
+    """How language models play patient and laboratory; auto tries each on up to 40 short requests before the run and
+    takes grounded where it chooses facts better than our matcher, else voiced (docs/simulator.md)."""
     dialogue: Literal["chat", "transcript"] | None = None
     """How models are shown the dialogue (default: chat)."""
     doctor_image_request: bool = False
@@ -317,6 +318,11 @@ class RunSettings(_Section):
             told = "it is the folder of another program (DyLAN), which is not run here"
             warnings.warn(f"run.{_ELSEWHERE} is ignored: {told}", FutureWarning, stacklevel=2)
         return data
+
+    @field_validator("simulator", mode="before")
+    @classmethod
+    def _default_simulator(cls, value: object) -> object:
+        return "auto" if value is None else value  # what configs of older versions say
 
     @field_validator("doctor_bias", "patient_bias", mode="before")
     @classmethod
@@ -616,6 +622,34 @@ class ClinicFile(_Section):
     privacy: PrivacySettings = PrivacySettings()
 
 
+class SimulatorChoice(_Section):
+    """How `simulator: auto` decided that a role is played, and what it is based on."""
+
+    simulator: Literal["grounded", "voiced"]
+    because: str
+    f1_model: float | None = None
+    """F1 of the facts that the model chose on the sample; null if it was not tried."""
+    f1_matcher: float | None = None
+    """F1 of our matcher on the same questions or orders."""
+    f1_difference: float | None = None
+    low: float | None = None
+    """Of the 95% interval of the difference, as is `high`."""
+    high: float | None = None
+    rows: int = 0
+    """Questions or orders that were answered."""
+    requests: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cost_usd: float | None = 0.0
+    """Null if the price is not known."""
+    cached: bool = False
+    """Whether it was decided before: then this run has not paid for it."""
+    decided_at: str | None = None
+    """Date and time in UTC; null if the model was not tried."""
+    key: str | None = None
+    """What the decision holds for, as a hash: model, endpoint, prompt, schema, sample, settings and version."""
+
+
 class Settings(LLMFile, ClinicFile):
     """All settings. `run` has the keys of files and flags; what plays reads `planner`, `memory` and `ray`."""
 
@@ -625,6 +659,9 @@ class Settings(LLMFile, ClinicFile):
     """From the command line only, like `allow_hosts`."""
     beside_key: str | None = Field(default_factory=lambda data: data["openai"].base_url, exclude=True, repr=False)
     """The address in the file that holds `openai.api_key`, where that key may go."""
+
+    simulators: dict[str, SimulatorChoice] = Field(default_factory=dict, exclude=True, repr=False)
+    """What `simulator: auto` decided, by role; made before a run, so a file cannot set it."""
 
     @property
     def planner(self) -> PlannerSettings | None:

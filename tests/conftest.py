@@ -12,6 +12,7 @@ import pytest
 from scripted_server import ScriptedServer
 
 from agentclinic import privacy, trust
+from agentclinic.runs import auto
 from agentclinic.runs.build import set_ambient_settings
 
 # A busy machine is no failure: no example has a deadline, and making examples may take long.
@@ -65,6 +66,7 @@ def _a_process_of_its_own() -> None:
     """No test works under the class of data that an earlier one met, with its settings, or with what it confirmed."""
     privacy.reset()
     trust._allowed.clear()
+    auto._made.clear()
     shutil.rmtree(Path(SETTINGS.name) / "agentclinic", ignore_errors=True)
     set_ambient_settings(None)
 

@@ -94,6 +94,8 @@ def _mixed(cases: Sequence[Case]) -> list[Case]:
     return chosen
 
 
+SHUFFLED = " with shuffled charts"
+"""Ends the name of a data set whose patients were given each other's charts."""
 _BUNDLED = Path(__file__).parent / "bundled"
 
 

@@ -54,17 +54,17 @@ def play_command(
     settings = read()
     password = password_for(host)
     plans = seat_plans(settings, ("doctor",) if panel else SEATS)
-    for plan in plans.values():
+    for seat, plan in plans.items():
         if plan.data_class is DataClass.CREDENTIALED and not is_loopback(host):
             raise InputError(f"--host {host}: the cases are credentialed data, which is shown on this machine only")
-        finish(_check, plan)
+        plans[seat] = finish(_check, plan)
     app = room_app(plans, panel=panel, host=host, password=password)
     serve(app, host=host, port=port, browser=browser, say=lambda line: print(line, flush=True))
 
 
-async def _check(plan: Plan) -> None:
+async def _check(plan: Plan) -> Plan:
     from agentclinic.runs.build import Models
     from agentclinic.runs.execute import make_ready
 
     async with Models(plan.settings, plan.data_class) as models:
-        await make_ready(plan, models, progress(quiet=True))
+        return await make_ready(plan, models, progress(quiet=True))

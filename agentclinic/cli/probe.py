@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress, tokens_used
-from agentclinic.config import MOST_WORKERS, RunSettings, Settings, described
+from agentclinic.config import MOST_WORKERS, ROLE_NAMES, RunSettings, Settings, described
 from agentclinic.errors import InputError
 from agentclinic.jsonl import loads
 from agentclinic.scoring.format import number, plural
@@ -77,8 +77,9 @@ def probe_command(
 
     Sends four to six short requests and says whether it answers, through which API, and whether tool calls,
     structured output and images work. If structured output works, the model then plays patient and laboratory on a
-    shipped sample of questions and orders, with about 80 requests, and is compared with our own matcher, to say
-    whether it should play them `grounded`. The exit code is 1 if it does not answer at all.
+    shipped sample of questions and orders, with about 80 requests, and is compared with our own matcher, to say for
+    each role whether it should play it `grounded`; later runs with simulator auto follow this without asking again.
+    The exit code is 1 if it does not answer at all.
     """
     settings = opt.read_settings(config, llm_config, trust_address=trust_address)
     checks, sampled = finish(_probe, settings, model, endpoint, quick=quick, workers=workers, quiet=quiet, as_json=json)
@@ -89,7 +90,7 @@ def probe_command(
         if sampled:
             _show_sample(sampled)
         elif not quick:
-            print("\nRecommended for patient and laboratory: --simulator voiced; grounded needs structured output")
+            print("\nRecommended for patient and laboratory: voiced; grounded needs structured output")
         print(f"\nUse it with: agentclinic run --doctor-llm {model}")
     if not checks[0].works:
         raise SystemExit(1)
@@ -112,6 +113,7 @@ async def _probe(
     as_json: bool,
 ) -> tuple[list[Check], _Sampled | None]:
     from agentclinic.models.endpoint import Endpoint
+    from agentclinic.runs.auto import keep_trial
     from agentclinic.runs.build import Models
     from agentclinic.runs.probe_sample import WORKERS, probe_sample, result_of, try_model
 
@@ -129,8 +131,11 @@ async def _probe(
                 print(f"{'yes' if check.works else 'no ':3}  {check.what}: {check.detail}", flush=True)
         if quick or not any(check.works for check in checks if check.what == STRUCTURED):
             return checks, None
-        trial = await try_model(model, probe_sample(), settings.run, workers=workers, progress=progress(quiet=quiet))
-        return checks, _Sampled(trial, result_of(trial), models.price(name, endpoint, asdict(trial.usage)))
+        rows = probe_sample()
+        trial = await try_model(model, rows, settings.run, workers=workers, progress=progress(quiet=quiet))
+        if trial.stopped is None:
+            keep_trial(trial, rows, models, settings, (name, endpoint))
+        return checks, _Sampled(trial, result_of(trial, rows), models.price(name, endpoint, asdict(trial.usage)))
 
 
 async def _checked(model: Endpoint) -> list[Check]:
@@ -166,7 +171,10 @@ def _show_sample(sampled: _Sampled) -> None:
     tokens = tokens_used(result.input_tokens, result.output_tokens, "no token counts")
     cost = "cost unknown" if sampled.cost_usd is None else money(sampled.cost_usd)
     print(f"{plural(result.requests, 'request')}, {tokens}, {cost}" + (f"; failed: {failed}" if failed else ""))
-    print(f"\nRecommended for patient and laboratory: --simulator {result.recommended}; {result.because}")
+    print()
+    for role, simulator in result.recommended.items():
+        print(f"Recommended for the {ROLE_NAMES[role]}: {simulator}; {result.because[role]}")
+    print("Runs with this model and simulator auto, the default, follow it.")
 
 
 _FIXES = {

@@ -56,7 +56,7 @@ def sweep_command(
         }
         show_arms(left, as_json=json)
         return
-    finish(make_all_ready, arms, plans, progress(quiet=quiet))
+    plans = finish(make_all_ready, arms, plans, progress(quiet=quiet))
     root = arms[0].folder.parent.parent
     root.mkdir(parents=True, exist_ok=True)
     write_json(root / SWEEP, {"name": sweep.name, "baseline": arms[0].label, ARMS: [arm.folder.name for arm in arms]})

@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from operator import index
 from pathlib import Path
@@ -34,6 +34,7 @@ from agentclinic.jsonl import encodable
 from agentclinic.models.base import Message, Reply
 from agentclinic.results.record import MISSING, Record, Status
 from agentclinic.results.turn import Usage
+from agentclinic.runs.auto import decide
 from agentclinic.runs.build import Models, shared_models
 from agentclinic.runs.execute import make_ready
 from agentclinic.runs.plan import Plan, Unit, make_plan, unit_seed
@@ -136,12 +137,12 @@ def clinic_of(settings: Settings, reward: str | Mapping[str, float] | None = Non
     plan = make_plan(settings.changed(**changes))
     if plan.people or plan.roles.dialogue["doctor"] != "chat":
         raise ConfigError("an environment is a chat without people: leave out preset, dialogue, inf_type and human")
-    clinic = Clinic(
-        plan, reward_of(reward, world=world), sync_bridge.call(shared_models, plan.settings, plan.data_class)
-    )
-    if clinic.waits and plan.settings.run.check:
-        sync_bridge.call(make_ready, plan, clinic.models, Progress())
-    return clinic
+    models = sync_bridge.call(shared_models, plan.settings, plan.data_class)
+    clinic = Clinic(plan, reward_of(reward, world=world), models)
+    if not clinic.waits:
+        return clinic
+    prepare = make_ready if plan.settings.run.check else decide
+    return replace(clinic, plan=sync_bridge.call(prepare, plan, models, Progress()))
 
 
 _open: dict[str, Clinic] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agentclinic.cases.formats import OSCE, Row, demographics_in, read_case
 from agentclinic.cases.model import JSON, Case, age_in_years, sex
+from agentclinic.cases.registry import SHUFFLED
 from agentclinic.clinic.judge import by_code
 from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.errors import InputError
@@ -84,7 +85,7 @@ def with_chart_of(other: Case, case: Case, data_class: DataClass) -> Case:
         truth = [{"text": case.diagnosis, "correct": True}]
         row = {"patient_info": patient, "physical_exams": other.exam, "answers": truth, **notes}
         row |= {"image_url": other.row["image_url"]} if other.image else {}
-    made = read_case(Row(Path(case.dataset), 0, case.scenario_id, row), f"{case.dataset} with shuffled charts")
+    made = read_case(Row(Path(case.dataset), 0, case.scenario_id, row), f"{case.dataset}{SHUFFLED}")
     return replace(made, image=other.image)
 
 

@@ -163,8 +163,7 @@ async def play_parts(
     def announce(arm: Arm, plan: Plan) -> None:
         say(f"{_name(arm)}: {plural(len(plan.units), 'encounter')}")
 
-    plans = plan_arms(arms)
-    await make_all_ready(arms, plans, progress())
+    plans = await make_all_ready(arms, plan_arms(arms), progress())
     played = await play_arms(arms, plans, announce, progress, elsewhere)
     last, arm = played[-1], arms[len(played) - 1]
     if last.missing:

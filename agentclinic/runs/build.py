@@ -66,7 +66,7 @@ def models_in_use(settings: Settings) -> tuple[str, ...]:
     run = settings.run
     laboratory = load_prompt("measurement", Path(run.prompts_dir) if run.prompts_dir else None)
     # Voiced, our matcher reads the chart (`clinic.laboratory`).
-    silent = {"measurement"} if simulator_of(run, "measurement", laboratory) == "voiced" else set()
+    silent = {"measurement"} if simulator_of(settings, "measurement", laboratory) == "voiced" else set()
     return tuple(role for role in settings.models if role not in silent)
 
 
@@ -134,6 +134,10 @@ class Models:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
+
+    def settle(self, settings: Settings) -> None:
+        """Use the settings with what was decided before the run; they name the same models."""
+        self._settings = settings
 
     def in_use(self, roles: Iterable[str] | None = None) -> tuple[Used, ...]:
         """The models at endpoints that the run will ask, each once; builtin, people and recordings are not asked."""

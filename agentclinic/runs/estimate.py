@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from agentclinic.cases.model import Case, as_text
 from agentclinic.clinic.judge import RelationVerdict, judge_texts
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import Prompt
-from agentclinic.config import JudgeMode, is_at_endpoint
+from agentclinic.config import ROLE_NAMES, JudgeMode, SimulatorChoice, is_at_endpoint
 from agentclinic.doctors.reference import REFERENCES
 from agentclinic.memory.retrieval import CANDIDATES, MOST_OFFERED
 from agentclinic.models.structured import instruction
+from agentclinic.runs.auto import MOST_REQUESTS, known, sample_of
 from agentclinic.runs.build import Models, models_in_use
 from agentclinic.runs.plan import Plan, Unit
 
@@ -69,6 +70,8 @@ class Row:
     amount: Amount
     cost_usd: float | None
     """None if the price is not known."""
+    once: bool = False
+    """Whether all runs of a command share it."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +102,47 @@ def estimate_run(plan: Plan, units: Iterable[Unit] | None = None) -> Estimate:
     chosen = list(plan.units if units is None else units)
     limit = plan.settings.run.total_inferences
     usual = max(1, round(TYPICAL_SHARE * limit))
-    in_use = models_in_use(plan.settings)
-    typical, most = (
-        rows(models, _sum(_encounter(plan, unit.case, turns) for unit in chosen), in_use) for turns in (usual, limit)
+    before = {role: known(plan, role, models) for role in plan.undecided} if plan.settings.run.check else {}
+    tried = [role for role, choice in before.items() if choice is None and chosen]
+    trials = tuple(_trial(plan, role, models) for role in tried)
+
+    def played(simulator: Literal["grounded", "voiced"], turns: int) -> tuple[Row, ...]:
+        """Where it is not decided yet how a role is played, it is played like this."""
+        guess = SimulatorChoice(simulator=simulator, because="not decided yet")
+        as_if = plan.decided({role: choice or guess for role, choice in before.items()})
+        amounts = _sum(_encounter(as_if, unit.case, turns) for unit in chosen)
+        return trials + rows(models, amounts, models_in_use(as_if.settings))
+
+    decisions = tuple(
+        f"simulator auto: {ROLE_NAMES[role]}: "
+        + (
+            f"{choice.simulator}, decided on {(choice.decided_at or '')[:10]}; no request needed"
+            if choice
+            else f"at most {MOST_REQUESTS} requests decide between voiced (typical) and grounded (at most)"
+        )
+        for role, choice in before.items()
     )
-    return Estimate(len(chosen), "encounters", typical, most, _assumptions(plan, usual))
+    return Estimate(
+        len(chosen),
+        "encounters",
+        played("voiced", usual),
+        played("grounded", limit),
+        (*decisions, *_assumptions(plan, usual)),
+    )
+
+
+def _trial(plan: Plan, role: str, models: Models) -> Row:
+    """What it takes to decide how a model plays a role."""
+    sample = sample_of(role)
+    patient = role == "patient"
+    told = sum(
+        _simulated(plan.prompts[role], "grounded", as_text(row.case.patient if patient else row.case.exam)) + QUESTION
+        for row in sample
+    )
+    name, endpoint = models.model_for(role)
+    amount = Amount(MOST_REQUESTS, told / len(sample) * MOST_REQUESTS, MOST_REQUESTS * (ANSWER if patient else RESULT))
+    cost = models.cost_usd(role, amount.tokens)
+    return Row(f"{role} (auto)", name, models.host(endpoint), amount, cost, once=True)
 
 
 def added(estimates: Sequence[Estimate]) -> Estimate:
@@ -253,7 +292,10 @@ def _merged(every: Iterable[Row]) -> tuple[Row, ...]:
     found: dict[tuple[str, str, str], list[Row]] = {}
     for row in every:
         found.setdefault((row.role, row.model, row.host), []).append(row)
-    return tuple(replace(total(same), role=role, model=model, host=host) for (role, model, host), same in found.items())
+    return tuple(
+        same[0] if same[0].once else replace(total(same), role=role, model=model, host=host)
+        for (role, model, host), same in found.items()
+    )
 
 
 def _table(some: Sequence[Row]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from agentclinic.results.journal import drop_records, read_records
 from agentclinic.results.record import MISSING, Fault, Record
 from agentclinic.results.run_cases import read_cases, write_cases
 from agentclinic.runs.ahead import loading_ahead
+from agentclinic.runs.auto import decide, spent_on
 from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.campaign import Campaign, check_first
@@ -37,6 +38,9 @@ from agentclinic.runs.progress import Progress, run_line
 from agentclinic.runs.shards import Work
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.version import __version__
+
+AUTO = "auto"
+"""The part of `config.used.json` with what `simulator: auto` decided, by role."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Finished:
 async def execute(plan: Plan, progress: Progress) -> Finished:
     """Make the run's folder and play every unit of the plan."""
     async with Models(plan.settings, plan.data_class) as models:
-        await make_ready(plan, models, progress)
+        plan = await make_ready(plan, models, progress)
         output, private = Path(plan.settings.run.output_dir), models.gate.closed
         name = plan.settings.run.name
         folder = folders.create(output, plan.dataset, datetime.now(), name=name, private=private)
@@ -73,11 +77,16 @@ async def execute(plan: Plan, progress: Progress) -> Finished:
             raise
 
 
-async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: bool = True) -> None:
-    """Before anything is written: refuse what cannot be used or priced, check the models, then open them."""
+async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: bool = True) -> Plan:
+    """Before anything is written: refuse what cannot be used or priced, check the models, then open them.
+
+    Returns the plan with what `simulator: auto` decided.
+    """
     models.admit()
     await check_first(plan.settings, models, models.in_use(), progress.say, left=check)
+    plan = await decide(plan, models, progress) if check else plan
     models.prepare()
+    return plan
 
 
 def units_left(plan: Plan, folder: Path, *, retry_failed: bool = False) -> list[Unit]:
@@ -95,6 +104,7 @@ def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:
         write_whole(folder / folders.MEMORY, plan.memory.store.path.read_bytes())
     if plan.split:
         write_split(folder / folders.SPLIT, plan.split)
+    chosen = plan.settings.simulators
     ours = {
         "version": __version__,
         "dataset": plan.dataset,
@@ -102,6 +112,7 @@ def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:
         "digest": dict(plan.digest),
         "data_class": plan.data_class.value,
         **({"unsupported_bias": dict(plan.unsupported_bias)} if plan.unsupported_bias else {}),
+        **({AUTO: {role: choice.model_dump(mode="json") for role, choice in chosen.items()}} if chosen else {}),
         **({"attestations": in_force(gate)} if gate.attested else {}),
     }
     folders.write_used(folder, {**plan.settings.public(), "agentclinic": ours})
@@ -148,7 +159,7 @@ async def play_missing(
                 drop_records(records, lambda record: record.status in MISSING)
         run = plan.settings.run
         running = RunningSummary(judge_elsewhere=run.doctor_endpoint != run.moderator_endpoint)
-        spent = Spent()
+        spent = spent_on(plan.settings)
         done: set[str] = set()
         with JsonLines(records, private=private, journal=True) as journal:
             for record in read_records(records):

@@ -58,7 +58,7 @@ class RunOptions(TypedDict, total=False):
     doctor_bias: str | None
     patient_bias: str | None
     doctor_image_request: bool
-    simulator: Literal["grounded", "voiced", "free"] | None
+    simulator: Literal["auto", "grounded", "voiced", "free"]
     dialogue: Literal["chat", "transcript"] | None
     missing_test: Literal["unavailable", "normal", "completed"] | None
     pending_results: bool | None

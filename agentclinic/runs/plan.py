@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import DATASETS, load_cases, select
+from agentclinic.cases.registry import DATASETS, SHUFFLED, load_cases, select
 from agentclinic.cases.solvable import is_world, needed, spec
 from agentclinic.clinic.doctor import Dialogue
 from agentclinic.clinic.judge import mode_of
@@ -29,6 +29,7 @@ from agentclinic.config import (
     JudgeMode,
     RunSettings,
     Settings,
+    SimulatorChoice,
     defaults,
     is_at_endpoint,
     is_builtin_or_person,
@@ -107,14 +108,17 @@ class Roles:
     judge: JudgeMode
 
 
-def simulator_of(run: RunSettings, role: str, prompt: Prompt) -> Simulator:
-    """How the patient or the laboratory (`measurement`) is played with this prompt file."""
-    return run.simulator or ("voiced" if prompt.has(*_SIMULATED[role]) else "free")
+def simulator_of(settings: Settings, role: str, prompt: Prompt) -> Simulator:
+    """How the patient or the laboratory (`measurement`) is played with this prompt file; `auto` once it is decided."""
+    if settings.run.simulator != "auto":
+        return settings.run.simulator
+    chosen = settings.simulators.get(role)
+    return (chosen.simulator if chosen else "voiced") if prompt.has(*_SIMULATED[role]) else "free"
 
 
-def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
+def _roles(settings: Settings, prompts: Prompts) -> tuple[Prompts, Roles]:
     """How the roles are played; where a setting says so, the shipped texts complete a user's own prompt file."""
-    files = dict(prompts.files)
+    run, files = settings.run, dict(prompts.files)
     chats = {"doctor": ("chat_system",), **_SIMULATED}
     completed = ["doctor"] if run.dialogue == "chat" else []
     completed += _SIMULATED if run.simulator in ("voiced", "grounded") else []
@@ -126,7 +130,7 @@ def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
     dialogue: dict[str, Dialogue] = {
         role: run.dialogue or ("chat" if files[role].has(*texts) else "transcript") for role, texts in chats.items()
     }
-    patient, laboratory = (simulator_of(run, role, files[role]) for role in _SIMULATED)
+    patient, laboratory = (simulator_of(settings, role, files[role]) for role in _SIMULATED)
     judge = mode_of(run, files["moderator"])
     return Prompts(files), Roles(patient, laboratory, dialogue, run.missing_test, run.silent_symptom, judge)
 
@@ -137,7 +141,7 @@ def _as_charted(settings: Settings, roles: Roles, cases: Sequence[Case]) -> tupl
     A language model that writes what it likes is shown the chart alone, so there neither has an effect.
     """
     run, given = settings.run, settings.given
-    name = cases[0].dataset if cases else run.dataset
+    name = (cases[0].dataset if cases else run.dataset).removesuffix(SHUFFLED)
     if is_world(run.dataset) or any(case.drawn for case in cases[:1]):
         return settings, roles
     written = name in DATASETS and DATASETS[name].completed
@@ -225,6 +229,28 @@ class Plan:
     def people(self) -> bool:
         return self.settings.run.people
 
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The roles for which `simulator: auto` still has to decide: models at endpoints with texts for both ways."""
+        run, reference = self.settings.run, REFERENCES.get(self.settings.run.doctor)
+        asked = reference is None or reference.turns
+        if run.simulator != "auto" or not asked or self.cases[0].drawn:
+            return ()
+        return tuple(
+            role
+            for role, texts in _SIMULATED.items()
+            if role not in self.settings.simulators
+            and is_at_endpoint(self.settings.models[role].name)
+            and self.prompts[role].has(*texts)
+        )
+
+    def decided(self, chosen: Mapping[str, SimulatorChoice]) -> Plan:
+        """The plan with what `simulator: auto` decided, by role."""
+        settings = self.settings.model_copy(update={"simulators": {**self.settings.simulators, **chosen}})
+        patient, laboratory = (simulator_of(settings, role, self.prompts[role]) for role in _SIMULATED)
+        roles = replace(self.roles, patient=patient, laboratory=laboratory)
+        return replace(self, settings=settings, roles=roles, digest={**self.digest, **_decisions(settings)})
+
 
 def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = None) -> Plan:
     """Load the cases and prompts, and refuse what cannot work, before anything is written.
@@ -263,13 +289,14 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         )
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
-    prompts, roles = _roles(settings.run, prompts)
+    prompts, roles = _roles(settings, prompts)
     chosen_by_user = settings.run.model_fields_set
     settings, roles = _as_charted(settings, roles, cases)
     settings, roles = _as_prompted(settings, prompts, roles, chosen_by_user)
     if roles.judge != "builtin":  # the prompt file may decide; the run's settings say how it was judged
         settings = settings.changed(judge=roles.judge)
-    silent = {"embedding", "measurement"} if roles.laboratory == "voiced" else {"embedding"}
+    auto = settings.run.simulator == "auto" and bool(settings.run.check or settings.simulators)
+    silent = {"embedding", "measurement"} if roles.laboratory == "voiced" and not auto else {"embedding"}
     refuse_unsent(settings, settings.models.keys() - silent, only_flags=settings.run.people)
     policy = _policy(settings)
     costs = load_costs(_path(settings.run.prompts_dir))
@@ -442,11 +469,7 @@ def _without_unused(settings: Settings) -> Settings:
     """The settings without endpoints of roles that ask none; a flag that has no effect for this reason is refused."""
     run, given = settings.run, settings.given
     names = {role: getattr(run, f"{role}_llm") for role in ROLES}
-    if (
-        run.simulator
-        and given.names(run, "simulator")
-        and all(is_builtin_or_person(names[role]) for role in _SIMULATED)
-    ):
+    if given.names(run, "simulator") and all(is_builtin_or_person(names[role]) for role in _SIMULATED):
         raise ConfigError(
             f"simulator {run.simulator} has no effect: it is how language models play patient and laboratory, and here "
             f"they are {names['patient']} and {names['measurement']}; name a model with --patient-llm or "
@@ -672,7 +695,12 @@ def _digest(settings: Settings, prompts: Prompts) -> dict[str, Any]:
         **{f"run.{key}": value for key, value in run.items() if key not in _NOT_RESULTS},
         "llm.responses": settings.llm.responses,
         **{f"llm.runtime.{key}": runtime[key] for key in _RUNTIME_RESULTS},
+        **_decisions(settings),
         **{f"prompts.{name}": digest for name, digest in prompts.digests.items()},
         "openai.base_url": without_credentials(settings.openai.base_url),
         "endpoints": {name: without_credentials(e.base_url) for name, e in settings.endpoints.items()},
     }
+
+
+def _decisions(settings: Settings) -> dict[str, str]:
+    return {f"auto.{role}": chosen.simulator for role, chosen in settings.simulators.items()}

@@ -7,7 +7,7 @@ same charts. This favors the matcher, so that `grounded` is recommended too rare
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -44,6 +44,15 @@ MOST_UNANSWERED = 0.1
 """With a larger share of rows without an answer, those that remain may be the easy ones."""
 
 Role = Literal["patient", "measurement"]
+
+
+ROLES: tuple[Role, ...] = ("patient", "measurement")
+
+
+class EnoughError(ModelError):
+    """No further request may be sent; the row in progress is left out."""
+
+    kind = "enough"
 
 
 @dataclass(frozen=True)
@@ -123,8 +132,9 @@ class Result(BaseModel):
     requests: int
     input_tokens: int | None
     output_tokens: int | None
-    recommended: Literal["grounded", "voiced"]
-    because: str
+    recommended: dict[Role, Literal["grounded", "voiced"]]
+    """How each role should be played."""
+    because: dict[Role, str]
 
 
 def probe_sample() -> list[Row]:
@@ -152,13 +162,13 @@ async def try_model(
     rows: Sequence[Row],
     run: RunSettings | None = None,
     *,
+    prompts: Mapping[str, Prompt] | None = None,
     workers: int = WORKERS,
     progress: Progress | None = None,
 ) -> Trial:
     """Ask a model every row as a run with `simulator: grounded` would; failures are counted, not raised."""
     run, progress = run or RunSettings(), progress or Progress()
-    folder = user_prompts(run.prompts_dir)
-    prompts = {role: load_prompt(role, folder).completed() for role in ("patient", "measurement")}
+    texts = prompts or probe_prompts(run)
     pool = Pool(workers, progress.say, what="requests")
     outage = Outage(workers, None)
     answers: dict[int, Answer] = {}
@@ -166,8 +176,11 @@ async def try_model(
     async def work(place: int) -> None:
         row = rows[place]
         try:
-            answers[place] = _answer(row, await _ask(model, row, run, prompts))
+            answers[place] = _answer(row, await _ask(model, row, run, texts))
             outage.answered()
+        except EnoughError as error:
+            pool.stop(str(error))
+            return
         except ModelError as error:
             answers[place] = Answer(row, None, failed=error.kind, usage=error.usage or Usage())
             gone = error.kind in OUTAGE and await outage.failed(row.role, str(error)) is not None
@@ -176,7 +189,8 @@ async def try_model(
         failed = sum(answer.failed is not None for answer in answers.values())
         progress.advance(f"{failed} failed" if failed else "")
 
-    progress.start(len(rows), 0, "questions and orders")
+    names = {"patient": "questions", "measurement": "orders"}
+    progress.start(len(rows), 0, " and ".join(names[role] for role in ROLES if any(row.role == role for row in rows)))
     try:
         await pool.work_off(one_by_one(range(len(rows))), work)
     finally:
@@ -185,7 +199,13 @@ async def try_model(
     return Trial(in_order, len(rows), pool.reason if len(in_order) < len(rows) else None, pool.interrupted)
 
 
-async def _ask(model: Model, row: Row, run: RunSettings, prompts: dict[str, Prompt]) -> Turn:
+def probe_prompts(run: RunSettings) -> dict[str, Prompt]:
+    """The prompt files that patient and laboratory are tried with."""
+    folder = user_prompts(run.prompts_dir)
+    return {role: load_prompt(role, folder).completed() for role in ROLES}
+
+
+async def _ask(model: Model, row: Row, run: RunSettings, prompts: Mapping[str, Prompt]) -> Turn:
     prompt = prompts[row.role]
     if row.role == "patient":
         patient = Patient(row.case, model, prompt, silent_symptom=run.silent_symptom, simulator="grounded")
@@ -203,36 +223,35 @@ def _answer(row: Row, turn: Turn) -> Answer:
     return Answer(row, told, by_code, usage=turn.usage or NOTHING_ASKED)
 
 
-def result_of(trial: Trial) -> Result:
-    scored = [(answer, count(chosen_by_matcher(answer.row), answer.row.marked)) for answer in trial.answers]
-    questions, orders = (
-        _compared([one for one in scored if one[0].row.role == role]) for role in ("patient", "measurement")
-    )
-    together = _compared(scored)
-    unanswered = trial.rows - sum(answer.told is not None for answer in trial.answers)
-    recommended, because = recommend(questions, orders, together, unanswered / trial.rows if trial.rows else 1.0)
+def result_of(trial: Trial, rows: Sequence[Row]) -> Result:
+    """What a trial on these rows shows."""
+    by_role = {role: [answer for answer in trial.answers if answer.row.role == role] for role in ROLES}
+    questions, orders = (compared(by_role[role]) for role in ROLES)
+    found = {"patient": questions, "measurement": orders}
+    advice = {role: recommend(found[role], sum(row.role == role for row in rows)) for role in ROLES}
     return Result(
         questions=questions,
         orders=orders,
-        together=together,
-        not_tried=trial.rows - len(scored),
+        together=compared(trial.answers),
+        not_tried=trial.rows - len(trial.answers),
         stopped=trial.stopped,
         requests=trial.usage.requests,
         input_tokens=trial.usage.input_tokens,
         output_tokens=trial.usage.output_tokens,
-        recommended=recommended,
-        because=because,
+        recommended={role: simulator for role, (simulator, _) in advice.items()},
+        because={role: why for role, (_, why) in advice.items()},
     )
 
 
-def _compared(scored: Sequence[tuple[Answer, Counts]]) -> Compared:
+def compared(answers: Sequence[Answer]) -> Compared:
     """The answers beside what the matcher chose for the same rows."""
-    model = [count(answer.told, answer.row.marked) for answer, _ in scored if answer.told is not None]
-    matcher = [counts for answer, counts in scored if answer.told is not None]
+    told = [(answer, answer.told) for answer in answers if answer.told is not None]
+    model = [count(paths, answer.row.marked) for answer, paths in told]
+    matcher = [count(chosen_by_matcher(answer.row), answer.row.marked) for answer, _ in told]
     return Compared(
-        rows=len(scored),
-        failed=dict(Counter(answer.failed for answer, _ in scored if answer.failed is not None)),
-        by_code=sum(answer.by_code for answer, _ in scored),
+        rows=len(answers),
+        failed=dict(Counter(answer.failed for answer in answers if answer.failed is not None)),
+        by_code=sum(answer.by_code for answer in answers),
         model=figures(model),
         matcher=figures(matcher),
         f1_difference=f1_difference(model, matcher),
@@ -244,20 +263,22 @@ def figures(counts: Sequence[Counts]) -> Figures:
     return Figures(precision=whole.precision, recall=whole.recall, f1=whole.f1)
 
 
-def recommend(
-    questions: Compared, orders: Compared, together: Compared, unanswered: float
-) -> tuple[Literal["grounded", "voiced"], str]:
-    """`grounded` if the model is better on questions and orders together and worse on neither; else `voiced`."""
-    if unanswered > MOST_UNANSWERED:
-        return "voiced", f"{unanswered:.0%} of the questions and orders have no answer, too many to judge by"
-    by_role = f"questions {questions.verdict}, orders {orders.verdict}"
-    f1 = together.f1_difference
+def enough(found: Compared, asked: int) -> bool:
+    """Whether so many rows of the sample were answered that they can be judged by."""
+    return found.f1_difference.n > 0 and found.f1_difference.n >= asked * (1 - MOST_UNANSWERED)
+
+
+def recommend(found: Compared, asked: int) -> tuple[Literal["grounded", "voiced"], str]:
+    """`grounded` if the 95% interval of the F1 difference to the matcher lies above 0; `asked`: rows in the sample."""
+    if not enough(found, asked):
+        share = 1 - found.f1_difference.n / asked if asked else 1.0
+        return "voiced", f"{share:.0%} of the {asked} requests in the sample have no answer, too many to judge by"
+    f1 = found.f1_difference
     value, low, high = (number(limit, signed=True) for limit in (f1.value, f1.low, f1.high))
-    difference = f"F1 {value}, 95% interval {low} to {high}; {by_role}"
-    if together.verdict == "better" and "worse" in (questions.verdict, orders.verdict):
-        return "voiced", f"the model chooses better than the matcher on the whole, but not in both roles ({difference})"
-    if together.verdict == "better":
-        return "grounded", f"the model chooses better than the matcher ({difference})"
-    if together.verdict == "worse":
-        return "voiced", f"the matcher chooses better than the model ({difference})"
-    return "voiced", f"the model does not choose better than the matcher by more than chance ({difference})"
+    figures = f"F1 {number(found.model.f1)} to {number(found.matcher.f1)}: {value}, 95% interval {low} to {high}"
+    match found.verdict:
+        case "better":
+            return "grounded", f"the model chooses facts better than the matcher ({figures})"
+        case "worse":
+            return "voiced", f"the matcher chooses facts better than the model ({figures})"
+    return "voiced", f"the model does not choose facts better than the matcher by more than chance ({figures})"

@@ -25,8 +25,10 @@ from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import class_of, read_records
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
+from agentclinic.runs.auto import remember
 from agentclinic.runs.build import Models
 from agentclinic.runs.execute import (
+    AUTO,
     Finished,
     changed_keys,
     make_ready,
@@ -45,7 +47,8 @@ _SECTIONS = ("run", "datasets", "endpoints", "openai", "llm")
 async def resume(plan: Plan, folder: Path, progress: Progress, *, retry_failed: bool = False) -> Finished:
     """Play what is missing in a run's folder; with `retry_failed` also what failed without a verdict."""
     async with Models(plan.settings, plan.data_class) as models:
-        await make_ready(plan, models, progress, check=bool(units_left(plan, folder, retry_failed=retry_failed)))
+        left = bool(units_left(plan, folder, retry_failed=retry_failed))
+        plan = await make_ready(plan, models, progress, check=left)
         note_attestations(folder, models.gate)
         return await play_missing(plan, folder, models, progress, retry_failed=retry_failed)
 
@@ -72,7 +75,9 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
         changes |= {"address": None, "processes": None}
     data["run"] = {**data["run"], **changes}
     data["run"].pop("judge_relation", None)  # of older versions
-    return parse_settings(Settings, data, str(path)), ours
+    settings = parse_settings(Settings, data | {"simulators": ours.get(AUTO) or {}}, str(path))
+    remember(settings.simulators.values())
+    return settings, ours
 
 
 def plan_again(

@@ -20,6 +20,7 @@ from agentclinic.models.gate import Gate
 from agentclinic.privacy import DataClass, shown_name
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
+from agentclinic.runs.auto import decide, spent_on
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.campaign import check_engine
@@ -124,10 +125,11 @@ def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[tuple[str, Arm, A
 def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
     """The plans of all arms; an arm that cannot work, or was started with other settings, is refused."""
     plans = [make_plan(arm.settings, arm.cases) for arm in arms]
-    for arm, plan in zip(arms, plans, strict=True):
+    for place, arm in enumerate(arms):
         if not (arm.folder / folders.CONFIG).is_file():
             continue
-        _, before = settings_of(arm.folder)
+        played, before = settings_of(arm.folder)
+        plan = plans[place] = plans[place].decided(played.simulators)
         if changed := changed_keys(before["digest"], plan.digest):
             raise InputError(
                 f"{arm.folder} was started with other settings ({', '.join(changed)}); "
@@ -136,8 +138,11 @@ def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
     return plans
 
 
-async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: Progress) -> None:
-    """Before any arm is played: refuse what an arm may not send or cannot be priced, and check each model once."""
+async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: Progress) -> list[Plan]:
+    """Before any arm is played: refuse what an arm may not send or cannot be priced, and check each model once.
+
+    Returns the plans with what `simulator: auto` decided, also once for each model.
+    """
     open_: dict[tuple[DataClass, str, str, str, str], tuple[Used, Gate]] = {}
     for arm, plan in zip(arms, plans, strict=True):
         async with Models(plan.settings, plan.data_class) as models:
@@ -153,6 +158,17 @@ async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: P
         chosen = [entry for (kind, *_), entry in open_.items() if kind is data_class]
         failed += await failures([used for used, _ in chosen], plans[0].settings.llm, chosen[0][1])
     report(failed, progress.say)
+    return await _decided(arms, plans, progress)
+
+
+async def _decided(arms: Sequence[Arm], plans: Sequence[Plan], progress: Progress) -> list[Plan]:
+    ready = list(plans)
+    for place, (arm, plan) in enumerate(zip(arms, plans, strict=True)):
+        if plan.undecided and units_left(plan, arm.folder):
+            spent = sum((_recorded_spending(*each) for each in zip(arms, ready, strict=True)), Spent())
+            async with Models(plan.settings, plan.data_class) as models:
+                ready[place] = await decide(plan, models, progress, spent)
+    return ready
 
 
 async def play_arms(
@@ -180,7 +196,7 @@ async def play_arms(
 
 async def _play_arm(arm: Arm, plan: Plan, progress: Progress, budget: Budget) -> Finished:
     async with Models(plan.settings, plan.data_class) as models:
-        await make_ready(plan, models, progress, check=False)
+        plan = await make_ready(plan, models, progress, check=False)
         arm.folder.mkdir(parents=True, exist_ok=True)
         if models.gate.closed:
             folders.make_private(arm.folder.parent.parent)  # the comparison of all arms is written there
@@ -193,7 +209,7 @@ async def _play_arm(arm: Arm, plan: Plan, progress: Progress, budget: Budget) ->
 
 def _recorded_spending(arm: Arm, plan: Plan) -> Spent:
     """What an arm has used of the sweep's budget so far; not counted if there is no limit."""
-    spent, path, runtime = Spent(), arm.folder / folders.RECORDS, plan.settings.llm.runtime
+    spent, path, runtime = spent_on(plan.settings), arm.folder / folders.RECORDS, plan.settings.llm.runtime
     if path.exists() and (runtime.token_limit is not None or runtime.max_cost is not None):
         models = Models(plan.settings, plan.data_class)
         for record in read_records(path):

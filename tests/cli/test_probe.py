@@ -118,9 +118,11 @@ def test_the_sample_is_tried_and_the_model_is_shown_beside_the_matcher(server: S
     assert ["questions", "model", "unknown", "0.00", "0.00", "46", "0"] in table
     assert ["orders", "model", "unknown", "0.00", "0.00", "0", "0"] in table
     assert len([line for line in table if line[:1] == ["matcher"]]) == 3
-    recommended = next(line for line in done.stdout.splitlines() if line.startswith("Recommended"))
-    assert "--simulator voiced; the matcher chooses better than the model (F1 -0.85, 95% interval -0." in recommended
-    assert recommended.endswith("; questions worse, orders worse)")
+    patient, laboratory = (line for line in done.stdout.splitlines() if line.startswith("Recommended"))
+    assert patient.startswith(
+        "Recommended for the patient: voiced; the matcher chooses facts better than the model (F1 "
+    )
+    assert laboratory.startswith("Recommended for the laboratory: voiced; the matcher chooses facts better than the m")
     assert "cost unknown" in done.stdout
     assert "83 questions and orders" in done.stderr
     assert asked(server, "patient") == 2 * 46, "the empty words were sent back once"
@@ -138,7 +140,7 @@ def test_malformed_choices_are_counted_and_change_nothing(server: ScriptedServer
     assert sample["together"]["by_code"] == sample["together"]["rows"] == 83
     assert sample["together"]["model"] == sample["together"]["matcher"]
     assert sample["together"]["f1_difference"]["value"] == 0
-    assert sample["recommended"] == "voiced"
+    assert sample["recommended"] == {"patient": "voiced", "measurement": "voiced"}
     assert sample["requests"] == asked(server, "patient") + asked(server, "measurement")
     assert sample["cost_usd"] is None
 
@@ -162,7 +164,7 @@ def test_a_server_that_dies_during_the_sample_ends_it(server: ScriptedServer, tm
     done = clinic("probe", "scripted", "--json", "--quiet", cwd=tmp_path, expect=3)
 
     sample = json.loads(done.stdout)["sample"]
-    assert sample["recommended"] == "voiced"
+    assert sample["recommended"] == {"patient": "voiced", "measurement": "voiced"}
     assert f"{sample['not_tried']} of 83 questions and orders were not tried" in done.stderr
 
 
@@ -178,7 +180,7 @@ def test_ctrl_c_ends_the_sample_and_shows_what_is_known(server: ScriptedServer, 
     finally:
         process.signal(signal.SIGKILL)
 
-    assert "Recommended for patient and laboratory: --simulator voiced; " in process.stdout
+    assert "Recommended for the patient: voiced; " in process.stdout
     assert "too many to judge by" in process.stdout
     assert "questions and orders were not tried (interrupted)" in process.stderr
     assert "Traceback" not in process.stderr

@@ -418,13 +418,13 @@ def test_settings_without_a_meaning_here_are_refused(options: dict[str, Any], sa
 
 
 def development() -> list[Case]:
-    return [case for case in load_cases("OpenOSCE") if case.annotations.get("lockbox") is not True]
+    return [case for case in load_cases("OpenOSCE_1") if case.annotations.get("lockbox") is not True]
 
 
 def test_the_lockbox_is_never_served(tmp_path: Path) -> None:
-    locked = [case for case in load_cases("OpenOSCE") if case.annotations.get("lockbox") is True]
+    locked = [case for case in load_cases("OpenOSCE_1") if case.annotations.get("lockbox") is True]
     assert len(locked) == 32
-    env = ClinicEnv()
+    env = ClinicEnv("OpenOSCE_1")
     for case in locked:
         for name in (case.name, case.scenario_id, str(case.scenario_id), case.id):
             with pytest.raises(ConfigError, match="is not served here"):
@@ -432,7 +432,7 @@ def test_the_lockbox_is_never_served(tmp_path: Path) -> None:
     served = {env._clinic.unit(seed).case.id for seed in range(3_000)}
     assert served == {case.id for case in development()}, "each of the others is"
     with pytest.raises(ConfigError, match="is in the lockbox"):
-        ClinicEnv(scenarios=str(locked[0].scenario_id))
+        ClinicEnv("OpenOSCE_1", scenarios=str(locked[0].scenario_id))
 
 
 def test_a_lockbox_case_planted_in_a_file_is_not_served(tmp_path: Path) -> None:

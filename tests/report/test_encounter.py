@@ -125,7 +125,7 @@ def test_what_is_not_recorded_is_said(tmp_path: Path, runs: dict[str, Path]) -> 
     assert "The doctor gave no differential." in free["missing"]
 
     broken = write_run(tmp_path / "broken", [{**entry, "session_id": "../../secret", "checksum": None}])
-    (broken / CASES).write_bytes((runs["plain"] / CASES).read_bytes().replace(b"chest", b"belly"))
+    (broken / CASES).write_bytes((runs["plain"] / CASES).read_bytes().replace(b"Denies ", b"Reports "))
     (broken / "judgements").mkdir()
     (broken / "judgements" / "other.jsonl").write_text("{}{\n")
     chart, session, verdicts = data_of(broken)["missing"][:3]

@@ -58,7 +58,7 @@ def changed_line(folder: Path, number: int, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('"History":"', '"History":"Changed. ', r"cases\.jsonl line 2: the case was changed since the run"),
+        ('"History":["', '"History":["Changed. ', r"cases\.jsonl line 2: the case was changed since the run"),
         ('"Correct_Diagnosis":"', '"Correct_Diagnosis":"Not ', r"line 2: the case was changed"),
         ('"case_hash":"', '"case_hash":"0', r"line 2: the case was changed"),
         ('"scenario_id":', '"row":', r"line 2: not a case of a run"),

@@ -88,7 +88,8 @@ def test_max_cost_stops_between_encounters_and_resume_counts_what_was_spent(
 @pytest.mark.slow
 def test_the_price_of_a_record_is_its_tokens_by_the_users_prices(server: ScriptedServer, tmp_path: Path) -> None:
     priced(tmp_path, server, {"scripted": {"input": 2.0, "output": 8.0, "cached_input": 0.5}, "*": PRICES["*"]})
-    clinic(*RUN, "--num_scenarios", "1", "--doctor_llm", "scripted", "--patient_llm", "other", cwd=tmp_path)
+    roles = ("--doctor_llm", "scripted", "--patient_llm", "other", "--simulator", "voiced")
+    clinic(*RUN, "--num_scenarios", "1", *roles, cwd=tmp_path)
     (record,) = records(only_run(tmp_path / "out"))
     doctor, patient = record["usage"]["doctor"], record["usage"]["patient"]
     fresh = doctor["input_tokens"] - doctor["cached_tokens"]
@@ -139,7 +140,7 @@ def test_limits_and_the_check_do_not_belong_to_the_digest(server: ScriptedServer
 @pytest.mark.slow
 def test_a_sweep_has_one_budget_for_all_its_arms(server: ScriptedServer, tmp_path: Path) -> None:
     priced(tmp_path, server)
-    run = {"num_scenarios": 1, "repeats": 3, "output_dir": "out", "patient_llm": "scripted"}
+    run = {"num_scenarios": 1, "repeats": 3, "output_dir": "out", "patient_llm": "scripted", "simulator": "voiced"}
     sweep = {"name": "s", "run": run, "matrix": {"doctor_llm": ["one", "two"]}}
     (tmp_path / "s.json").write_text(json.dumps(sweep))
     clinic("sweep", "s.json", "--quiet", "--token-limit", "1", cwd=tmp_path, expect=3)

@@ -196,7 +196,10 @@ async def test_a_run_with_another_temperature_is_not_resumed_and_is_labelled(
         ({"doctor_temperature": 0.1, "patient_llm": "m"}, "doctor_temperature has no effect: the doctor (builtin)"),
         ({"patient_top_p": 0.1, "patient_llm": "human"}, "patient_top_p has no effect: the patient (human)"),
         ({"top_p": 0.1, "doctor_llm": "replay:x"}, "top_p has no effect: every role"),
-        ({"measurement_top_p": 0.1, "measurement_llm": "m"}, "with --measurement-llm and --simulator grounded, or"),
+        (
+            {"measurement_top_p": 0.1, "measurement_llm": "m", "simulator": "voiced"},
+            "with --measurement-llm and --simulator grounded, or",
+        ),
     ],
 )
 def test_a_generation_setting_that_no_request_would_have_is_refused(run: dict[str, Any], said: str) -> None:
