@@ -21,6 +21,8 @@ CHART_OF = "chart_of"
 """The annotation of a shuffled case that names the case its chart is from."""
 _KEPT = ("case_id", "twin_of", "Answer_Key")
 """Annotations that are still true of a door and its truth with another chart."""
+_OF_THE_CHART = ("history_source", "Patient_Facts", "Manner", "speaker", "setting")
+"""Annotations that go with the chart: how its patient speaks, and where."""
 MOST_TRIED = 200
 """Others that are looked at for each case: among so many there is one that fits, and large sets stay quick."""
 Apart = Callable[[Case, Case], bool]
@@ -75,8 +77,9 @@ def with_chart_of(other: Case, case: Case, data_class: DataClass) -> Case:
     """The case's door and truth with the other's chart, as a case of its own that says what it is."""
     notes = {key: case.annotations[key] for key in _KEPT if key in case.annotations}
     notes |= {CHART_OF: other.name, "data_class": data_class.value}
-    if "history_source" in other.annotations:
-        notes["history_source"] = other.annotations["history_source"]
+    notes |= {key: other.annotations[key] for key in _OF_THE_CHART if key in other.annotations}
+    if isinstance(told := notes.get("Patient_Facts"), dict):
+        notes["Patient_Facts"] = {path: fact for path, fact in told.items() if not path.endswith("/Demographics")}
     patient = _introduced(other.patient, case.door.demographics)
     if OSCE.recognizes(case.row):
         door = {"Objective_for_Doctor": case.door.objective, "Correct_Diagnosis": case.diagnosis}
