@@ -2,7 +2,7 @@
 
 python benchmarks/clinic.py               the table
 python benchmarks/clinic.py --redraw 200  how much accuracy varies when likelihoods are redrawn within their ranges
-python benchmarks/clinic.py --fit         the doctor's temperature, fitted on OpenOSCE's development part
+python benchmarks/clinic.py --fit         the doctor's temperature, fitted on OpenOSCE_1's development part
 python benchmarks/clinic.py --speed 10000 encounters per second, and how time and memory grow
 """
 
@@ -24,7 +24,6 @@ import anyio
 from agentclinic.builtin import beliefs
 from agentclinic.cases.model import Case
 from agentclinic.config import RunSettings, Settings
-from agentclinic.doctors.reference import REFERENCES
 from agentclinic.results.record import Record
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan, Unit, make_plan
@@ -38,7 +37,7 @@ from agentclinic.scoring.verdicts import answer_key
 from agentclinic.vocabulary.base import Knowledge, in_place, knowledge
 
 PUBLIC = Path(__file__).parents[2] / "shared" / "data" / "agentclinic" / "agentclinic_medqa_extended.jsonl"
-ARMS = ("plain", *REFERENCES)
+ARMS = ("plain", "prior_only", "door_only", "random_questions", "history_only", "full_information")
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,10 @@ def unknown(case: Case) -> bool:
 
 
 PARTS = (
-    Part("OpenOSCE development", "OpenOSCE", lambda case: not locked(case)),
-    Part("OpenOSCE lockbox", "OpenOSCE", locked),
-    Part("OpenOSCE development, outside the knowledge base", "OpenOSCE", lambda c: not locked(c) and unknown(c)),
+    Part("OpenOSCE", "OpenOSCE", lambda _: True),
+    Part("OpenOSCE, outside the knowledge base", "OpenOSCE", unknown),
+    Part("OpenOSCE_1 development", "OpenOSCE_1", lambda case: not locked(case)),
+    Part("OpenOSCE_1 lockbox", "OpenOSCE_1", locked),
     Part("MedQA_Ext", "MedQA_Ext", lambda _: True),
 )
 
@@ -177,7 +177,7 @@ def redraw(times: int) -> None:
 
 def fit() -> None:
     """Print the log score of the truth at the end of development encounters, by temperature."""
-    plan = plan_for("OpenOSCE")
+    plan = plan_for("OpenOSCE_1")
     units = [unit for unit in plan.units if not locked(unit.case)]
     results = []
     for temperature in (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0):
@@ -209,7 +209,7 @@ def truth_probability(record: Record) -> float:
 
 def speed(count: int) -> None:
     """Print encounters per second and peak memory at a tenth of the count and at the count."""
-    plan = plan_for("OpenOSCE")
+    plan = plan_for("OpenOSCE_1")
     results = []
     for size in (count // 10, count):
         units = (replace(unit, repeat=n) for n in range(size) for unit in [plan.units[n % len(plan.units)]])
@@ -228,7 +228,7 @@ def speed(count: int) -> None:
 
 
 def _worker(count: int) -> int:
-    plan = plan_for("OpenOSCE")
+    plan = plan_for("OpenOSCE_1")
     return anyio.run(_count, plan, [replace(plan.units[n % len(plan.units)], repeat=n) for n in range(count)])
 
 
