@@ -136,7 +136,7 @@ class RunSettings(_Section):
     sample: int | None = Field(default=None, ge=1)
     """Evaluate a random sample of this size; the same `seed` draws the same sample."""
     lockbox: bool = False
-    """Include the lockbox: the third of OpenOSCE that is scored once per release."""
+    """Include the lockbox, if the data set has one: cases that are scored once per release."""
     seed: int = 0
     """Random seed; with builtin roles, runs with the same seed differ only in `timing`."""
     repeats: int = Field(default=1, ge=1, le=MOST_REPEATS)
