@@ -13,13 +13,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
-from agentclinic.cases.matcher.orders import charted_as
+from agentclinic.cases.matcher.orders import asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
-from agentclinic.vocabulary.text import fold
+from agentclinic.vocabulary.text import fold, words
 
 ROOT = "Completed"
 """First key of the path of every completed fact."""
@@ -41,10 +42,19 @@ class Completion:
     facts: tuple[Fact, ...]
     rare: frozenset[str]
     """Paths of facts that are reported only if ordered by their own name."""
-    instead: tuple[tuple[Fact, tuple[Fact, ...]], ...]
-    """Results that would contradict the chart, each with the charted ones that are reported in their place."""
     everything: tuple[Fact, ...]
     """Charted and completed facts, in the order of the table."""
+    answers: Mapping[str, Answer]
+    """What an order for an entry of the table is answered with, by its heading."""
+    not_offered: frozenset[int]
+    """Ranks of the entries that patients of this age and sex cannot have."""
+
+
+class Answer(NamedTuple):
+    """The results for one entry of the table: its own, or charted ones that cover it."""
+
+    facts: tuple[Fact, ...]
+    own: bool
 
 
 def completed(case: Case) -> tuple[Fact, ...]:
@@ -73,16 +83,69 @@ def _door(case: Case) -> str:
 @lru_cache(maxsize=512)
 def _completion(case_id: str, door: str, told: tuple[Fact, ...], charted: tuple[Fact, ...]) -> Completion:
     patient = _Patient(case_id, door, told, charted)
-    added = [entry for entry in normals() if patient.lacks(entry)]
-    blocked = {entry.heading: found for entry in added if (found := patient.abnormal_in_region(entry))}
-    facts = {entry.heading: patient.fact(entry) for entry in added if entry.heading not in blocked}
-    added_facts = tuple(facts.values())
+    offered = [entry for entry in normals() if entry.applies(patient.age, patient.sex, pregnant=patient.pregnant)]
+    answers: dict[str, Answer] = {}
+    facts: list[Fact] = []
+    rare: list[str] = []
+    for entry in offered:
+        held = patient.held.get(entry.heading)
+        covered = () if held else patient.covering(entry)
+        if held or covered:
+            answers[entry.heading] = Answer(tuple(held or covered), bool(held))
+            continue
+        fact = patient.fact(entry)
+        facts.append(fact)
+        answers[entry.heading] = Answer((fact,), own=True)
+        if entry.rare:
+            rare.append(fact.path)
     return Completion(
-        added_facts,
-        frozenset(facts[entry.heading].path for entry in added if entry.rare and entry.heading in facts),
-        tuple((_template(entry), blocked[entry.heading]) for entry in added if entry.heading in blocked),
-        _in_order((*charted, *added_facts)),
+        tuple(facts),
+        frozenset(rare),
+        _in_order((*charted, *facts)),
+        answers,
+        frozenset(range(len(normals()))) - {entry.rank for entry in offered},
     )
+
+
+def offered(name: str, not_offered: frozenset[int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What an order names, each with the headings of the entries that it asks for, whatever the chart holds."""
+    return _offered(name, not_offered)
+
+
+@lru_cache(maxsize=4096)
+def _offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    facts, entries = _catalog(without)
+    asked = frozenset(words(order))
+    found = []
+    for item in asked_of_measurement(order, facts):
+        named = [fact for fact in item.facts if not entries[fact.path].rare or named_in(fact, asked)]
+        headings = dict.fromkeys(entries[fact.path].heading for fact in named or item.facts)
+        found.append((item.name, () if item.equivalent else tuple(headings)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=32)
+def _catalog(without: frozenset[int]) -> tuple[tuple[Fact, ...], Mapping[str, Normal]]:
+    """A fact for every spelling of every entry, for the matcher, with the entries by path."""
+    spelled = [
+        (_as_fact(levels(heading), ""), entry)
+        for entry in normals()
+        if entry.rank not in without
+        for heading in entry.headings
+    ]
+    return tuple(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
+
+
+def named_in(fact: Fact, asked: frozenset[str]) -> bool:
+    """Whether an order has all the words by which a result is ordered alone."""
+    return asked.issuperset(words(_label(fact)) or ("",))
+
+
+def _label(fact: Fact) -> str:
+    """The name by which a result is ordered alone; the summary of an examination has none."""
+    if fact.heads[-1] != "Findings":
+        return fact.heads[-1]
+    return "" if fact.section is Section.EXAMINATION else fact.heads[0]
 
 
 def _in_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
@@ -113,6 +176,7 @@ def _as_fact(heads: tuple[str, ...], text: str) -> Fact:
     return Fact(path, section, heads, text)
 
 
+_Key = TypeVar("_Key")
 _Tokens = frozenset[tuple[str, ...]]
 _GAS = frozenset({"blood gas"})
 """A panel that has its own bicarbonate and pH."""
@@ -135,6 +199,18 @@ def _about(fact: Fact) -> _Tokens:
     if {kind for kind, *_ in tokens} == {"value"} and read.of("timings"):
         return frozenset()  # a value at another time
     return frozenset(tokens)
+
+
+@lru_cache(maxsize=1024)
+def _entry_about(entry: Normal) -> _Tokens:
+    return _about(_template(entry))
+
+
+def _grouped(pairs: Iterable[tuple[_Key, Fact]]) -> dict[_Key, list[Fact]]:
+    found: dict[_Key, list[Fact]] = {}
+    for key, fact in pairs:
+        found.setdefault(key, []).append(fact)
+    return found
 
 
 class _Patient:
@@ -165,50 +241,50 @@ class _Patient:
         return tuple((fact, entry) for fact in self.facts if (entry := normal_of(fact.heads)))
 
     @cached_property
-    def _held(self) -> frozenset[str]:
-        return frozenset(entry.heading for _, entry in self._entries)
+    def held(self) -> Mapping[str, list[Fact]]:
+        """Charted facts by the heading of their entry."""
+        return _grouped((entry.heading, fact) for fact, entry in self._entries)
 
     @cached_property
-    def _same(self) -> frozenset[str]:
-        return frozenset(entry.same for _, entry in self._entries if entry.same)
+    def _same(self) -> Mapping[str, list[Fact]]:
+        return _grouped((entry.same, fact) for fact, entry in self._entries if entry.same)
 
     @cached_property
-    def _tokens(self) -> _Tokens:
-        return frozenset().union(*map(_about, self.facts))
+    def _tokens(self) -> Mapping[tuple[str, ...], list[Fact]]:
+        return _grouped((token, fact) for fact in self.facts for token in _about(fact))
 
     @cached_property
-    def _systems(self) -> frozenset[str]:
-        return frozenset(fact.heads[0] for fact in self.facts if fact.heads)
+    def _systems(self) -> Mapping[str, list[Fact]]:
+        return _grouped((fact.heads[0], fact) for fact in self.facts if fact.heads)
 
     @cached_property
-    def _summarized(self) -> frozenset[str]:
+    def _summarized(self) -> Mapping[str, list[Fact]]:
         """Examinations that the chart has as a whole, and specimens in which it has something abnormal."""
-        whole = {
-            fact.heads[0]
+        whole = [
+            fact
             for fact in self.facts
             if fact.heads
             and (fact.section is Section.EXAMINATION or fact.heads[0] in _FLUIDS)
             and (len(fact.heads) == 1 or _general(fact))
-        }
-        ill = {fact.heads[0] for fact, entry in self._entries if entry.system in _FLUIDS and self.abnormal(fact, entry)}
-        found = whole | ill
-        return frozenset(found | (_CSF if found & _CSF else frozenset()))
+        ]
+        ill = [fact for fact, entry in self._entries if entry.system in _FLUIDS and self.abnormal(fact, entry)]
+        return _grouped((system, f) for f in (*whole, *ill) for system in (_CSF if f.heads[0] in _CSF else f.heads[:1]))
 
-    def lacks(self, entry: Normal) -> bool:
-        """Whether the chart says nothing about an entry, so that it can be completed."""
-        if not entry.applies(self.age, self.sex, pregnant=self.pregnant) or entry.heading in self._held:
-            return False
-        if entry.same in self._same or _about(_template(entry)) & self._tokens:
-            return False
+    @cached_property
+    def _ill_regions(self) -> Mapping[str, list[Fact]]:
+        """Charted images that show something, by region."""
+        return _grouped((e.region, f) for f, e in self._entries if e.region and self.abnormal(f, e))
+
+    def covering(self, entry: Normal) -> tuple[Fact, ...]:
+        """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
+        found = [*self._same.get(entry.same or "", ())]
+        found += [fact for token in _entry_about(entry) for fact in self._tokens.get(token, ())]
         if entry.general or (len(levels(entry.heading)) == 1 and entry.examination):
-            return entry.system not in self._systems
-        return entry.apart or entry.system not in self._summarized
-
-    def abnormal_in_region(self, entry: Normal) -> tuple[Fact, ...]:
-        """Charted images of the entry's region that show something."""
-        if not entry.region:
-            return ()
-        return tuple(f for f, other in self._entries if other.region == entry.region and self.abnormal(f, other))
+            found += self._systems.get(entry.system, ())
+        elif not entry.apart:
+            found += self._summarized.get(entry.system, ())
+        found += self._ill_regions.get(entry.region or "", ())
+        return tuple(dict.fromkeys(found))
 
     def abnormal(self, fact: Fact, entry: Normal) -> bool:
         """Whether a charted result is outside its normal range, or worded unlike a normal one."""

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.completion import Completion, completion, is_completed
+from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.matcher.order_words import reading
 from agentclinic.cases.model import Case, Fact, Section, as_text
@@ -31,7 +31,7 @@ from agentclinic.models.base import MalformedError, Message, Model, Purpose, Ref
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
 from agentclinic.results.utterance import RESULTS, as_results
-from agentclinic.vocabulary.normals import horizon_of, turnaround
+from agentclinic.vocabulary.normals import horizon_of, normal_of, turnaround
 from agentclinic.vocabulary.text import words
 
 _SHOWN = 100
@@ -198,41 +198,58 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
+    found = asked_of_measurement(payload.request, added.everything)
+    charted = [_usual(item, payload, added) for item in found if not item.equivalent]
+    # Which entries of the table an order asks for does not depend on the chart.
+    tabled = [_answered(name, headings, added) for name, headings in offered(payload.request, added.not_offered)]
+    if all(item.facts for item in tabled):
+        return _merged(tabled, charted, added)
+    named = {item.name: item for item in tabled if item.facts}
+    return _merged([named.get(item.name, item) for item in found], charted, added)
+
+
+def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion) -> list[Ordered]:
+    """Items with what else was found under the same name, in the order of the table; then what remains."""
+    told = {fact.path for item in items for fact in item.facts}
+    left = {item.name: tuple(fact for fact in item.facts if fact.path not in told) for item in more}
+    place = {fact.path: rank for rank, fact in enumerate(added.everything)}
+    merged = []
+    for item in items:
+        extra = left.pop(item.name, ())
+        own = extra if item.equivalent else (*item.facts, *extra)
+        facts = tuple(sorted(own, key=lambda fact: place[fact.path]))
+        merged.append(Ordered(item.name, facts) if extra else replace(item, facts=facts or item.facts))
+    return merged + [Ordered(name, facts) for name, facts in left.items() if facts]
+
+
+def _usual(item: Ordered, payload: LaboratoryPayload, added: Completion) -> Ordered:
+    """An item without results that are reported only if asked for by name: rare ones, completed or late."""
     asked = frozenset(words(payload.request))
-    ordered = [_usual(item, added, asked) for item in asked_of_measurement(payload.request, added.everything)]
-    if all(item.facts and not _only_added(item) for item in ordered):
-        return ordered
-    return [_instead(item, payload.request, added) for item in ordered]
-
-
-def _usual(item: Ordered, added: Completion, asked: frozenset[str]) -> Ordered:
-    """An item without completed results that are reported only if asked for by name, if it has others."""
-    kept = tuple(f for f in item.facts if f.path not in added.rare or asked.issuperset(words(_label(f)) or ("",)))
+    kept = tuple(
+        fact
+        for fact in item.facts
+        if named_in(fact, asked) or not (fact.path in added.rare or (_is_rare(fact) and _late(fact, payload.horizon)))
+    )
     return replace(item, facts=kept) if kept else item
 
 
-def _label(fact: Fact) -> str:
-    """The name by which a result is ordered alone; the summary of an examination has none."""
-    if fact.heads[-1] != "Findings":
-        return fact.heads[-1]
-    return "" if fact.section is Section.EXAMINATION else fact.heads[0]
+def _is_rare(fact: Fact) -> bool:
+    entry = normal_of(fact.heads)
+    return entry is not None and entry.rare
 
 
-def _only_added(item: Ordered) -> bool:
-    """Whether a completed result stands in for the test ordered."""
-    return bool(item.equivalent) and all(is_completed(fact.path) for fact in item.facts)
+def _answered(name: str, headings: Sequence[str], added: Completion) -> Ordered:
+    """An item with the results for these entries of the table, so that whether it has any does not depend on the chart.
 
-
-def _instead(item: Ordered, request: str, added: Completion) -> Ordered:
-    """An item answered by a charted result that a normal one would contradict, if there is one."""
-    if item.facts and not _only_added(item):
-        return item
-    charted = {template.path: facts for template, facts in added.instead}
-    for other in asked_of_measurement(request, tuple(template for template, _ in added.instead)):
-        found = tuple(dict.fromkeys(fact for near in other.facts for fact in charted[near.path]))
-        if found and other.name == item.name:
-            return Ordered(item.name, found, found[0].heads[0])
-    return item
+    Where the chart has none, and a normal one would contradict it, the charted ones that it would contradict are given.
+    """
+    answers = [added.answers[heading] for heading in headings]
+    own = dict.fromkeys(fact for answer in answers if answer.own for fact in answer.facts)
+    if own:
+        return Ordered(name, tuple(own))
+    others = tuple(dict.fromkeys(fact for answer in answers for fact in answer.facts))
+    tested = bool(others) and others[0].section is Section.TESTS
+    return Ordered(name, others, others[0].heads[0] if tested else None)
 
 
 def hours_for(case: Case) -> float | None:
@@ -282,7 +299,7 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
     """
     if horizon is None:
         return item, {}
-    if not item.facts:
+    if not item.facts or item.equivalent:
         until = late(item.name, horizon)
         return (None, {item.name[:1].upper() + item.name[1:]: until}) if until else (item, {})
     back: list[Fact] = []
@@ -302,7 +319,10 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
 
 
 def _late(fact: Fact, horizon: float | None) -> str:
-    return late(" ".join(fact.heads), horizon) if fact.section is Section.TESTS else ""
+    """Whether a result is late, by its entry in the table: charts word their headings differently."""
+    entry = normal_of(fact.heads)
+    heading = entry.heading if entry else " ".join(fact.heads)
+    return late(heading, horizon) if fact.section is Section.TESTS else ""
 
 
 _STAINED = re.compile(r"(?:Gram stain|Smear|Microscopy)[^;:]*:[^;]*", re.IGNORECASE)
