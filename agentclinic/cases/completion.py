@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -107,13 +107,12 @@ def _completion(case_id: str, door: str, told: tuple[Fact, ...], charted: tuple[
     )
 
 
-def offered(name: str, not_offered: frozenset[int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What an order names, each with the headings of the entries that it asks for, whatever the chart holds."""
-    return _offered(name, not_offered)
-
-
 @lru_cache(maxsize=4096)
-def _offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What an order names, each with the headings of the entries that it asks for, whatever the chart holds.
+
+    `without` are the ranks of entries that the patient cannot have.
+    """
     facts, entries = _catalog(without)
     asked = frozenset(words(order))
     found = []
@@ -128,10 +127,7 @@ def _offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str,
 def _catalog(without: frozenset[int]) -> tuple[tuple[Fact, ...], Mapping[str, Normal]]:
     """A fact for every spelling of every entry, for the matcher, with the entries by path."""
     spelled = [
-        (_as_fact(levels(heading), ""), entry)
-        for entry in normals()
-        if entry.rank not in without
-        for heading in entry.headings
+        (_headed(heading), entry) for entry in normals() if entry.rank not in without for heading in entry.headings
     ]
     return tuple(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
 
@@ -162,18 +158,27 @@ def is_completed(path: str) -> bool:
     return path.startswith(f"{ROOT}/")
 
 
+def untold(heading: str) -> Fact:
+    """A result that is not back yet."""
+    entry = normal_of(levels(heading))
+    assert entry is not None
+    return _template(entry)
+
+
 @lru_cache(maxsize=1024)
 def _template(entry: Normal) -> Fact:
     """A fact with the entry's heading, for the matcher."""
-    return _as_fact(levels(entry.heading), "")
+    return _headed(entry.heading)
 
 
-def _as_fact(heads: tuple[str, ...], text: str) -> Fact:
+@lru_cache(maxsize=2048)
+def _headed(heading: str) -> Fact:
+    heads = levels(heading)
     vital = heads[0] == "Vital Signs"
     examined = vital or heads[0].endswith("Examination") or heads[0] in ("General Appearance", "Swallowing Assessment")
     section = Section.VITALS if vital else Section.EXAMINATION if examined else Section.TESTS
     path = "/".join((ROOT, _ROOTS[section], *(head.replace(" ", "_").replace("/", "-") for head in heads)))
-    return Fact(path, section, heads, text)
+    return Fact(path, section, heads, "")
 
 
 _Key = TypeVar("_Key")
@@ -284,7 +289,24 @@ class _Patient:
         elif not entry.apart:
             found += self._summarized.get(entry.system, ())
         found += self._ill_regions.get(entry.region or "", ())
+        if not found and entry.examination and not entry.apart:
+            found += self._about_subjects(fold(levels(entry.heading)[-1]))
         return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def _subjects(self) -> Mapping[str, list[Fact]]:
+        """What charted findings say something abnormal about."""
+        return _grouped(
+            (subject, fact)
+            for fact in self.facts
+            if fact.section is Section.EXAMINATION
+            for clause in _CLAUSES.split(fact.text)
+            if not _NORMAL_CLAUSE.search(clause)
+            for subject in _SUBJECT.findall(fold(clause))
+        )
+
+    def _about_subjects(self, text: str) -> list[Fact]:
+        return [fact for subject in _SUBJECT.findall(text) for fact in self._subjects.get(subject, ())]
 
     def abnormal(self, fact: Fact, entry: Normal) -> bool:
         """Whether a charted result is outside its normal range, or worded unlike a normal one."""
@@ -298,15 +320,18 @@ class _Patient:
 
     def fact(self, entry: Normal) -> Fact:
         # Items of one panel have the same heading: the choice depends on the panel alone.
-        heading = _chosen(entry.heads, random.Random(f"{self._id}|{entry.system}"))
-        return _as_fact(levels(heading), self._text(entry))
+        heading = _chosen(entry.heads, f"{self._id}|{entry.system}")
+        return replace(_headed(heading), text=self._text(entry))
 
     def _text(self, entry: Normal) -> str:
         linked = LINKED_WORDS.get(entry.heading)
         said = linked(self) if linked else None
         if said is not None:
             return said
-        form = _chosen(entry.forms(self.groups), self._random(entry, "form"))
+        forms = entry.forms(self.groups)
+        if entry.examination:
+            forms = {form: often for form, often in forms.items() if not self._about_subjects(fold(form))} or forms
+        form = _chosen(forms, f"{self._id}|{entry.heading}|form")
         spread = entry.spread(self.groups)
         number = self.number(entry) if spread else None
         shown = "" if number is None or spread is None else _written(number, spread.digits)
@@ -353,13 +378,10 @@ class _Patient:
             spread = entry.spread(self.groups)
             assert spread is not None
             linked = LINKED_NUMBERS.get(entry.heading)
-            drawn = _drawn(spread, self._random(entry, "number"))
+            drawn = _drawn(spread, random.Random(f"{self._id}|{entry.heading}|number"))
             found = linked(self, drawn) if linked else None
             known = self._numbers[entry.heading] = round(drawn if found is None else found, spread.digits)
         return known
-
-    def _random(self, entry: Normal, what: str) -> random.Random:
-        return random.Random(f"{self._id}|{entry.heading}|{what}")
 
     @cached_property
     def _measured(self) -> Mapping[str, float]:
@@ -412,6 +434,12 @@ def _reads_normal(text: str) -> bool:
     return all(_NORMAL_CLAUSE.search(clause) for clause in clauses)
 
 
+_SUBJECT = re.compile(
+    r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion|murmur|rub|bruit|nystagmus|tremor|rash"
+    r"|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise|petechia|ulcer|calf|calves|capillary refill"
+    r"|bowel sounds|neck vein|foot pulse|flank)"
+)
+"""What an examination is about, whichever part of it says so."""
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
 _PLACE = re.compile(r"\{(\w*)\}")
 _CSF = frozenset({"Lumbar Puncture", "Cerebrospinal Fluid"})
@@ -422,8 +450,10 @@ def _general(fact: Fact) -> bool:
     return fact.heads[-1].lower() in _SUMMARIES
 
 
-def _chosen(weights: Mapping[str, int], draw: random.Random) -> str:
-    return draw.choices(tuple(weights), tuple(weights.values()))[0]
+def _chosen(weights: Mapping[str, int], seed: str) -> str:
+    if len(weights) == 1:
+        return next(iter(weights))
+    return random.Random(seed).choices(tuple(weights), tuple(weights.values()))[0]
 
 
 def _drawn(spread: Spread, draw: random.Random) -> float:

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered
+from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, untold
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.matcher.order_words import reading
 from agentclinic.cases.model import Case, Fact, Section, as_text
@@ -31,7 +31,7 @@ from agentclinic.models.base import MalformedError, Message, Model, Purpose, Ref
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
 from agentclinic.results.utterance import RESULTS, as_results
-from agentclinic.vocabulary.normals import horizon_of, normal_of, turnaround
+from agentclinic.vocabulary.normals import horizon_of, levels, normal_of, turnaround
 from agentclinic.vocabulary.text import words
 
 _SHOWN = 100
@@ -199,13 +199,25 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
     found = asked_of_measurement(payload.request, added.everything)
-    charted = [_usual(item, payload, added) for item in found if not item.equivalent]
     # Which entries of the table an order asks for does not depend on the chart.
-    tabled = [_answered(name, headings, added) for name, headings in offered(payload.request, added.not_offered)]
+    asked = offered(payload.request, added.not_offered)
+    tabled = [_answered(name, headings, payload.horizon, added) for name, headings in asked]
     if all(item.facts for item in tabled):
-        return _merged(tabled, charted, added)
+        return _merged(tabled, [_further(item, payload.horizon) for item in found if not item.equivalent], added)
+    usual = [_usual(item, added, frozenset(words(payload.request))) for item in found if not item.equivalent]
     named = {item.name: item for item in tabled if item.facts}
-    return _merged([named.get(item.name, item) for item in found], charted, added)
+    return _merged([named.get(item.name, item) for item in found], usual, added)
+
+
+def _further(item: Ordered, horizon: float | None) -> Ordered:
+    """The charted results of an item that are back in time."""
+    return replace(item, facts=tuple(f for f in item.facts if not is_completed(f.path) and not _late(f, horizon)))
+
+
+def _usual(item: Ordered, added: Completion, said: frozenset[str]) -> Ordered:
+    """An item without completed results that are reported only if asked for by name, if it has others."""
+    kept = tuple(fact for fact in item.facts if fact.path not in added.rare or named_in(fact, said))
+    return replace(item, facts=kept) if kept else item
 
 
 def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion) -> list[Ordered]:
@@ -217,39 +229,30 @@ def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion
     for item in items:
         extra = left.pop(item.name, ())
         own = extra if item.equivalent else (*item.facts, *extra)
-        facts = tuple(sorted(own, key=lambda fact: place[fact.path]))
+        facts = tuple(sorted(own, key=lambda fact: place.get(fact.path, len(place))))
         merged.append(Ordered(item.name, facts) if extra else replace(item, facts=facts or item.facts))
     return merged + [Ordered(name, facts) for name, facts in left.items() if facts]
 
 
-def _usual(item: Ordered, payload: LaboratoryPayload, added: Completion) -> Ordered:
-    """An item without results that are reported only if asked for by name: rare ones, completed or late."""
-    asked = frozenset(words(payload.request))
-    kept = tuple(
-        fact
-        for fact in item.facts
-        if named_in(fact, asked) or not (fact.path in added.rare or (_is_rare(fact) and _late(fact, payload.horizon)))
-    )
-    return replace(item, facts=kept) if kept else item
-
-
-def _is_rare(fact: Fact) -> bool:
-    entry = normal_of(fact.heads)
-    return entry is not None and entry.rare
-
-
-def _answered(name: str, headings: Sequence[str], added: Completion) -> Ordered:
+def _answered(name: str, headings: Sequence[str], horizon: float | None, added: Completion) -> Ordered:
     """An item with the results for these entries of the table, so that whether it has any does not depend on the chart.
 
-    Where the chart has none, and a normal one would contradict it, the charted ones that it would contradict are given.
+    Where a normal one would contradict the chart, the charted ones that it would contradict are given.
     """
-    answers = [added.answers[heading] for heading in headings]
-    own = dict.fromkeys(fact for answer in answers if answer.own for fact in answer.facts)
-    if own:
+    own: dict[Fact, None] = {}
+    others: dict[Fact, None] = {}
+    for heading in headings:
+        answer = added.answers[heading]
+        if answer.own:
+            own.update(dict.fromkeys(answer.facts))
+        elif late(heading, horizon):
+            own[untold(heading)] = None
+        else:
+            others.update(dict.fromkeys(answer.facts))
+    if own or not others:
         return Ordered(name, tuple(own))
-    others = tuple(dict.fromkeys(fact for answer in answers for fact in answer.facts))
-    tested = bool(others) and others[0].section is Section.TESTS
-    return Ordered(name, others, others[0].heads[0] if tested else None)
+    first = next(iter(others))
+    return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS else None)
 
 
 def hours_for(case: Case) -> float | None:
@@ -299,7 +302,7 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
     """
     if horizon is None:
         return item, {}
-    if not item.facts or item.equivalent:
+    if not item.facts:
         until = late(item.name, horizon)
         return (None, {item.name[:1].upper() + item.name[1:]: until}) if until else (item, {})
     back: list[Fact] = []
@@ -312,17 +315,23 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
         elif not until:
             back.append(fact)
         if until:
-            whole = all(_late(other, horizon) for other in item.facts if other.heads[:1] == fact.heads[:1])
-            named = fact.heads[:1] if whole else tuple(head for head in fact.heads if head != "Findings")
+            whole = all(
+                _late(other, horizon) for other in item.facts if _usual_heads(other)[0] == _usual_heads(fact)[0]
+            )
+            named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
             waiting.setdefault(", ".join(named), until)
     return (replace(item, facts=tuple(back)) if back else None), waiting
 
 
 def _late(fact: Fact, horizon: float | None) -> str:
     """Whether a result is late, by its entry in the table: charts word their headings differently."""
+    return late(" ".join(_usual_heads(fact)), horizon) if fact.section is Section.TESTS else ""
+
+
+def _usual_heads(fact: Fact) -> tuple[str, ...]:
+    """The heading of a result in the table, whichever the chart uses."""
     entry = normal_of(fact.heads)
-    heading = entry.heading if entry else " ".join(fact.heads)
-    return late(heading, horizon) if fact.section is Section.TESTS else ""
+    return levels(entry.heading) if entry else fact.heads
 
 
 _STAINED = re.compile(r"(?:Gram stain|Smear|Microscopy)[^;:]*:[^;]*", re.IGNORECASE)
