@@ -435,9 +435,9 @@ def _reads_normal(text: str) -> bool:
 
 
 _SUBJECT = re.compile(
-    r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion|murmur|rub|bruit|nystagmus|tremor|rash"
-    r"|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise|petechia|ulcer|calf|calves|capillary refill"
-    r"|bowel sounds|neck vein|foot pulse|flank)"
+    r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion"
+    r"|murmur|rub|bruit|nystagmus|tremor|rash|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise"
+    r"|petechia|ulcer|calf|calves|capillary refill|bowel sounds|neck vein|foot pulse|flank)"
 )
 """What an examination is about, whichever part of it says so."""
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)

@@ -211,7 +211,7 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
 
 def _further(item: Ordered, horizon: float | None) -> Ordered:
     """The charted results of an item that are back in time."""
-    return replace(item, facts=tuple(f for f in item.facts if not is_completed(f.path) and not _late(f, horizon)))
+    return replace(item, facts=tuple(f for f in item.facts if not is_completed(f.path) and not late_result(f, horizon)))
 
 
 def _usual(item: Ordered, added: Completion, said: frozenset[str]) -> Ordered:
@@ -308,7 +308,7 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
     back: list[Fact] = []
     waiting: dict[str, str] = {}
     for fact in item.facts:
-        until = _late(fact, horizon)
+        until = late_result(fact, horizon)
         early = _STAINED.search(fact.text) if until else None
         if early:
             back.append(replace(fact, text=early[0].strip()))
@@ -316,15 +316,15 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
             back.append(fact)
         if until:
             whole = all(
-                _late(other, horizon) for other in item.facts if _usual_heads(other)[0] == _usual_heads(fact)[0]
+                late_result(other, horizon) for other in item.facts if _usual_heads(other)[0] == _usual_heads(fact)[0]
             )
             named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
             waiting.setdefault(", ".join(named), until)
     return (replace(item, facts=tuple(back)) if back else None), waiting
 
 
-def _late(fact: Fact, horizon: float | None) -> str:
-    """Whether a result is late, by its entry in the table: charts word their headings differently."""
+def late_result(fact: Fact, horizon: float | None) -> str:
+    """What is said of a result that cannot be back in time, by its entry in the table: charts differ in headings."""
     return late(" ".join(_usual_heads(fact)), horizon) if fact.section is Section.TESTS else ""
 
 
