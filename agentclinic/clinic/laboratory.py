@@ -203,7 +203,8 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     asked = offered(payload.request, added.not_offered)
     tabled = [_answered(name, headings, payload.horizon, added) for name, headings in asked]
     if all(item.facts for item in tabled):
-        return _merged(tabled, [_further(item, payload.horizon) for item in found if not item.equivalent], added)
+        more = [_further(item, payload.horizon) for item in found if not item.equivalent]
+        return _merged(tabled, more if len(found) <= len(tabled) else (), added)
     usual = [_usual(item, added, frozenset(words(payload.request))) for item in found if not item.equivalent]
     named = {item.name: item for item in tabled if item.facts}
     return _merged([named.get(item.name, item) for item in found], usual, added)
