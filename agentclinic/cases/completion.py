@@ -63,7 +63,7 @@ def completed(case: Case) -> tuple[Fact, ...]:
 
 
 def completion(case: Case) -> Completion:
-    return _completion(case.id, _door(case), case.patient_facts, case.exam_facts)
+    return _completion(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
 
 
 def in_normal_range(case: Case, fact: Fact) -> bool:
@@ -73,16 +73,23 @@ def in_normal_range(case: Case, fact: Fact) -> bool:
 
 
 def _patient(case: Case) -> _Patient:
-    return _Patient(case.id, _door(case), case.patient_facts, case.exam_facts)
+    return _Patient(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
 
 
 def _door(case: Case) -> str:
     return f"{case.door.demographics}. {case.door.objective}"
 
 
+def _sex(case: Case) -> str | None:
+    # The objective can name others: "brought by his daughter".
+    return sex(case.door.demographics) or sex(case.door.objective)
+
+
 @lru_cache(maxsize=512)
-def _completion(case_id: str, door: str, told: tuple[Fact, ...], charted: tuple[Fact, ...]) -> Completion:
-    patient = _Patient(case_id, door, told, charted)
+def _completion(
+    case_id: str, door: str, sex_: str | None, told: tuple[Fact, ...], charted: tuple[Fact, ...]
+) -> Completion:
+    patient = _Patient(case_id, door, sex_, told, charted)
     offered = [entry for entry in normals() if entry.applies(patient.age, patient.sex, pregnant=patient.pregnant)]
     answers: dict[str, Answer] = {}
     facts: list[Fact] = []
@@ -221,11 +228,13 @@ def _grouped(pairs: Iterable[tuple[_Key, Fact]]) -> dict[_Key, list[Fact]]:
 class _Patient:
     """A chart while it is completed."""
 
-    def __init__(self, case_id: str, door: str, told: tuple[Fact, ...], charted: tuple[Fact, ...]) -> None:
+    def __init__(
+        self, case_id: str, door: str, sex_: str | None, told: tuple[Fact, ...], charted: tuple[Fact, ...]
+    ) -> None:
         self._id = case_id
         age = age_in_years(door)
         self.age = _ADULT if age is None else age
-        self.sex = sex(door)
+        self.sex = sex_
         self._told = told
         self.facts = charted
         self.pregnant = self.sex == "female" and bool(
