@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
-from agentclinic.cases.matcher.orders import asked_of_measurement, charted_as
+from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
@@ -199,7 +199,12 @@ def _about(fact: Fact) -> _Tokens:
     """What a result is about, as the order matcher reads its heading."""
     read = charted_as(fact)
     where = tuple(sorted(read.of("specimens") - {"blood"} | read.of("panels") & _GAS | read.of("qualifiers")))
-    tokens = {("value", value, *where) for value in read.of("values")}
+    values = read.of("values")
+    if values - IMMUNOGLOBULINS:
+        values -= IMMUNOGLOBULINS  # the kind of an antibody, not the antibody
+    elif values:
+        where += tuple(sorted(read.words))
+    tokens = {("value", value, *where) for value in values}
     sites = sorted(read.of("sites")) or [""]
     tokens |= {("image", image, site) for image in read.of("modalities") for site in sites}
     if not read.of("values"):
@@ -281,7 +286,12 @@ class _Patient:
             and (fact.section is Section.EXAMINATION or fact.heads[0] in _FLUIDS)
             and (len(fact.heads) == 1 or _general(fact))
         ]
-        ill = [fact for fact, entry in self._entries if entry.system in _FLUIDS and self.abnormal(fact, entry)]
+        ill = [
+            fact
+            for fact, entry in self._entries
+            # A linked value is as unusual as what it is linked to: glucose in the spinal fluid follows the blood.
+            if entry.system in _FLUIDS and entry.heading not in LINKED_NUMBERS and self.abnormal(fact, entry)
+        ]
         return _grouped((system, f) for f in (*whole, *ill) for system in (_CSF if f.heads[0] in _CSF else f.heads[:1]))
 
     @cached_property
@@ -297,7 +307,7 @@ class _Patient:
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
             found += self._summarized.get(entry.system, ())
-        found += self._ill_regions.get(entry.region or "", ())
+        found += self._ill_regions.get(entry.region or "", ())[:1]
         if not found and entry.examination and not entry.apart:
             found += self._about_subjects(fold(levels(entry.heading)[-1]))
         return tuple(dict.fromkeys(found))

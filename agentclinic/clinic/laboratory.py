@@ -349,7 +349,9 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know
     lines = _charted(ordered.facts)
     if ordered.equivalent:
-        return f"{ordered.name} was not done; {ordered.equivalent}: {lines}.", Provenance.CHART_EQUIVALENT
+        name = ordered.name[:1].upper() + ordered.name[1:]
+        stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
+        return f"{name} was not done; {stated}.", Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
 
 

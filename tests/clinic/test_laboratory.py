@@ -227,10 +227,10 @@ def test_every_test_is_given_pending_or_unavailable_alike_in_like_patients() -> 
 
 @pytest.mark.parametrize(
     "name",
-    (
+    [
         *("CT abdomen and pelvis", "Laryngoscopy", "Slit lamp", "Lumbar puncture", "Urinalysis", "Colonoscopy"),
         *("Stool PCR", "Vitamin B12 and Folate", "Dengue NS1 and IgM", "Viral PCR of a Skin Lesion", "Bone Marrow"),
-    ),
+    ],
 )
 def test_tests_with_many_spellings_and_parts_are_alike_in_all_like_patients(name: str) -> None:
     for alike in ALIKE:
