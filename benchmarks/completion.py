@@ -5,9 +5,9 @@
 Every charted normal result is set against completed results of the same heading in patients of the same sex and age
 group: children's charts have fewer routine tests, and men no pregnancy test, which says nothing about the result. A
 logistic regression sees the wording (words and character triples) and the value, and then also the patient's age, sex
-and setting and which of the other charted results are abnormal. It is tested on whole cases that it was not trained on.
-The figure is the share of pairs (one charted, one completed, of the same heading and group) that it puts in the right
-order: 0.5 is chance.
+and setting and which of the other charted results are abnormal. It is tested on whole cases, with their twins, that it
+was not trained on. The figure is the share of pairs (one charted, one completed, of the same heading and group) that it
+puts in the right order: 0.5 is chance.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SIZE = 2**15
 """Places of the hashed features."""
 CHILD = 16
 """Age below which charts have fewer routine tests."""
-FEWEST = 4
-"""Charted and completed results that a heading needs: fewer teach nothing when whole cases are left out."""
+FEWEST = 2
+"""Charted and completed results that a heading needs, twins counted once: of one alone nothing can be learned."""
 MOST = 25
 """Completed results for each heading, so that one heading does not outweigh the rest."""
 
@@ -57,17 +57,19 @@ def rows(datasets: list[str], *, rest: bool, seed: int = 0) -> list[Row]:
         about = tuple(_about(case)) if rest else ()
         age = "child" if (age_in_years(case.door.demographics) or 40) < CHILD else "adult"
         group = f"{age}, {sex(case.door.demographics)}"
+        # Twins have most of their chart in common: they are left out together.
+        pair = min(case.name, str(case.annotations.get("twin_of") or case.name))
         for facts, charted in ((case.exam_facts, True), (completed(case), False)):
             for fact in facts:
                 entry = normal_of(fact.heads)
                 if entry and (not charted or in_normal_range(case, fact)):
                     name = f"{entry.heading} ({group})"
-                    found[name].append(Row(name, case.id, charted, _features(fact, entry, about)))
+                    found[name].append(Row(name, pair, charted, _features(fact, entry, about)))
     draw = random.Random(seed)
     kept = []
     for given in found.values():
         ours, theirs = ([row for row in given if row.charted is how] for how in (True, False))
-        if len(ours) >= FEWEST and len(theirs) >= FEWEST:
+        if all(len({row.case for row in some}) >= FEWEST for some in (ours, theirs)):
             kept += [*ours, *draw.sample(theirs, min(MOST, len(theirs)))]
     return kept
 

@@ -11,15 +11,16 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
-from agentclinic.cases.matcher.orders import charted_as
+from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
-from agentclinic.vocabulary.text import fold
+from agentclinic.vocabulary.text import fold, words
 
 ROOT = "Completed"
 """First key of the path of every completed fact."""
@@ -41,10 +42,19 @@ class Completion:
     facts: tuple[Fact, ...]
     rare: frozenset[str]
     """Paths of facts that are reported only if ordered by their own name."""
-    instead: tuple[tuple[Fact, tuple[Fact, ...]], ...]
-    """Results that would contradict the chart, each with the charted ones that are reported in their place."""
     everything: tuple[Fact, ...]
     """Charted and completed facts, in the order of the table."""
+    answers: Mapping[str, Answer]
+    """What an order for an entry of the table is answered with, by its heading."""
+    not_offered: frozenset[int]
+    """Ranks of the entries that patients of this age and sex cannot have."""
+
+
+class Answer(NamedTuple):
+    """The results for one entry of the table: its own, or charted ones that cover it."""
+
+    facts: tuple[Fact, ...]
+    own: bool
 
 
 def completed(case: Case) -> tuple[Fact, ...]:
@@ -53,7 +63,7 @@ def completed(case: Case) -> tuple[Fact, ...]:
 
 
 def completion(case: Case) -> Completion:
-    return _completion(case.id, _door(case), case.patient_facts, case.exam_facts)
+    return _completion(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
 
 
 def in_normal_range(case: Case, fact: Fact) -> bool:
@@ -63,26 +73,82 @@ def in_normal_range(case: Case, fact: Fact) -> bool:
 
 
 def _patient(case: Case) -> _Patient:
-    return _Patient(case.id, _door(case), case.patient_facts, case.exam_facts)
+    return _Patient(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
 
 
 def _door(case: Case) -> str:
     return f"{case.door.demographics}. {case.door.objective}"
 
 
+def _sex(case: Case) -> str | None:
+    # The objective can name others: "brought by his daughter".
+    return sex(case.door.demographics) or sex(case.door.objective)
+
+
 @lru_cache(maxsize=512)
-def _completion(case_id: str, door: str, told: tuple[Fact, ...], charted: tuple[Fact, ...]) -> Completion:
-    patient = _Patient(case_id, door, told, charted)
-    added = [entry for entry in normals() if patient.lacks(entry)]
-    blocked = {entry.heading: found for entry in added if (found := patient.abnormal_in_region(entry))}
-    facts = {entry.heading: patient.fact(entry) for entry in added if entry.heading not in blocked}
-    added_facts = tuple(facts.values())
+def _completion(
+    case_id: str, door: str, sex_: str | None, told: tuple[Fact, ...], charted: tuple[Fact, ...]
+) -> Completion:
+    patient = _Patient(case_id, door, sex_, told, charted)
+    offered = [entry for entry in normals() if entry.applies(patient.age, patient.sex, pregnant=patient.pregnant)]
+    answers: dict[str, Answer] = {}
+    facts: list[Fact] = []
+    rare: list[str] = []
+    for entry in offered:
+        held = patient.held.get(entry.heading)
+        covered = () if held else patient.covering(entry)
+        if held or covered:
+            answers[entry.heading] = Answer(tuple(held or covered), bool(held))
+            continue
+        fact = patient.fact(entry)
+        facts.append(fact)
+        answers[entry.heading] = Answer((fact,), own=True)
+        if entry.rare:
+            rare.append(fact.path)
     return Completion(
-        added_facts,
-        frozenset(facts[entry.heading].path for entry in added if entry.rare and entry.heading in facts),
-        tuple((_template(entry), blocked[entry.heading]) for entry in added if entry.heading in blocked),
-        _in_order((*charted, *added_facts)),
+        tuple(facts),
+        frozenset(rare),
+        _in_order((*charted, *facts)),
+        answers,
+        frozenset(range(len(normals()))) - {entry.rank for entry in offered},
     )
+
+
+@lru_cache(maxsize=4096)
+def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What an order names, each with the headings of the entries that it asks for, whatever the chart holds.
+
+    `without` are the ranks of entries that the patient cannot have.
+    """
+    facts, entries = _catalog(without)
+    asked = frozenset(words(order))
+    found = []
+    for item in asked_of_measurement(order, facts):
+        named = [fact for fact in item.facts if not entries[fact.path].rare or named_in(fact, asked)]
+        headings = dict.fromkeys(entries[fact.path].heading for fact in named or item.facts)
+        found.append((item.name, () if item.equivalent else tuple(headings)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=32)
+def _catalog(without: frozenset[int]) -> tuple[tuple[Fact, ...], Mapping[str, Normal]]:
+    """A fact for every spelling of every entry, for the matcher, with the entries by path."""
+    spelled = [
+        (_headed(heading), entry) for entry in normals() if entry.rank not in without for heading in entry.headings
+    ]
+    return tuple(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
+
+
+def named_in(fact: Fact, asked: frozenset[str]) -> bool:
+    """Whether an order has all the words by which a result is ordered alone."""
+    return asked.issuperset(words(_label(fact)) or ("",))
+
+
+def _label(fact: Fact) -> str:
+    """The name by which a result is ordered alone; the summary of an examination has none."""
+    if fact.heads[-1] != "Findings":
+        return fact.heads[-1]
+    return "" if fact.section is Section.EXAMINATION else fact.heads[0]
 
 
 def _in_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
@@ -99,20 +165,30 @@ def is_completed(path: str) -> bool:
     return path.startswith(f"{ROOT}/")
 
 
+def untold(heading: str) -> Fact:
+    """A result that is not back yet."""
+    entry = normal_of(levels(heading))
+    assert entry is not None
+    return _template(entry)
+
+
 @lru_cache(maxsize=1024)
 def _template(entry: Normal) -> Fact:
     """A fact with the entry's heading, for the matcher."""
-    return _as_fact(levels(entry.heading), "")
+    return _headed(entry.heading)
 
 
-def _as_fact(heads: tuple[str, ...], text: str) -> Fact:
+@lru_cache(maxsize=2048)
+def _headed(heading: str) -> Fact:
+    heads = levels(heading)
     vital = heads[0] == "Vital Signs"
     examined = vital or heads[0].endswith("Examination") or heads[0] in ("General Appearance", "Swallowing Assessment")
     section = Section.VITALS if vital else Section.EXAMINATION if examined else Section.TESTS
     path = "/".join((ROOT, _ROOTS[section], *(head.replace(" ", "_").replace("/", "-") for head in heads)))
-    return Fact(path, section, heads, text)
+    return Fact(path, section, heads, "")
 
 
+_Key = TypeVar("_Key")
 _Tokens = frozenset[tuple[str, ...]]
 _GAS = frozenset({"blood gas"})
 """A panel that has its own bicarbonate and pH."""
@@ -123,7 +199,12 @@ def _about(fact: Fact) -> _Tokens:
     """What a result is about, as the order matcher reads its heading."""
     read = charted_as(fact)
     where = tuple(sorted(read.of("specimens") - {"blood"} | read.of("panels") & _GAS | read.of("qualifiers")))
-    tokens = {("value", value, *where) for value in read.of("values")}
+    values = read.of("values")
+    if values - IMMUNOGLOBULINS:
+        values -= IMMUNOGLOBULINS  # the kind of an antibody, not the antibody
+    elif values:
+        where += tuple(sorted(read.words))
+    tokens = {("value", value, *where) for value in values}
     sites = sorted(read.of("sites")) or [""]
     tokens |= {("image", image, site) for image in read.of("modalities") for site in sites}
     if not read.of("values"):
@@ -137,14 +218,28 @@ def _about(fact: Fact) -> _Tokens:
     return frozenset(tokens)
 
 
+@lru_cache(maxsize=1024)
+def _entry_about(entry: Normal) -> _Tokens:
+    return _about(_template(entry))
+
+
+def _grouped(pairs: Iterable[tuple[_Key, Fact]]) -> dict[_Key, list[Fact]]:
+    found: dict[_Key, list[Fact]] = {}
+    for key, fact in pairs:
+        found.setdefault(key, []).append(fact)
+    return found
+
+
 class _Patient:
     """A chart while it is completed."""
 
-    def __init__(self, case_id: str, door: str, told: tuple[Fact, ...], charted: tuple[Fact, ...]) -> None:
+    def __init__(
+        self, case_id: str, door: str, sex_: str | None, told: tuple[Fact, ...], charted: tuple[Fact, ...]
+    ) -> None:
         self._id = case_id
         age = age_in_years(door)
         self.age = _ADULT if age is None else age
-        self.sex = sex(door)
+        self.sex = sex_
         self._told = told
         self.facts = charted
         self.pregnant = self.sex == "female" and bool(
@@ -165,50 +260,72 @@ class _Patient:
         return tuple((fact, entry) for fact in self.facts if (entry := normal_of(fact.heads)))
 
     @cached_property
-    def _held(self) -> frozenset[str]:
-        return frozenset(entry.heading for _, entry in self._entries)
+    def held(self) -> Mapping[str, list[Fact]]:
+        """Charted facts by the heading of their entry."""
+        return _grouped((entry.heading, fact) for fact, entry in self._entries)
 
     @cached_property
-    def _same(self) -> frozenset[str]:
-        return frozenset(entry.same for _, entry in self._entries if entry.same)
+    def _same(self) -> Mapping[str, list[Fact]]:
+        return _grouped((entry.same, fact) for fact, entry in self._entries if entry.same)
 
     @cached_property
-    def _tokens(self) -> _Tokens:
-        return frozenset().union(*map(_about, self.facts))
+    def _tokens(self) -> Mapping[tuple[str, ...], list[Fact]]:
+        return _grouped((token, fact) for fact in self.facts for token in _about(fact))
 
     @cached_property
-    def _systems(self) -> frozenset[str]:
-        return frozenset(fact.heads[0] for fact in self.facts if fact.heads)
+    def _systems(self) -> Mapping[str, list[Fact]]:
+        return _grouped((fact.heads[0], fact) for fact in self.facts if fact.heads)
 
     @cached_property
-    def _summarized(self) -> frozenset[str]:
+    def _summarized(self) -> Mapping[str, list[Fact]]:
         """Examinations that the chart has as a whole, and specimens in which it has something abnormal."""
-        whole = {
-            fact.heads[0]
+        whole = [
+            fact
             for fact in self.facts
             if fact.heads
             and (fact.section is Section.EXAMINATION or fact.heads[0] in _FLUIDS)
             and (len(fact.heads) == 1 or _general(fact))
-        }
-        ill = {fact.heads[0] for fact, entry in self._entries if entry.system in _FLUIDS and self.abnormal(fact, entry)}
-        found = whole | ill
-        return frozenset(found | (_CSF if found & _CSF else frozenset()))
+        ]
+        ill = [
+            fact
+            for fact, entry in self._entries
+            # A linked value is as unusual as what it is linked to: glucose in the spinal fluid follows the blood.
+            if entry.system in _FLUIDS and entry.heading not in LINKED_NUMBERS and self.abnormal(fact, entry)
+        ]
+        return _grouped((system, f) for f in (*whole, *ill) for system in (_CSF if f.heads[0] in _CSF else f.heads[:1]))
 
-    def lacks(self, entry: Normal) -> bool:
-        """Whether the chart says nothing about an entry, so that it can be completed."""
-        if not entry.applies(self.age, self.sex, pregnant=self.pregnant) or entry.heading in self._held:
-            return False
-        if entry.same in self._same or _about(_template(entry)) & self._tokens:
-            return False
+    @cached_property
+    def _ill_regions(self) -> Mapping[str, list[Fact]]:
+        """Charted images that show something, by region."""
+        return _grouped((e.region, f) for f, e in self._entries if e.region and self.abnormal(f, e))
+
+    def covering(self, entry: Normal) -> tuple[Fact, ...]:
+        """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
+        found = [*self._same.get(entry.same or "", ())]
+        found += [fact for token in _entry_about(entry) for fact in self._tokens.get(token, ())]
         if entry.general or (len(levels(entry.heading)) == 1 and entry.examination):
-            return entry.system not in self._systems
-        return entry.apart or entry.system not in self._summarized
+            found += self._systems.get(entry.system, ())
+        elif not entry.apart:
+            found += self._summarized.get(entry.system, ())
+        found += self._ill_regions.get(entry.region or "", ())[:1]
+        if not found and entry.examination and not entry.apart:
+            found += self._about_subjects(fold(levels(entry.heading)[-1]))
+        return tuple(dict.fromkeys(found))
 
-    def abnormal_in_region(self, entry: Normal) -> tuple[Fact, ...]:
-        """Charted images of the entry's region that show something."""
-        if not entry.region:
-            return ()
-        return tuple(f for f, other in self._entries if other.region == entry.region and self.abnormal(f, other))
+    @cached_property
+    def _subjects(self) -> Mapping[str, list[Fact]]:
+        """What charted findings say something abnormal about."""
+        return _grouped(
+            (subject, fact)
+            for fact in self.facts
+            if fact.section is Section.EXAMINATION
+            for clause in _CLAUSES.split(fact.text)
+            if not _NORMAL_CLAUSE.search(clause)
+            for subject in _SUBJECT.findall(fold(clause))
+        )
+
+    def _about_subjects(self, text: str) -> list[Fact]:
+        return [fact for subject in _SUBJECT.findall(text) for fact in self._subjects.get(subject, ())]
 
     def abnormal(self, fact: Fact, entry: Normal) -> bool:
         """Whether a charted result is outside its normal range, or worded unlike a normal one."""
@@ -222,15 +339,18 @@ class _Patient:
 
     def fact(self, entry: Normal) -> Fact:
         # Items of one panel have the same heading: the choice depends on the panel alone.
-        heading = _chosen(entry.heads, random.Random(f"{self._id}|{entry.system}"))
-        return _as_fact(levels(heading), self._text(entry))
+        heading = _chosen(entry.heads, f"{self._id}|{entry.system}")
+        return replace(_headed(heading), text=self._text(entry))
 
     def _text(self, entry: Normal) -> str:
         linked = LINKED_WORDS.get(entry.heading)
         said = linked(self) if linked else None
         if said is not None:
             return said
-        form = _chosen(entry.forms(self.groups), self._random(entry, "form"))
+        forms = entry.forms(self.groups)
+        if entry.examination:
+            forms = {form: often for form, often in forms.items() if not self._about_subjects(fold(form))} or forms
+        form = _chosen(forms, f"{self._id}|{entry.heading}|form")
         spread = entry.spread(self.groups)
         number = self.number(entry) if spread else None
         shown = "" if number is None or spread is None else _written(number, spread.digits)
@@ -277,13 +397,10 @@ class _Patient:
             spread = entry.spread(self.groups)
             assert spread is not None
             linked = LINKED_NUMBERS.get(entry.heading)
-            drawn = _drawn(spread, self._random(entry, "number"))
+            drawn = _drawn(spread, random.Random(f"{self._id}|{entry.heading}|number"))
             found = linked(self, drawn) if linked else None
             known = self._numbers[entry.heading] = round(drawn if found is None else found, spread.digits)
         return known
-
-    def _random(self, entry: Normal, what: str) -> random.Random:
-        return random.Random(f"{self._id}|{entry.heading}|{what}")
 
     @cached_property
     def _measured(self) -> Mapping[str, float]:
@@ -336,6 +453,12 @@ def _reads_normal(text: str) -> bool:
     return all(_NORMAL_CLAUSE.search(clause) for clause in clauses)
 
 
+_SUBJECT = re.compile(
+    r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion"
+    r"|murmur|rub|bruit|nystagmus|tremor|rash|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise"
+    r"|petechia|ulcer|calf|calves|capillary refill|bowel sounds|neck vein|foot pulse|flank)"
+)
+"""What an examination is about, whichever part of it says so."""
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
 _PLACE = re.compile(r"\{(\w*)\}")
 _CSF = frozenset({"Lumbar Puncture", "Cerebrospinal Fluid"})
@@ -346,8 +469,10 @@ def _general(fact: Fact) -> bool:
     return fact.heads[-1].lower() in _SUMMARIES
 
 
-def _chosen(weights: Mapping[str, int], draw: random.Random) -> str:
-    return draw.choices(tuple(weights), tuple(weights.values()))[0]
+def _chosen(weights: Mapping[str, int], seed: str) -> str:
+    if len(weights) == 1:
+        return next(iter(weights))
+    return random.Random(seed).choices(tuple(weights), tuple(weights.values()))[0]
 
 
 def _drawn(spread: Spread, draw: random.Random) -> float:

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.completion import Completion, completion, is_completed
+from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, untold
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.matcher.order_words import reading
 from agentclinic.cases.model import Case, Fact, Section, as_text
@@ -31,7 +31,7 @@ from agentclinic.models.base import MalformedError, Message, Model, Purpose, Ref
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
 from agentclinic.results.utterance import RESULTS, as_results
-from agentclinic.vocabulary.normals import horizon_of, turnaround
+from agentclinic.vocabulary.normals import horizon_of, levels, normal_of, turnaround
 from agentclinic.vocabulary.text import words
 
 _SHOWN = 100
@@ -198,41 +198,62 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
-    asked = frozenset(words(payload.request))
-    ordered = [_usual(item, added, asked) for item in asked_of_measurement(payload.request, added.everything)]
-    if all(item.facts and not _only_added(item) for item in ordered):
-        return ordered
-    return [_instead(item, payload.request, added) for item in ordered]
+    found = asked_of_measurement(payload.request, added.everything)
+    # Which entries of the table an order asks for does not depend on the chart.
+    asked = offered(payload.request, added.not_offered)
+    tabled = [_answered(name, headings, payload.horizon, added) for name, headings in asked]
+    if all(item.facts for item in tabled):
+        more = [_further(item, payload.horizon) for item in found if not item.equivalent]
+        return _merged(tabled, more if len(found) <= len(tabled) else (), added)
+    usual = [_usual(item, added, frozenset(words(payload.request))) for item in found if not item.equivalent]
+    named = {item.name: item for item in tabled if item.facts}
+    return _merged([named.get(item.name, item) for item in found], usual, added)
 
 
-def _usual(item: Ordered, added: Completion, asked: frozenset[str]) -> Ordered:
+def _further(item: Ordered, horizon: float | None) -> Ordered:
+    """The charted results of an item that are back in time."""
+    return replace(item, facts=tuple(f for f in item.facts if not is_completed(f.path) and not late_result(f, horizon)))
+
+
+def _usual(item: Ordered, added: Completion, said: frozenset[str]) -> Ordered:
     """An item without completed results that are reported only if asked for by name, if it has others."""
-    kept = tuple(f for f in item.facts if f.path not in added.rare or asked.issuperset(words(_label(f)) or ("",)))
+    kept = tuple(fact for fact in item.facts if fact.path not in added.rare or named_in(fact, said))
     return replace(item, facts=kept) if kept else item
 
 
-def _label(fact: Fact) -> str:
-    """The name by which a result is ordered alone; the summary of an examination has none."""
-    if fact.heads[-1] != "Findings":
-        return fact.heads[-1]
-    return "" if fact.section is Section.EXAMINATION else fact.heads[0]
+def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion) -> list[Ordered]:
+    """Items with what else was found under the same name, in the order of the table; then what remains."""
+    told = {fact.path for item in items for fact in item.facts}
+    left = {item.name: tuple(fact for fact in item.facts if fact.path not in told) for item in more}
+    place = {fact.path: rank for rank, fact in enumerate(added.everything)}
+    merged = []
+    for item in items:
+        extra = left.pop(item.name, ())
+        own = extra if item.equivalent else (*item.facts, *extra)
+        facts = tuple(sorted(own, key=lambda fact: place.get(fact.path, len(place))))
+        merged.append(Ordered(item.name, facts) if extra else replace(item, facts=facts or item.facts))
+    return merged + [Ordered(name, facts) for name, facts in left.items() if facts]
 
 
-def _only_added(item: Ordered) -> bool:
-    """Whether a completed result stands in for the test ordered."""
-    return bool(item.equivalent) and all(is_completed(fact.path) for fact in item.facts)
+def _answered(name: str, headings: Sequence[str], horizon: float | None, added: Completion) -> Ordered:
+    """An item with the results for these entries of the table, so that whether it has any does not depend on the chart.
 
-
-def _instead(item: Ordered, request: str, added: Completion) -> Ordered:
-    """An item answered by a charted result that a normal one would contradict, if there is one."""
-    if item.facts and not _only_added(item):
-        return item
-    charted = {template.path: facts for template, facts in added.instead}
-    for other in asked_of_measurement(request, tuple(template for template, _ in added.instead)):
-        found = tuple(dict.fromkeys(fact for near in other.facts for fact in charted[near.path]))
-        if found and other.name == item.name:
-            return Ordered(item.name, found, found[0].heads[0])
-    return item
+    Where a normal one would contradict the chart, the charted ones that it would contradict are given.
+    """
+    own: dict[Fact, None] = {}
+    others: dict[Fact, None] = {}
+    for heading in headings:
+        answer = added.answers[heading]
+        if answer.own:
+            own.update(dict.fromkeys(answer.facts))
+        elif late(heading, horizon):
+            own[untold(heading)] = None
+        else:
+            others.update(dict.fromkeys(answer.facts))
+    if own or not others:
+        return Ordered(name, tuple(own))
+    first = next(iter(others))
+    return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS else None)
 
 
 def hours_for(case: Case) -> float | None:
@@ -288,21 +309,30 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
     back: list[Fact] = []
     waiting: dict[str, str] = {}
     for fact in item.facts:
-        until = _late(fact, horizon)
+        until = late_result(fact, horizon)
         early = _STAINED.search(fact.text) if until else None
         if early:
             back.append(replace(fact, text=early[0].strip()))
         elif not until:
             back.append(fact)
         if until:
-            whole = all(_late(other, horizon) for other in item.facts if other.heads[:1] == fact.heads[:1])
-            named = fact.heads[:1] if whole else tuple(head for head in fact.heads if head != "Findings")
+            whole = all(
+                late_result(other, horizon) for other in item.facts if _usual_heads(other)[0] == _usual_heads(fact)[0]
+            )
+            named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
             waiting.setdefault(", ".join(named), until)
     return (replace(item, facts=tuple(back)) if back else None), waiting
 
 
-def _late(fact: Fact, horizon: float | None) -> str:
-    return late(" ".join(fact.heads), horizon) if fact.section is Section.TESTS else ""
+def late_result(fact: Fact, horizon: float | None) -> str:
+    """What is said of a result that cannot be back in time, by its entry in the table: charts differ in headings."""
+    return late(" ".join(_usual_heads(fact)), horizon) if fact.section is Section.TESTS else ""
+
+
+def _usual_heads(fact: Fact) -> tuple[str, ...]:
+    """The heading of a result in the table, whichever the chart uses."""
+    entry = normal_of(fact.heads)
+    return levels(entry.heading) if entry else fact.heads
 
 
 _STAINED = re.compile(r"(?:Gram stain|Smear|Microscopy)[^;:]*:[^;]*", re.IGNORECASE)
@@ -319,7 +349,9 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know
     lines = _charted(ordered.facts)
     if ordered.equivalent:
-        return f"{ordered.name} was not done; {ordered.equivalent}: {lines}.", Provenance.CHART_EQUIVALENT
+        name = ordered.name[:1].upper() + ordered.name[1:]
+        stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
+        return f"{name} was not done; {stated}.", Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
 
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from agentclinic.cases.matcher import asked_of_measurement
-from agentclinic.cases.model import Fact, Section
-from agentclinic.clinic.laboratory import hours_for, late
+from agentclinic.clinic.laboratory import hours_for, late_result
 from agentclinic.lint.annotations import listed, ways_of
 from agentclinic.lint.chart import Chart, Problem, warning
 from agentclinic.vocabulary.base import knowledge
@@ -49,7 +48,7 @@ def check_in_time(chart: Chart) -> Iterator[Problem]:
 
     def waits(path: str) -> bool:
         below = [fact for place, fact in facts.items() if place == path or place.startswith(f"{path}/")]
-        return bool(below) and all(_late(fact, horizon) for fact in below)
+        return bool(below) and all(late_result(fact, horizon) for fact in below)
 
     for index, entry in enumerate(listed(chart, "Key_Findings")):
         stated = entry.get("any_of")
@@ -64,14 +63,10 @@ def check_in_time(chart: Chart) -> Iterator[Problem]:
             yield warning("result_too_late", f"Must_Not_Miss[{index}]", message)
     for fact in facts.values():
         said = _AFTER.search(fact.text) if _CULTURE.search(" ".join(fact.heads)) else None
-        if said and not _late(fact, horizon):
+        if said and not late_result(fact, horizon):
             hours = float(said[1] or said[4]) * _UNITS[(said[2] or said[3]).lower()]
             if hours > horizon:
                 yield warning("result_too_late", fact.path, f"{said[0]!r}, but the case ends after {horizon:g} hours")
 
 
 _CULTURE = re.compile(r"cultur", re.IGNORECASE)
-
-
-def _late(fact: Fact, horizon: float) -> bool:
-    return fact.section is Section.TESTS and bool(late(" ".join(fact.heads), horizon))

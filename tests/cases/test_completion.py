@@ -179,10 +179,29 @@ def test_an_examination_charted_as_a_whole_is_left_as_it_is() -> None:
 def test_a_normal_image_does_not_contradict_a_charted_one() -> None:
     ill = chart(MAN, ("Abdominal Ultrasound / Findings", "Gallbladder wall 6 mm thick, stones in its neck"))
     assert value(ill, "CT Abdomen and Pelvis / Findings") is None
-    instead = {template.heads[0]: [fact.heads[0] for fact in facts] for template, facts in completion(ill).instead}
-    assert instead["CT Abdomen and Pelvis"] == ["Abdominal Ultrasound"]
+    answer = completion(ill).answers["CT Abdomen and Pelvis / Findings"]
+    assert ([fact.heads[0] for fact in answer.facts], answer.own) == (["Abdominal Ultrasound"], False)
     well = chart(MAN, ("Abdominal Ultrasound / Findings", "Normal, no stones"))
     assert value(well, "CT Abdomen and Pelvis / Findings")
+
+
+def test_a_finding_charted_elsewhere_is_not_contradicted() -> None:
+    ill = chart(MAN, ("Neurological Examination / Motor", "No drift; reflexes equal; right plantar response equivocal"))
+    assert value(ill, "Neurological Examination / Reflexes") is None
+    answer = completion(ill).answers["Neurological Examination / Reflexes"]
+    assert [fact.heads[-1] for fact in answer.facts] == ["Motor"]
+    well = chart(MAN, ("Neurological Examination / Motor", "No drift"))
+    assert value(well, "Neurological Examination / Reflexes")
+    liver = chart(MAN, ("Lymph Node Examination / Findings", "No enlarged nodes; liver 4 cm below the ribs"))
+    assert all(
+        "liver" not in fact.text.lower() for fact in completed(liver) if fact.heads[0] == "Abdominal Examination"
+    )
+
+
+def test_sex_is_the_patients_not_that_of_who_came_along() -> None:
+    case = replace(chart(MAN), door=Door("Assess a 50-year-old man brought by his daughter.", MAN))
+    assert value(case, "PSA") is not None
+    assert value(case, "Pelvic Ultrasound / Findings") is None
 
 
 def test_abnormal_spinal_fluid_is_not_completed_with_normal_values() -> None:
@@ -216,6 +235,9 @@ def test_completed_charts_of_all_bundled_cases_pass_the_checks_of_physiology() -
         ("Troponin", 0, 6),
         ("CT Head", 0, 6),
         ("HIV Antigen Antibody", 0, 6),
+        ("Procalcitonin", 0, 6),
+        ("B-type natriuretic peptide", 0, 6),
+        ("C-Peptide", 48, 72),
     ],
 )
 def test_how_long_results_take(test: str, least: float, most: float) -> None:

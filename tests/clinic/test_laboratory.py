@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +13,16 @@ import pytest
 from fakes import Scripted
 from simulator_support import CASE, Choosing, ids
 
+from agentclinic.cases.completion import completion
 from agentclinic.cases.model import Case, Fact, Section
-from agentclinic.clinic.laboratory import Laboratory
+from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.laboratory import Laboratory, hours_for, matched, results_line
 from agentclinic.clinic.patient import Simulator
+from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.models.base import MalformedError, RefusedError
 from agentclinic.results.turn import Provenance, Turn
+from agentclinic.vocabulary.base import knowledge
 
 pytestmark = pytest.mark.anyio
 
@@ -185,3 +191,56 @@ async def test_microscopy_of_a_culture_is_reported_at_once() -> None:
     assert "Gram-positive diplococci" in reply.text
     assert "pneumoniae" not in reply.text
     assert reply.text.endswith("Sputum Culture: taken, result pending.")
+
+
+# --- whether there is a result does not depend on the chart ---------------------------------------------------------
+
+OPEN = load_cases("OpenOSCE", {})
+HORIZON_AND_PATIENT = Counter((hours_for(case), completion(case).not_offered) for case in OPEN)
+ALIKE = [
+    [case for case in OPEN if (hours_for(case), completion(case).not_offered) == group]
+    for group, _ in HORIZON_AND_PATIENT.most_common(4)
+]
+NAMES = sorted(
+    {fact.heads[0] for case in OPEN for fact in case.exam_facts} | {test.name for test in knowledge().tests.values()}
+)
+
+
+def state(case: Case, name: str) -> frozenset[str]:
+    payload = LaboratoryPayload(case.exam_facts, name, "completed", completion(case), hours_for(case))
+    _, disclosures = results_line(matched(payload), payload)
+    withheld = {Provenance.UNAVAILABLE: "unavailable", Provenance.PENDING: "pending"}
+    return frozenset(withheld.get(one.provenance, "given") for one in disclosures)
+
+
+def test_every_test_is_given_pending_or_unavailable_alike_in_like_patients() -> None:
+    """Each test in four of the patients of one group, which differ from test to test."""
+    draw = random.Random(0)
+    odd = {}
+    for place, name in enumerate(NAMES):
+        alike = ALIKE[place % len(ALIKE)]
+        found = {case.name: state(case, name) for case in draw.sample(alike, 4)}
+        if len(set(found.values())) > 1:
+            odd[name] = found
+    assert odd == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CT abdomen and pelvis", "Laryngoscopy", "Slit lamp", "Lumbar puncture", "Urinalysis", "Colonoscopy"),
+        *("Stool PCR", "Vitamin B12 and Folate", "Dengue NS1 and IgM", "Viral PCR of a Skin Lesion", "Bone Marrow"),
+    ],
+)
+def test_tests_with_many_spellings_and_parts_are_alike_in_all_like_patients(name: str) -> None:
+    for alike in ALIKE:
+        assert len({state(case, name) for case in alike}) == 1
+        assert "unavailable" not in state(alike[0], name)
+
+
+def test_a_late_part_is_pending_whether_the_chart_has_it_or_not() -> None:
+    ill = next(case for case in OPEN if case.name.endswith("d15"))
+    payload = LaboratoryPayload(ill.exam_facts, "Lumbar puncture", "completed", completion(ill), hours_for(ill))
+    text, _ = results_line(matched(payload), payload)
+    assert "Gram Stain: Gram-positive diplococci" in text
+    assert text.endswith("Lumbar Puncture, Culture: taken, result pending.")

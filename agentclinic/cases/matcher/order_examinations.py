@@ -162,7 +162,7 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
         return False
     if first & systems:
         return bool(asked.of("systems") or last & systems or asked.of("sites") & reading(fact.heads[0]).of("sites"))
-    if any(reading(head).of("systems") & systems for head in fact.heads):
+    if any(reading(head).of("systems") & systems for head in fact.heads) or (asked.of("systems") and last == systems):
         return True
     if systems & {"psychiatric", "eye"} & _of_parts(charted) and "ent" not in systems:
         return bool(charted.of("parts") - {"appearance"})

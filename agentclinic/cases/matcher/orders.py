@@ -170,7 +170,7 @@ _TOO_GENERAL = {
     "tests": _ANY_METHOD,
 }
 _OF_A_SITE = TAKEN | {"endoscopy"} | frozenset(vocabulary().reached)
-_CLASSES = frozenset({"igg", "iga", "igm", "ige", "immunoglobulins"})
+IMMUNOGLOBULINS = frozenset({"igg", "iga", "igm", "ige", "immunoglobulins"})
 _PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose tolerance"})
 """Tests that measure a value after something was given: not the plain value."""
 _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
@@ -241,8 +241,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
     values, tests = read.of("values"), read.of("tests")
     if _AGAINST & read.words:
         values -= vocabulary().of_blood
-    if values - _CLASSES or read.of("panels"):
-        values -= _CLASSES
+    if values - IMMUNOGLOBULINS or read.of("panels"):
+        values -= IMMUNOGLOBULINS
     if values:
         tests -= _ANY_METHOD | {"swab"}
     if len(tests) > 1:
@@ -355,7 +355,7 @@ def _of_other_method(asked: Reading, charted: Reading) -> bool:
     """Whether one is about a germ and the other about antibodies to it."""
 
     def against(read: Reading) -> bool:
-        return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & _CLASSES)
+        return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & IMMUNOGLOBULINS)
 
     return ("pcr" in asked.of("tests") and against(charted)) or ("pcr" in charted.of("tests") and against(asked))
 
