@@ -13,12 +13,14 @@ from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
 TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
-     "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
+     "smear", "mycobacterial culture", "fungal culture", "viral culture", "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
 )  # fmt: skip
 """Tests of a specimen; the rest of the order says where it was taken from."""
 _OF_ANY_FLUID = frozenset({"cell count"})
 """Panels of whichever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
+_PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
+"""Fluids that are taken once for everything that follows in an order."""
 _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))"
     r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]|\b(?:and|plus|or|as well as)\b)\s*"
@@ -30,6 +32,8 @@ _REGIONS = re.compile(
 _ASPIRATED = re.compile(
     r"\b(aspirat(?:ion|e)|tap) of (?:the )?((?:(?:left|right) )?(?:knee|hip|wrist|ankle|elbow|shoulder|joint))\b"
 )
+_FILM = re.compile(r"(^|\b(?:cbc|fbc|count|differential|with|and|plus|a)|[,+(/])(\s*)(?=film\b(?! of))")
+"""A film that names no part of the body is a blood film."""
 _ENT = re.compile(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
 _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
@@ -101,7 +105,11 @@ def items(order: str) -> tuple[Item, ...]:
         # A whole order that names no test is quoted as it is.
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
         own = Item(named or segment.text, read)
-        if _is_title(own) and not segment.listed and any(after.listed for after in segments[index + 1 : index + 2]):
+        introduces = not segment.listed and any(after.listed for after in segments[index + 1 : index + 2])
+        if introduces and _is_title(own):
+            continue
+        if introduces and read.of("tests") == {"swab"} and not read.of("values"):
+            head = own  # the list says what is looked for
             continue
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
@@ -109,9 +117,13 @@ def items(order: str) -> tuple[Item, ...]:
                 continue
             if head.measured and (not own.measured or _how(head, own)):
                 continue
-            own = _with(
-                own, _only(head.read, "qualifiers", *(["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []))
-            )
+            if set(own.read.by_kind) == {"qualifiers"} and head in found:
+                head = _replaced(found, head, _with(head, own.read))
+                continue
+            taken = ["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []
+            taken += ["sites"] if "swab" in head.read.of("tests") else []
+            taken += ["values"] if set(own.read.by_kind) == {"tests"} and own.read.of("tests") <= _METHODS else []
+            own = _with(own, _only(head.read, "qualifiers", *taken))
             head = _panel_of(head, own, found)
         elif (
             segment.joined and found and found[-1].measured and not _orders_more(own) and _adds_nothing(own, found[-1])
@@ -165,9 +177,7 @@ def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
     if own.measured:
         found.append(own)
     if own.read.of("methods") and not EXAM.search(head.text):
-        better = _with(head, _only(own.read, "methods"))
-        found[found.index(head)] = better
-        return better
+        return _replaced(found, head, _with(head, _only(own.read, "methods")))
     known = vocabulary().parts
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
     systems = head.read.of("systems").union(*(vocabulary().examined[site] for site in head.read.of("sites")))
@@ -176,8 +186,11 @@ def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
     # In a neurological examination the list is what is wanted; elsewhere it says what to look for.
     if not parts or "neurological" not in head.read.of("systems") or ALL_OF_IT.search(head.text):
         return head
-    better = replace(head, listed=head.listed | parts)
-    found[found.index(head)] = better
+    return _replaced(found, head, replace(head, listed=head.listed | parts))
+
+
+def _replaced(found: list[Item], item: Item, better: Item) -> Item:
+    found[found.index(item)] = better
     return better
 
 
@@ -200,6 +213,7 @@ def _segments(order: str) -> Iterable[_Segment]:
         lambda match: ", ".join(f"{match[1]} {kind}" for kind in re.findall(r"\b[a-e]\b", match[2])), order
     )
     order = _ENT.sub("ent", order)
+    order = _FILM.sub(r"\1 blood ", order)
     order = _ASPIRATED.sub(r"\2 \1", order)
     order = _REGIONS.sub(r"\1 spine", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
@@ -292,6 +306,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return own
     if read.of("modalities") and not read.of("sites") and last.of("modalities"):
         return _with(own, _only(last, "sites"))
+    if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
+        return _with(own, Reading({"specimens": last.of("specimens") & _PUNCTURED}))
     if kinds == {"tests"} and read.of("tests") <= TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
@@ -299,7 +315,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
     counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
-    follows = last.of("values") or last.of("qualifiers") or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
+    # How an image is taken says nothing about the values after it.
+    qualified = last.of("qualifiers") and not (last.of("modalities") or last.of("tests"))
+    follows = last.of("values") or qualified or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
     if counted and follows and read.of("values") <= vocabulary().of_fluids:
         fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
         return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
@@ -338,7 +356,10 @@ def _imaged(last: Reading | None, after: Sequence[Reading]) -> Reading | None:
 def _only(read: Reading | None, *kinds: str) -> Reading | None:
     if read is None:
         return None
-    return Reading({kind: read.of(kind) for kind in kinds if read.of(kind)})
+    return Reading(
+        {kind: read.of(kind) for kind in kinds if read.of(kind)},
+        tuple((name, concepts) for name, concepts in read.phrases if {kind for kind, _ in concepts} <= set(kinds)),
+    )
 
 
 def _with(item: Item, more: Reading | None) -> Item:

@@ -85,7 +85,9 @@ def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, 
     whole = [p for p in paths if _signature(asked) in (_signature(_of_path(p)), _signature(reading(" ".join(p))))]
     # Of headings that mean the same, the one that is written as the order is.
     literal = {path: likeness for path in whole if (likeness := _literal(path, order))}
-    if literal:
+    if whole and _PUNCTURE.search(order) and set(asked.by_kind) == {"panels", "specimens"}:
+        paths = whole  # all about the fluid, under either name: "Lumbar Puncture", "Cerebrospinal Fluid"
+    elif literal:
         paths = [path for path in paths if path not in whole or literal.get(path) == max(literal.values())]
     elif asked.of("panels"):
         return ()  # a panel by another of its names has all of its values, wherever they are charted
@@ -95,6 +97,7 @@ def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, 
     return tuple(found)
 
 
+_PUNCTURE = re.compile(r"puncture|centesis|\b(?:tap|aspirat\w+)\b", re.IGNORECASE)
 _JOINT = re.compile(r"[,;&+]|\b(?:and|with|plus)\b")
 
 
@@ -192,6 +195,8 @@ def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
     targets = list(_targets(item))
     for phrase, matches in targets:
         found = _nearest(item.read, _placed(item.read, [pair for pair in chart if matches(*pair)], chart))
+        if item.read.of("modalities"):
+            found = _one_study(item, found)
         yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
 
 
@@ -228,6 +233,30 @@ def _nearest(asked: Reading, found: Found) -> tuple[Fact, ...]:
     return tuple(fact for fact, _ in found)
 
 
+def _one_study(item: Item, found: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Of images of the same kind that show the same part of the body, the one that fits the order best."""
+    kept: dict[str, Reading] = {}
+    for head in sorted(dict.fromkeys(fact.heads[0] for fact in found if fact.heads), key=partial(_unlike, item)):
+        read = charted_as(next(fact for fact in found if fact.heads[:1] == (head,)))
+        if not any(_same_study(read, other) for other in kept.values()):
+            kept[head] = read
+    return tuple(fact for fact in found if not fact.heads or fact.heads[0] in kept)
+
+
+def _unlike(item: Item, head: str) -> tuple[int, int]:
+    sites, own = item.read.of("sites"), reading(head).of("sites")
+    return len(sites ^ own) if own else len(sites), len(_content(head) ^ _content(item.text))
+
+
+def _same_study(one: Reading, other: Reading) -> bool:
+    return (
+        one.of("modalities") == other.of("modalities")
+        and one.of("qualifiers") == other.of("qualifiers")
+        and not other_side(one, other)
+        and any(a == b for a in one.of("sites") for b in other.of("sites"))
+    )
+
+
 def _of_blood(fact: Fact, charted: Reading) -> bool:
     return (
         fact.section is Section.TESTS
@@ -247,6 +276,9 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         tests -= _ANY_METHOD | {"swab"}
     if len(tests) > 1:
         tests -= {"swab"}
+    kinds = vocabulary().kinds
+    if tests & (kinds["smear"] | kinds["microscopy"]) - {"smear", "microscopy"}:
+        tests -= {"smear", "microscopy"}
     if "bone marrow" in tests:
         tests -= {"biopsy", "fine needle aspiration"}
     phrases = {concept: phrase for phrase, concepts in read.phrases for concept in concepts}
@@ -285,7 +317,8 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
             near = [
                 (fact, charted)
                 for fact, charted in chart
-                if alike in (charted.of("values") | charted.of("tests") | charted.of("parts"))
+                if not _of_other_method(item.read, charted)
+                and alike in (charted.of("values") | charted.of("tests") | charted.of("parts"))
                 and _same_sites(item.read, charted)
                 and (not item.read.of("sites") or _taken_from_same(item.read, charted))
             ]
@@ -341,6 +374,11 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if _of_other_method(asked, charted):
         return False
+    if asked.of("tests") & _SWABBED and not _taken_from_same(asked, charted):
+        return False
+    if charted.of("tests") == {"pcr"} == asked.of("tests") and not charted.of("values") | charted.words:
+        usual = _NOTHING if asked.of("sites") else _USUAL.get(value, _NOTHING)
+        return bool((asked.of("specimens") or usual) & charted.of("specimens"))
     if value in charted.of("values"):
         if charted.of("values") & _PROVOKED and value not in _PROVOKED:
             return False
@@ -351,20 +389,29 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     return sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
 
 
+_SWABBED = frozenset({"swab", "pcr", "culture"})
+_USUAL = {"tuberculosis": frozenset({"sputum"})}
+"""Where a germ is looked for if the order does not say."""
+_OF_THE_GERM = frozenset({"pcr", "culture", "microscopy", "immunohistochemistry", "histopathology", "biopsy"})
+_IMMUNE = _CLASSES | {"interferon gamma release"}
+
+
 def _of_other_method(asked: Reading, charted: Reading) -> bool:
-    """Whether one is about a germ and the other about antibodies to it."""
+    """Whether one looks for a germ and the other for the response to it."""
 
     def against(read: Reading) -> bool:
-        return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & _CLASSES)
+        return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & _IMMUNE)
 
-    return ("pcr" in asked.of("tests") and against(charted)) or ("pcr" in charted.of("tests") and against(asked))
+    wanted, done = asked.of("tests") & _OF_THE_GERM, charted.of("tests") & _OF_THE_GERM
+    return bool((wanted and against(charted) and not done) or (done and against(asked) and not wanted))
 
 
 def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
     """Whether a value is from the specimen ordered: CSF glucose is not blood glucose."""
     wanted, taken = asked.of("specimens") - {"blood"}, charted.of("specimens") - {"blood"}
     if wanted:
-        return bool(wanted & taken) or (not taken and value not in vocabulary().of_blood)
+        elsewhere = taken or charted.of("sites") or value in vocabulary().of_blood
+        return bool(wanted & taken) or not elsewhere
     return not taken or (value not in vocabulary().of_blood and "blood" not in asked.of("specimens"))
 
 
@@ -515,13 +562,21 @@ def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
         return tuple(f for f, c in chart if c.of("vitals") and _qualified(item.read, f, c))
     if "vital signs" in wanted:
         return tuple(fact for fact, _ in chart if fact.section is Section.VITALS)
-    return tuple(
+    found = tuple(
         fact
         for fact, charted in chart
         if wanted & charted.of("vitals")
         and not any(charted.of(kind) for kind in (*MEASURED, "parts"))
         and (fact.section is not Section.TESTS or not charted.of("specimens"))
         and _qualified(item.read, fact, charted)
+    )
+    if found or not item.read.of("qualifiers"):
+        return found
+    # The pulse on standing is often charted with the blood pressure.
+    return tuple(
+        f
+        for f, c in chart
+        if f.section is not Section.TESTS and wanted & reading(f.text).of("vitals") and _qualified(item.read, f, c)
     )
 
 
@@ -558,6 +613,7 @@ def _once(answers: list[Ordered]) -> list[Ordered]:
 
     An answer left without facts is dropped, because they were reported; an equivalent left without is unavailable.
     """
+    answers = _once_each(answers)
     direct = {fact.path for answer in answers if not answer.equivalent for fact in answer.facts}
     told: set[str] = set()
     kept: list[Ordered] = []
@@ -568,3 +624,31 @@ def _once(answers: list[Ordered]) -> list[Ordered]:
         if fresh or (missing and answer.name not in {other.name for other in kept}):
             kept.append(Ordered(answer.name, fresh, answer.equivalent if fresh else None))
     return kept
+
+
+def _once_each(answers: list[Ordered]) -> list[Ordered]:
+    """Each measurement and each image once, where a chart has it under several headings.
+
+    A measurement stays under the heading that has the most of what was ordered, an image in the study of most regions.
+    """
+    facts = list(dict.fromkeys(fact for answer in answers for fact in answer.facts if fact.heads))
+    size = {head: sum(fact.heads[0] == head for fact in facts) for head in {fact.heads[0] for fact in facts}}
+    again: set[str] = set()
+    measured: dict[Hashable, Fact] = {}
+    for fact in sorted(facts, key=lambda fact: -size[fact.heads[0]]):
+        number = re.search(r"\d", fact.text)
+        named = frozenset(words(fact.heads[-1])), fact.text, charted_as(fact).of("specimens")
+        if number and measured.setdefault(named, fact).heads[0] != fact.heads[0]:
+            again.add(fact.path)
+    studies = [(fact, read) for fact in facts if (read := charted_as(fact)).of("modalities")]
+    for place, (fact, read) in enumerate(studies):
+        for at, (other, larger) in enumerate(studies):
+            alike = fact.heads[0] != other.heads[0] and _same_study(read, larger)
+            wider = read.of("sites") < larger.of("sites") or (at < place and read.of("sites") == larger.of("sites"))
+            if alike and wider:
+                again.add(fact.path)
+    return [
+        Ordered(answer.name, tuple(f for f in answer.facts if f.path not in again), answer.equivalent)
+        for answer in answers
+        if not answer.facts or any(f.path not in again for f in answer.facts)
+    ]
