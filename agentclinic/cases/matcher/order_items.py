@@ -65,6 +65,8 @@ class Item:
     read: Reading
     listed: frozenset[str] = frozenset()
     """Parts the order lists for this examination."""
+    given: bool = False
+    """Whether it is a treatment, which no chart has."""
 
     @property
     def measured(self) -> bool:
@@ -102,6 +104,9 @@ def items(order: str) -> tuple[Item, ...]:
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
         read = reading(segment.text)
+        if is_treatment(segment.text):
+            found.append(Item(_GIVE.sub("", segment.text).strip(), Reading({}), given=True))
+            continue
         # A whole order that names no test is quoted as it is.
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
         own = Item(named or segment.text, read)
@@ -136,6 +141,31 @@ def items(order: str) -> tuple[Item, ...]:
         if not segment.listed:
             head = item
     return tuple(found)
+
+
+_DOSE = re.compile(r"\b\d+(?:[.,]\d+)?\s*(?:mg|mcg|ug|g|ml|l|units?|iu|puffs?|drops?|tablets?)\b(?: ?/? ?kg\b)?")
+_GIVEN = re.compile(
+    r"\b(?:iv|im|po|sc|subcutaneous(?:ly)?|intravenous(?:ly)?|intramuscular(?:ly)?|oral(?:ly)?|bolus|infusion|inhaled"
+    r"|nebuli[sz]ed|by mouth|loading dose)\b"
+)
+_GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
+_CARE = re.compile(
+    r"\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
+    r"|anti ?emetics?|oxygen therapy|supplemental oxygen|blood transfusion)\b"
+)
+_TRIED = re.compile(r"\b(?:test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
+"""Drugs and sugar are also given to test what they do."""
+
+
+def is_treatment(text: str) -> bool:
+    """Whether part of an order gives a drug: "dexamethasone 0.6 mg/kg orally", "start ceftriaxone"."""
+    text = fold(text)
+    bare = reading(_GIVE.sub("", _DOSE.sub("", text)))
+    if _TRIED.search(text) or any(bare.of(kind) for kind in ("modalities", "tests", "panels", "systems", "parts")):
+        return False
+    if _DOSE.search(text):
+        return bool(_GIVEN.search(text)) or not _tests(bare)
+    return bool(_CARE.search(text) or (_GIVE.search(text) and not _tests(bare)))
 
 
 def _is_title(own: Item) -> bool:

@@ -65,7 +65,7 @@ Found = list[tuple[Fact, Reading]]
 
 def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> bool:
     """Whether an item that was not found adds nothing: a repeat, or a value of a panel that was not found either."""
-    if any(_signature(item.read) == _signature(other.read) for other in before):
+    if not item.given and any(_signature(item.read) == _signature(other.read) for other in before):
         return True
     values = item.read.of("values")
     panels = (vocabulary().panels[panel] for other in missing for panel in other.read.of("panels"))
@@ -180,6 +180,9 @@ _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
 def _answers(item: Item, chart: Chart, facts: tuple[Fact, ...]) -> Iterator[Ordered]:
+    if item.given:
+        yield Ordered(item.text, ())
+        return
     headed = () if item.listed else _headed(item.text, item.read, facts)
     if headed:
         yield Ordered(_name(item.text, item.read), headed)
@@ -344,7 +347,8 @@ def _name(phrase: str, asked: Reading) -> str:
     named = [
         table()[kind][concept] for _, found in reading(phrase).phrases for kind, concept in found if kind in _BY_NAME
     ]
-    alike = len(named) != 1 or named[0].get("is") == test.id or set(words(phrase)) <= set(words(test.name))
+    same = len(named) == 1 and named[0].get("is") == test.id
+    alike = not named or same or set(words(phrase)) <= set(words(test.name))
     return test.name if alike else phrase
 
 

@@ -65,7 +65,7 @@ ORDERS = [
     ),
     (
         "CT angiogram of the head and neck",
-        ["CT angiogram of the head not available.", "Ct angiogram neck not available."],
+        ["CT angiogram of the head not available.", "CT angiogram neck not available."],
     ),
     # A reason is no item, even if it is a list.
     (
