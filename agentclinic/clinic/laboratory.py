@@ -290,6 +290,9 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
     # Several results that are all to come are one test, by the name under which it was ordered.
     if len(item.facts) > 1 and not item.equivalent and len({_late(fact, horizon) for fact in item.facts}) == 1:
         until = _late(item.facts[0], horizon)
+        heads = {fact.heads[0] for fact in item.facts}
+        if len(heads) == 1 and set(words(item.name)) & set(words(head := heads.pop())):
+            name = head
         if until and not any(_STAINED.search(fact.text) for fact in item.facts):
             return None, {name: until}
     back: list[Fact] = []
@@ -322,7 +325,7 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
         name = ordered.name
         if is_treatment(name):
-            return f"{name[:1].upper()}{name[1:]} is a treatment, not a test.", Provenance.UNAVAILABLE
+            return f"{name[:1].upper()}{name[1:]}: a treatment, not a test.", Provenance.UNAVAILABLE
         if reading(ordered.name).by_kind:
             return f"{name[:1].upper()}{name[1:]} not available.", Provenance.UNAVAILABLE
         return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know

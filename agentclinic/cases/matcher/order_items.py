@@ -21,6 +21,7 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 _METHODS = frozenset({"serology", "pcr"})
 _PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
 """Fluids that are taken once for everything that follows in an order."""
+_IN_FLUIDS = frozenset({"crystals", "glucose", "total protein", "white cells", "red cells", "neutrophils"})
 _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))"
     r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]|\b(?:and|plus|or|as well as)\b)\s*"
@@ -182,12 +183,15 @@ def _adds_nothing(own: Item, last: Item) -> bool:
         not own.measured
         or (kinds == {"modalities"} and own.read.of("modalities") <= last.read.of("modalities"))
         or (kinds == {"values"} and own.read.of("values") <= values)
+        or (own.read.by_kind == {"tests": {"microscopy"}} and bool(last.read.of("panels")))
     )
 
 
 def _how(head: Item, own: Item) -> bool:
-    """Whether a list only says which panel measures a value."""
-    panels = vocabulary().panels
+    """Whether a list only says how the item before it is measured."""
+    panels, seen = vocabulary().panels, {"smear", "microscopy"}
+    if own.read.of("tests") and own.read.of("tests") <= seen and head.read.of("tests") & vocabulary().kinds["smear"]:
+        return True  # "acid-fast bacilli (smear and culture)"
     return any(head.read.of("values") & panels[panel].values for panel in own.read.of("panels"))
 
 
@@ -344,6 +348,10 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"sites": reached}))
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
+    if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
+        return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
+    if kinds == {"values"} and last.of("specimens") & _PUNCTURED and last.of("tests") & TAKEN:
+        return _with(own, _only(last, "specimens")) if read.of("values") <= _IN_FLUIDS else own
     counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
     # How an image is taken says nothing about the values after it.
     qualified = last.of("qualifiers") and not (last.of("modalities") or last.of("tests"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
@@ -50,11 +50,17 @@ def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
     ordered = items(order)
     answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
     missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
+    told = [fact for _, found in answered for answer in found for fact in answer.facts]
+    written = _NOTHING.union(*(reading(fact.text).of("values") for fact in told))
     answers = [
         answer
         for place, (item, found) in enumerate(answered)
         for answer in found
-        if answer.facts or not _redundant(item, ordered[:place], [other for other in missing if other is not item])
+        if answer.facts
+        or not (
+            _redundant(item, ordered[:place], [other for other in missing if other is not item])
+            or _only_in(written, item.read)
+        )
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
 
@@ -70,6 +76,11 @@ def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> b
     values = item.read.of("values")
     panels = (vocabulary().panels[panel] for other in missing for panel in other.read.of("panels"))
     return bool(values) and any(values <= panel.values for panel in panels)
+
+
+def _only_in(written: frozenset[str], asked: Reading) -> bool:
+    """Whether what was reported says in its text what an item asks for: "Legionella antigen negative"."""
+    return set(asked.by_kind) == {"values"} and asked.of("values") <= written and not asked.words
 
 
 @lru_cache(maxsize=512)
@@ -200,6 +211,9 @@ def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
         found = _nearest(item.read, _placed(item.read, [pair for pair in chart if matches(*pair)], chart))
         if item.read.of("modalities"):
             found = _one_study(item, found)
+        elif item.read.of("values") and not item.read.of("panels"):
+            # A value by its own name rather than a panel that may have it.
+            found = tuple(fact for fact in found if item.read.of("values") & charted_as(fact).of("values")) or found
         yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
 
 
@@ -286,9 +300,10 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         tests -= {"biopsy", "fine needle aspiration"}
     phrases = {concept: phrase for phrase, concepts in read.phrases for concept in concepts}
     panels = read.of("panels")
-    if values or tests:
-        # "Stool culture" wants the culture, not everything about the stool.
-        panels = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
+    # "Stool culture" wants the culture, not everything about the stool.
+    narrow = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
+    if values or tests or narrow:
+        panels = narrow
     for kind, concepts, answers in (
         ("values", values, _is_value),
         ("panels", panels, _of_panel),
@@ -378,9 +393,14 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if _of_other_method(asked, charted):
         return False
+    against = charted.words & _AGAINST or "serology" in charted.of("tests")
+    if value in _VIRUSES and against and not (asked.words & _AGAINST or "serology" in asked.of("tests")):
+        return False
     if asked.of("tests") & _SWABBED and not _taken_from_same(asked, charted):
         return False
     if charted.of("tests") == {"pcr"} == asked.of("tests") and not charted.of("values") | charted.words:
+        if value not in (written := reading(fact.text).of("values")) and written:
+            return False
         usual = _NOTHING if asked.of("sites") else _USUAL.get(value, _NOTHING)
         return bool((asked.of("specimens") or usual) & charted.of("specimens"))
     if value in charted.of("values"):
@@ -393,6 +413,7 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     return sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
 
 
+_VIRUSES = vocabulary().panels["respiratory viral panel"].values
 _SWABBED = frozenset({"swab", "pcr", "culture"})
 _USUAL = {"tuberculosis": frozenset({"sputum"})}
 """Where a germ is looked for if the order does not say."""
@@ -414,6 +435,8 @@ def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
     """Whether a value is from the specimen ordered: CSF glucose is not blood glucose."""
     wanted, taken = asked.of("specimens") - {"blood"}, charted.of("specimens") - {"blood"}
     if wanted:
+        if "blood" in charted.of("specimens"):
+            return bool(wanted & taken)
         elsewhere = taken or charted.of("sites") or value in vocabulary().of_blood
         return bool(wanted & taken) or not elsewhere
     return not taken or (value not in vocabulary().of_blood and "blood" not in asked.of("specimens"))
@@ -498,6 +521,10 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         )
         if not wanted & (charted.words | charted.of("values")) and (wanted or elsewhere):
             return False
+    elif test == "pcr" and asked.words | asked.of("values") and reading(fact.text).of("values") - asked.of("values"):
+        return False
+    if test not in done and asked.of("specimens") - {"blood"} and not charted.of("specimens"):
+        return general
     return _taken_from_same(asked, charted)
 
 
@@ -630,6 +657,13 @@ def _once(answers: list[Ordered]) -> list[Ordered]:
     return kept
 
 
+def _shown(fact: Fact) -> Reading:
+    """What an image shows: in "Hand and Foot X-ray / Hands", the hands."""
+    read = charted_as(fact)
+    sites = next((own for head in reversed(fact.heads) if (own := reading(head).of("sites"))), read.of("sites"))
+    return replace(read, by_kind={**read.by_kind, "sites": sites})
+
+
 def _once_each(answers: list[Ordered]) -> list[Ordered]:
     """Each measurement and each image once, where a chart has it under several headings.
 
@@ -644,7 +678,7 @@ def _once_each(answers: list[Ordered]) -> list[Ordered]:
         named = frozenset(words(fact.heads[-1])), fact.text, charted_as(fact).of("specimens")
         if number and measured.setdefault(named, fact).heads[0] != fact.heads[0]:
             again.add(fact.path)
-    studies = [(fact, read) for fact in facts if (read := charted_as(fact)).of("modalities")]
+    studies = [(fact, _shown(fact)) for fact in facts if charted_as(fact).of("modalities")]
     for place, (fact, read) in enumerate(studies):
         for at, (other, larger) in enumerate(studies):
             alike = fact.heads[0] != other.heads[0] and _same_study(read, larger)
