@@ -203,7 +203,14 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     ordered = [_usual(item, added, asked) for item in asked_of_measurement(payload.request, added.everything)]
     if all(item.facts and not _only_added(item) for item in ordered):
         return ordered
-    return [_instead(item, payload.request, added) for item in ordered]
+    told = {fact.path for item in ordered if not item.equivalent for fact in item.facts}
+    return [_fresh(_instead(item, payload.request, added), told) for item in ordered]
+
+
+def _fresh(item: Ordered, told: set[str]) -> Ordered:
+    """What stands in for a test, without what was ordered itself."""
+    facts = tuple(fact for fact in item.facts if not (item.equivalent and fact.path in told))
+    return replace(item, facts=facts, equivalent=item.equivalent if facts else None)
 
 
 def _usual(item: Ordered, added: Completion, asked: frozenset[str]) -> Ordered:
@@ -283,7 +290,7 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
     """
     if horizon is None or (not item.facts and is_treatment(item.name)):
         return item, {}
-    name = item.name[:1].upper() + item.name[1:]
+    name = _capital(item.name)
     if not item.facts:
         until = late(item.name, horizon)
         return (None, {name: until}) if until else (item, {})
@@ -325,14 +332,19 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
         name = ordered.name
         if is_treatment(name):
-            return f"{name[:1].upper()}{name[1:]}: a treatment, not a test.", Provenance.UNAVAILABLE
+            return f"{_capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
         if reading(ordered.name).by_kind:
-            return f"{name[:1].upper()}{name[1:]} not available.", Provenance.UNAVAILABLE
+            return f"{_capital(name)} not available.", Provenance.UNAVAILABLE
         return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know
     lines = _charted(ordered.facts)
     if ordered.equivalent:
         return f"{ordered.name} was not done; {ordered.equivalent}: {lines}.", Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
+
+
+def _capital(name: str) -> str:
+    """A name as the beginning of a sentence; pH stays pH."""
+    return name if name[1:2].isupper() else name[:1].upper() + name[1:]
 
 
 def _as_written(name: str, request: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, Item, items
+from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, TAKEN, Item, items
 from agentclinic.cases.matcher.order_words import Reading, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.text import fold, words
@@ -229,6 +229,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         fact
         for fact, charted in chart
         if known.within & charted.of("parts")
+        and not charted.of("tests") & TAKEN
         and _same_place(asked, charted)
         and (not systems or not charted.of("systems") or systems & charted.of("systems"))
     ]

@@ -13,7 +13,8 @@ from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
 TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
-     "smear", "mycobacterial culture", "fungal culture", "viral culture", "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
+     "smear", "mycobacterial culture", "fungal culture", "viral culture",
+     "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
 )  # fmt: skip
 """Tests of a specimen; the rest of the order says where it was taken from."""
 _OF_ANY_FLUID = frozenset({"cell count"})
@@ -21,6 +22,8 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 _METHODS = frozenset({"serology", "pcr"})
 _PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
 """Fluids that are taken once for everything that follows in an order."""
+_SITED = frozenset({"x ray", "ct", "mri", "ultrasound"})
+"""Images that are always of some part of the body."""
 _IN_FLUIDS = frozenset({"crystals", "glucose", "total protein", "white cells", "red cells", "neutrophils"})
 _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))"
@@ -135,6 +138,9 @@ def items(order: str) -> tuple[Item, ...]:
             segment.joined and found and found[-1].measured and not _orders_more(own) and _adds_nothing(own, found[-1])
         ):
             continue
+        if segment.joined and found and own.measured and not _taken(own.read):
+            # "Pleural tap with LDH and protein"
+            own = _of_fluid(own, found[-1].read)
         item = _completed(own, found, [reading(s.text) for s in segments[index + 1 :]])
         if item is None:
             continue
@@ -152,7 +158,7 @@ _GIVEN = re.compile(
 _GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
 _CARE = re.compile(
     r"\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
-    r"|anti ?emetics?|oxygen therapy|supplemental oxygen|blood transfusion)\b"
+    r"|anti ?emetics?|oxygen therapy|supplemental oxygen|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
 _TRIED = re.compile(r"\b(?:test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
 """Drugs and sugar are also given to test what they do."""
@@ -332,6 +338,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if kinds == {"specimens"} and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
+    if kinds == {"modalities"} and read.of("modalities") <= _SITED and after and after[0].of("modalities"):
+        return _with(own, _only(after[0], "sites"))  # "X-ray and MRI of the knee"
     if last is None:
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
@@ -341,7 +349,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if read.of("modalities") and not read.of("sites") and last.of("modalities"):
         return _with(own, _only(last, "sites"))
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
-        return _with(own, Reading({"specimens": last.of("specimens") & _PUNCTURED}))
+        return _of_fluid(own, last)
     if kinds == {"tests"} and read.of("tests") <= TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
@@ -367,6 +375,12 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
+
+
+def _of_fluid(own: Item, last: Reading) -> Item:
+    """An item of the fluid that the one before it was taken from."""
+    fluid = last.of("specimens") & _PUNCTURED
+    return _with(own, Reading({"specimens": fluid})) if fluid else own
 
 
 def _taken(read: Reading) -> bool:

@@ -44,13 +44,21 @@ def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
     chart = _charted(facts)
     examined = whole_examination(order, chart)
     if examined is not None:
-        return [Ordered("Physical examination", examined)]
+        tests = [answer for item in items(order) if item.measured for answer in _answers(item, chart, facts)]
+        return _once([Ordered("Physical examination", examined), *tests])
     if headed := _headed(order, reading(order), facts):
         return [Ordered(_name(fold(order).strip(" .:,"), reading(order)), headed)]
     ordered = items(order)
     answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
     missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
     told = [fact for _, found in answered for answer in found for fact in answer.facts]
+    undivided = _NOTHING.union(
+        *(
+            item.read.of("specimens")
+            for item, found in answered
+            if sum(len(a.facts) for a in found) == 1 and _whole(item)
+        )
+    )
     written = _NOTHING.union(*(reading(fact.text).of("values") for fact in told))
     answers = [
         answer
@@ -60,6 +68,7 @@ def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
         or not (
             _redundant(item, ordered[:place], [other for other in missing if other is not item])
             or _only_in(written, item.read)
+            or (item.read.of("specimens") & undivided and "biopsy" not in item.read.of("tests"))
         )
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
@@ -76,6 +85,12 @@ def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> b
     values = item.read.of("values")
     panels = (vocabulary().panels[panel] for other in missing for panel in other.read.of("panels"))
     return bool(values) and any(values <= panel.values for panel in panels)
+
+
+def _whole(item: Item) -> bool:
+    """Whether an item is everything about a fluid."""
+    panels = vocabulary().panels
+    return set(item.read.by_kind) == {"panels", "specimens"} and all(panels[p].whole for p in item.read.of("panels"))
 
 
 def _only_in(written: frozenset[str], asked: Reading) -> bool:
@@ -494,6 +509,9 @@ _EACH_ITS_OWN = frozenset(
 """Tests that cannot replace each other."""
 
 
+_ANY_SCALE = frozenset("questionnaire rating scale checklist inventory tool standardized".split())
+
+
 def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     kinds = vocabulary().kinds
     done = charted.of("tests")
@@ -514,6 +532,10 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
             _content(" ".join((*(p for p, c in asked.phrases if ("tests", test) in c), *asked.words)))
             & _content(fact.text)
         )
+    if test == "questionnaire":
+        named = " ".join(phrase for phrase, concepts in asked.phrases if ("tests", test) in concepts)
+        own = _content(named) - _ANY_SCALE
+        return not own or bool(own & _all_words((*fact.heads, fact.text)))
     if test in _BY_NAME_ONLY and charted.words | charted.of("values"):
         wanted = asked.words | asked.of("values")
         elsewhere = bool(asked.of("sites") or asked.of("specimens")) and not (

@@ -240,6 +240,27 @@ SPECIMENS = case_of(
         ),
         ("Coombs", ["Coombs not available."]),
         (
+            "physical_exam (heart, lungs), ratio of pH",
+            [
+                "Cardiovascular Examination: Auscultation: No murmur.",
+                "Respiratory Examination: Auscultation: Clear.",
+                "Ratio of pH not available.",
+            ],
+        ),
+        (
+            "Lumbar puncture with glucose and HSV PCR, creatinine",
+            [
+                "Cerebrospinal Fluid: WBC: 1860; HSV PCR: Negative; Lumbar Puncture: Opening Pressure: 29 cmH2O.",
+                "Glucose not available.",
+                "Basic Metabolic Panel: Creatinine: 1.1.",
+            ],
+        ),
+        (
+            "X-ray and MRI of the sacroiliac joints",
+            ["X-ray not available.", "MRI Sacroiliac Joints: Findings: No edema."],
+        ),
+        ("racemic epinephrine neb", ["Racemic epinephrine neb: a treatment, not a test."]),
+        (
             "Dexamethasone 0.6 mg/kg orally, IV fluids and creatinine",
             [
                 "Dexamethasone 0.6 mg/kg orally: a treatment, not a test.",
@@ -260,3 +281,7 @@ def test_a_physical_examination_includes_private_parts_only_if_they_are_named(re
     named = order(SPECIMENS, f"{request_} including a pelvic exam").text
     assert "Pelvic Examination: Bimanual: Normal" in named
     assert "Breast" not in named
+
+
+def test_tests_ordered_after_a_physical_examination_are_reported_too() -> None:
+    assert "Hemoglobin: 9" in order(SPECIMENS, "Full physical exam, CBC").text
