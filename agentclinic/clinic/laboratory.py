@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, untold
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
+from agentclinic.cases.matcher.order_items import is_treatment
 from agentclinic.cases.matcher.order_words import reading
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
@@ -276,7 +277,7 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
     parts: list[str] = []
     disclosures: list[Disclosure] = []
     for item in ordered:
-        back, waiting = _in_time(item, payload.horizon)
+        back, waiting = _in_time(replace(item, name=_as_written(item.name, payload.request)), payload.horizon)
         if back:
             text, provenance = _part(back, payload)
             parts.append(text)
@@ -301,11 +302,20 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
 
     It depends on the tests and the setting alone, not on what the chart has.
     """
-    if horizon is None:
+    if horizon is None or (not item.facts and is_treatment(item.name)):
         return item, {}
+    name = _capital(item.name)
     if not item.facts:
         until = late(item.name, horizon)
-        return (None, {item.name[:1].upper() + item.name[1:]: until}) if until else (item, {})
+        return (None, {name: until}) if until else (item, {})
+    # Several results that are all to come are one test, by the name under which it was ordered.
+    if len(item.facts) > 1 and not item.equivalent and len({_late(fact, horizon) for fact in item.facts}) == 1:
+        until = _late(item.facts[0], horizon)
+        heads = {fact.heads[0] for fact in item.facts}
+        if len(heads) == 1 and set(words(item.name)) & set(words(head := heads.pop())):
+            name = head
+        if until and not any(_STAINED.search(fact.text) for fact in item.facts):
+            return None, {name: until}
     back: list[Fact] = []
     waiting: dict[str, str] = {}
     for fact in item.facts:
@@ -343,9 +353,11 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
     if not ordered.facts:
         if payload.missing_test == "normal":
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
-        name = _as_written(ordered.name, payload.request)
+        name = ordered.name
+        if is_treatment(name):
+            return f"{_capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
         if reading(ordered.name).by_kind:
-            return f"{name[:1].upper()}{name[1:]} not available.", Provenance.UNAVAILABLE
+            return f"{_capital(name)} not available.", Provenance.UNAVAILABLE
         return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know
     lines = _charted(ordered.facts)
     if ordered.equivalent:
@@ -355,12 +367,20 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
     return f"{lines}.", Provenance.CHART
 
 
+def _capital(name: str) -> str:
+    """A name as the beginning of a sentence; pH stays pH."""
+    return name if name[1:2].isupper() else name[:1].upper() + name[1:]
+
+
 def _as_written(name: str, request: str) -> str:
-    """A name as the order has it, with its capitals and hyphens."""
+    """A name as the order has it, with its capitals and hyphens; or else each of its words."""
     written = re.search(
         r"\b" + r"[\W_]{1,3}".join(map(re.escape, name.split())) + r"(?:e?s)?\b", request, re.IGNORECASE
     )
-    return written[0].replace("_", " ") if written else name
+    if written:
+        return written[0].replace("_", " ")
+    capitals = {word.lower(): word for word in re.findall(r"\b[A-Z][A-Z0-9]+\b", request)}
+    return " ".join(capitals.get(word, word) for word in name.split())
 
 
 def _charted(facts: Sequence[Fact]) -> str:

@@ -137,7 +137,6 @@ EXAMINED = {
     ("request_", "vitals"),
     [
         ("Physical examination", set()),
-        ("physical_exam (heart, lungs, skin)", set()),
         ("Comprehensive physical exam (heart, lungs)", set()),
         ("Physical exam with blood pressure", {"Vital_Signs/Blood_Pressure"}),
         ("Physical exam including temperature and BP", {"Vital_Signs/Temperature", "Vital_Signs/Blood_Pressure"}),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from agentclinic.cases.matcher.order_items import MEASURED, Item, items
+from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, TAKEN, Item, items
 from agentclinic.cases.matcher.order_words import Reading, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.text import fold, words
@@ -31,6 +31,10 @@ _SUMMED_UP = re.compile(
 )
 """A finding that sums up an examination also answers for its parts."""
 _SITE_EXAM = re.compile(r"\b(\w+) exam")
+_LISTED = re.compile(r"^[^,]*\bexam(?:ination)?\s*(?:,|(?:including|with|focus(?:ed|ing|sing)? on)\b)")
+"""A physical examination followed by what to examine; brackets and colons have become commas."""
+_PRIVATE = frozenset({"pelvic", "breast", "genital", "rectal"})
+"""Examinations that are done only if they are named."""
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -45,10 +49,18 @@ def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
     # An order with a list includes vital signs only if it names them.
     everything = bool(_WITH_VITALS.search(order)) and ("," not in order or "vital" in order)
     asked = items(order)
+    named_systems = _NOTHING.union(*(_systems(item.read) for item in asked))
+    if not ALL_OF_IT.search(order) and _LISTED.search(order) and sum(_examines(item) for item in asked) > 1:
+        return None  # the list is what is wanted
     vitals = {v for item in asked for v in item.read.of("vitals") if v != "temperature" or not item.read.of("sites")}
     if "pulse" in words(order):
         vitals.add("heart rate")
-    found = {fact.path for fact, _ in chart if fact.section is Section.EXAMINATION}
+    found = {
+        fact.path
+        for fact, charted in chart
+        if fact.section is Section.EXAMINATION
+        and not (fact.heads and (own := _own_systems(reading(fact.heads[0]))) and own <= _PRIVATE - named_systems)
+    }
     if not everything and (order.startswith(("focused", "targeted")) or _OF_SOMETHING.search(order)):
         named = {f.path for item in asked if not item.measured for f in examination(item, chart)}
         found = found & named or found
@@ -58,6 +70,10 @@ def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
         if fact.path in found
         or (fact.section is Section.VITALS and (everything or vitals & charted.of("vitals") or "vital signs" in vitals))
     )
+
+
+def _examines(item: Item) -> bool:
+    return not item.measured and bool(_systems(item.read) or item.read.of("parts"))
 
 
 def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
@@ -213,6 +229,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         fact
         for fact, charted in chart
         if known.within & charted.of("parts")
+        and not charted.of("tests") & TAKEN
         and _same_place(asked, charted)
         and (not systems or not charted.of("systems") or systems & charted.of("systems"))
     ]
@@ -220,6 +237,9 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
     if not own and known.by == "special tests":
         own = [f for f, c in examined if "special tests" in c.of("methods") and _near(part, f, c)]
+    # "Flank: tender on tapping" is the tenderness of the costovertebral angle.
+    sites = known.of - set(vocabulary().covers)
+    own = own or [f for f, _ in examined if f.heads[1:] and sites & reading(f.heads[-1]).of("sites")]
     return own or [
         f
         for f, c in examined

@@ -13,12 +13,18 @@ from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
 TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
+     "smear", "mycobacterial culture", "fungal culture", "viral culture",
      "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
 )  # fmt: skip
 """Tests of a specimen; the rest of the order says where it was taken from."""
 _OF_ANY_FLUID = frozenset({"cell count"})
 """Panels of whichever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
+_PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
+"""Fluids that are taken once for everything that follows in an order."""
+_SITED = frozenset({"x ray", "ct", "mri", "ultrasound"})
+"""Images that are always of some part of the body."""
+_IN_FLUIDS = frozenset({"crystals", "glucose", "total protein", "white cells", "red cells", "neutrophils"})
 _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))"
     r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]|\b(?:and|plus|or|as well as)\b)\s*"
@@ -30,6 +36,8 @@ _REGIONS = re.compile(
 _ASPIRATED = re.compile(
     r"\b(aspirat(?:ion|e)|tap) of (?:the )?((?:(?:left|right) )?(?:knee|hip|wrist|ankle|elbow|shoulder|joint))\b"
 )
+_FILM = re.compile(r"(^|\b(?:cbc|fbc|count|differential|with|and|plus|a)|[,+(/])(\s*)(?=film\b(?! of))")
+"""A film that names no part of the body is a blood film."""
 _ENT = re.compile(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
 _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
@@ -61,6 +69,8 @@ class Item:
     read: Reading
     listed: frozenset[str] = frozenset()
     """Parts the order lists for this examination."""
+    given: bool = False
+    """Whether it is a treatment, which no chart has."""
 
     @property
     def measured(self) -> bool:
@@ -98,10 +108,17 @@ def items(order: str) -> tuple[Item, ...]:
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
         read = reading(segment.text)
+        if is_treatment(segment.text):
+            found.append(Item(_GIVE.sub("", segment.text).strip(), Reading({}), given=True))
+            continue
         # A whole order that names no test is quoted as it is.
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
         own = Item(named or segment.text, read)
-        if _is_title(own) and not segment.listed and any(after.listed for after in segments[index + 1 : index + 2]):
+        introduces = not segment.listed and any(after.listed for after in segments[index + 1 : index + 2])
+        if introduces and _is_title(own):
+            continue
+        if introduces and read.of("tests") == {"swab"} and not read.of("values"):
+            head = own  # the list says what is looked for
             continue
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
@@ -109,14 +126,21 @@ def items(order: str) -> tuple[Item, ...]:
                 continue
             if head.measured and (not own.measured or _how(head, own)):
                 continue
-            own = _with(
-                own, _only(head.read, "qualifiers", *(["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []))
-            )
+            if set(own.read.by_kind) == {"qualifiers"} and head in found:
+                head = _replaced(found, head, _with(head, own.read))
+                continue
+            taken = ["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []
+            taken += ["sites"] if "swab" in head.read.of("tests") else []
+            taken += ["values"] if set(own.read.by_kind) == {"tests"} and own.read.of("tests") <= _METHODS else []
+            own = _with(own, _only(head.read, "qualifiers", *taken))
             head = _panel_of(head, own, found)
         elif (
             segment.joined and found and found[-1].measured and not _orders_more(own) and _adds_nothing(own, found[-1])
         ):
             continue
+        if segment.joined and found and own.measured and not _taken(own.read):
+            # "Pleural tap with LDH and protein"
+            own = _of_fluid(own, found[-1].read)
         item = _completed(own, found, [reading(s.text) for s in segments[index + 1 :]])
         if item is None:
             continue
@@ -124,6 +148,31 @@ def items(order: str) -> tuple[Item, ...]:
         if not segment.listed:
             head = item
     return tuple(found)
+
+
+_DOSE = re.compile(r"\b\d+(?:[.,]\d+)?\s*(?:mg|mcg|ug|g|ml|l|units?|iu|puffs?|drops?|tablets?)\b(?: ?/? ?kg\b)?")
+_GIVEN = re.compile(
+    r"\b(?:iv|im|po|sc|subcutaneous(?:ly)?|intravenous(?:ly)?|intramuscular(?:ly)?|oral(?:ly)?|bolus|infusion|inhaled"
+    r"|nebuli[sz]ed|by mouth|loading dose)\b"
+)
+_GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
+_CARE = re.compile(
+    r"\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
+    r"|anti ?emetics?|oxygen therapy|supplemental oxygen|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
+)
+_TRIED = re.compile(r"\b(?:test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
+"""Drugs and sugar are also given to test what they do."""
+
+
+def is_treatment(text: str) -> bool:
+    """Whether part of an order gives a drug: "dexamethasone 0.6 mg/kg orally", "start ceftriaxone"."""
+    text = fold(text)
+    bare = reading(_GIVE.sub("", _DOSE.sub("", text)))
+    if _TRIED.search(text) or any(bare.of(kind) for kind in ("modalities", "tests", "panels", "systems", "parts")):
+        return False
+    if _DOSE.search(text):
+        return bool(_GIVEN.search(text)) or not _tests(bare)
+    return bool(_CARE.search(text) or (_GIVE.search(text) and not _tests(bare)))
 
 
 def _is_title(own: Item) -> bool:
@@ -140,12 +189,15 @@ def _adds_nothing(own: Item, last: Item) -> bool:
         not own.measured
         or (kinds == {"modalities"} and own.read.of("modalities") <= last.read.of("modalities"))
         or (kinds == {"values"} and own.read.of("values") <= values)
+        or (own.read.by_kind == {"tests": {"microscopy"}} and bool(last.read.of("panels")))
     )
 
 
 def _how(head: Item, own: Item) -> bool:
-    """Whether a list only says which panel measures a value."""
-    panels = vocabulary().panels
+    """Whether a list only says how the item before it is measured."""
+    panels, seen = vocabulary().panels, {"smear", "microscopy"}
+    if own.read.of("tests") and own.read.of("tests") <= seen and head.read.of("tests") & vocabulary().kinds["smear"]:
+        return True  # "acid-fast bacilli (smear and culture)"
     return any(head.read.of("values") & panels[panel].values for panel in own.read.of("panels"))
 
 
@@ -165,9 +217,7 @@ def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
     if own.measured:
         found.append(own)
     if own.read.of("methods") and not EXAM.search(head.text):
-        better = _with(head, _only(own.read, "methods"))
-        found[found.index(head)] = better
-        return better
+        return _replaced(found, head, _with(head, _only(own.read, "methods")))
     known = vocabulary().parts
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
     systems = head.read.of("systems").union(*(vocabulary().examined[site] for site in head.read.of("sites")))
@@ -176,8 +226,11 @@ def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
     # In a neurological examination the list is what is wanted; elsewhere it says what to look for.
     if not parts or "neurological" not in head.read.of("systems") or ALL_OF_IT.search(head.text):
         return head
-    better = replace(head, listed=head.listed | parts)
-    found[found.index(head)] = better
+    return _replaced(found, head, replace(head, listed=head.listed | parts))
+
+
+def _replaced(found: list[Item], item: Item, better: Item) -> Item:
+    found[found.index(item)] = better
     return better
 
 
@@ -200,6 +253,7 @@ def _segments(order: str) -> Iterable[_Segment]:
         lambda match: ", ".join(f"{match[1]} {kind}" for kind in re.findall(r"\b[a-e]\b", match[2])), order
     )
     order = _ENT.sub("ent", order)
+    order = _FILM.sub(r"\1 blood ", order)
     order = _ASPIRATED.sub(r"\2 \1", order)
     order = _REGIONS.sub(r"\1 spine", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
@@ -284,6 +338,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if kinds == {"specimens"} and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
+    if kinds == {"modalities"} and read.of("modalities") <= _SITED and after and after[0].of("modalities"):
+        return _with(own, _only(after[0], "sites"))  # "X-ray and MRI of the knee"
     if last is None:
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
@@ -292,14 +348,22 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return own
     if read.of("modalities") and not read.of("sites") and last.of("modalities"):
         return _with(own, _only(last, "sites"))
+    if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
+        return _of_fluid(own, last)
     if kinds == {"tests"} and read.of("tests") <= TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
             return _with(own, Reading({"sites": reached}))
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
+    if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
+        return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
+    if kinds == {"values"} and last.of("specimens") & _PUNCTURED and last.of("tests") & TAKEN:
+        return _with(own, _only(last, "specimens")) if read.of("values") <= _IN_FLUIDS else own
     counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
-    follows = last.of("values") or last.of("qualifiers") or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
+    # How an image is taken says nothing about the values after it.
+    qualified = last.of("qualifiers") and not (last.of("modalities") or last.of("tests"))
+    follows = last.of("values") or qualified or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
     if counted and follows and read.of("values") <= vocabulary().of_fluids:
         fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
         return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
@@ -311,6 +375,12 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
+
+
+def _of_fluid(own: Item, last: Reading) -> Item:
+    """An item of the fluid that the one before it was taken from."""
+    fluid = last.of("specimens") & _PUNCTURED
+    return _with(own, Reading({"specimens": fluid})) if fluid else own
 
 
 def _taken(read: Reading) -> bool:
@@ -338,7 +408,10 @@ def _imaged(last: Reading | None, after: Sequence[Reading]) -> Reading | None:
 def _only(read: Reading | None, *kinds: str) -> Reading | None:
     if read is None:
         return None
-    return Reading({kind: read.of(kind) for kind in kinds if read.of(kind)})
+    return Reading(
+        {kind: read.of(kind) for kind in kinds if read.of(kind)},
+        tuple((name, concepts) for name, concepts in read.phrases if {kind for kind, _ in concepts} <= set(kinds)),
+    )
 
 
 def _with(item: Item, more: Reading | None) -> Item:

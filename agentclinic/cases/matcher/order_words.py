@@ -121,7 +121,8 @@ def vocabulary() -> Vocabulary:
         spelled=spelled,
         manner=frozenset(manner),
         panels=panels,
-        of_blood=frozenset().union(*(panels[name].values for name in ("cbc", "cmp", "electrolytes"))) | {"ldh", "ph"},
+        of_blood=frozenset().union(*(panels[name].values for name in ("cbc", "cmp", "electrolytes")))
+        | {"ldh", "ph", "cortisol"},
         of_fluids=frozenset(content["values"]) - _BLOOD_ONLY.union(*(panels[name].values for name in ("cbc", "lft")))
         | _COUNTED,
         wider=wider,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
@@ -44,17 +44,32 @@ def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
     chart = _charted(facts)
     examined = whole_examination(order, chart)
     if examined is not None:
-        return [Ordered("Physical examination", examined)]
+        tests = [answer for item in items(order) if item.measured for answer in _answers(item, chart, facts)]
+        return _once([Ordered("Physical examination", examined), *tests])
     if headed := _headed(order, reading(order), facts):
         return [Ordered(_name(fold(order).strip(" .:,"), reading(order)), headed)]
     ordered = items(order)
     answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
     missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
+    told = [fact for _, found in answered for answer in found for fact in answer.facts]
+    undivided = _NOTHING.union(
+        *(
+            item.read.of("specimens")
+            for item, found in answered
+            if sum(len(a.facts) for a in found) == 1 and _whole(item)
+        )
+    )
+    written = _NOTHING.union(*(reading(fact.text).of("values") for fact in told))
     answers = [
         answer
         for place, (item, found) in enumerate(answered)
         for answer in found
-        if answer.facts or not _redundant(item, ordered[:place], [other for other in missing if other is not item])
+        if answer.facts
+        or not (
+            _redundant(item, ordered[:place], [other for other in missing if other is not item])
+            or _only_in(written, item.read)
+            or (item.read.of("specimens") & undivided and "biopsy" not in item.read.of("tests"))
+        )
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
 
@@ -65,11 +80,22 @@ Found = list[tuple[Fact, Reading]]
 
 def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> bool:
     """Whether an item that was not found adds nothing: a repeat, or a value of a panel that was not found either."""
-    if any(_signature(item.read) == _signature(other.read) for other in before):
+    if not item.given and any(_signature(item.read) == _signature(other.read) for other in before):
         return True
     values = item.read.of("values")
     panels = (vocabulary().panels[panel] for other in missing for panel in other.read.of("panels"))
     return bool(values) and any(values <= panel.values for panel in panels)
+
+
+def _whole(item: Item) -> bool:
+    """Whether an item is everything about a fluid."""
+    panels = vocabulary().panels
+    return set(item.read.by_kind) == {"panels", "specimens"} and all(panels[p].whole for p in item.read.of("panels"))
+
+
+def _only_in(written: frozenset[str], asked: Reading) -> bool:
+    """Whether what was reported says in its text what an item asks for: "Legionella antigen negative"."""
+    return set(asked.by_kind) == {"values"} and asked.of("values") <= written and not asked.words
 
 
 @lru_cache(maxsize=512)
@@ -85,7 +111,9 @@ def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, 
     whole = [p for p in paths if _signature(asked) in (_signature(_of_path(p)), _signature(reading(" ".join(p))))]
     # Of headings that mean the same, the one that is written as the order is.
     literal = {path: likeness for path in whole if (likeness := _literal(path, order))}
-    if literal:
+    if whole and _PUNCTURE.search(order) and set(asked.by_kind) == {"panels", "specimens"}:
+        paths = whole  # all about the fluid, under either name: "Lumbar Puncture", "Cerebrospinal Fluid"
+    elif literal:
         paths = [path for path in paths if path not in whole or literal.get(path) == max(literal.values())]
     elif asked.of("panels"):
         return ()  # a panel by another of its names has all of its values, wherever they are charted
@@ -95,6 +123,7 @@ def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, 
     return tuple(found)
 
 
+_PUNCTURE = re.compile(r"puncture|centesis|\b(?:tap|aspirat\w+)\b", re.IGNORECASE)
 _JOINT = re.compile(r"[,;&+]|\b(?:and|with|plus)\b")
 
 
@@ -177,6 +206,9 @@ _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
 def _answers(item: Item, chart: Chart, facts: tuple[Fact, ...]) -> Iterator[Ordered]:
+    if item.given:
+        yield Ordered(item.text, ())
+        return
     headed = () if item.listed else _headed(item.text, item.read, facts)
     if headed:
         yield Ordered(_name(item.text, item.read), headed)
@@ -192,6 +224,11 @@ def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
     targets = list(_targets(item))
     for phrase, matches in targets:
         found = _nearest(item.read, _placed(item.read, [pair for pair in chart if matches(*pair)], chart))
+        if item.read.of("modalities"):
+            found = _one_study(item, found)
+        elif item.read.of("values") and not item.read.of("panels"):
+            # A value by its own name rather than a panel that may have it.
+            found = tuple(fact for fact in found if item.read.of("values") & charted_as(fact).of("values")) or found
         yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
 
 
@@ -228,6 +265,30 @@ def _nearest(asked: Reading, found: Found) -> tuple[Fact, ...]:
     return tuple(fact for fact, _ in found)
 
 
+def _one_study(item: Item, found: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Of images of the same kind that show the same part of the body, the one that fits the order best."""
+    kept: dict[str, Reading] = {}
+    for head in sorted(dict.fromkeys(fact.heads[0] for fact in found if fact.heads), key=partial(_unlike, item)):
+        read = charted_as(next(fact for fact in found if fact.heads[:1] == (head,)))
+        if not any(_same_study(read, other) for other in kept.values()):
+            kept[head] = read
+    return tuple(fact for fact in found if not fact.heads or fact.heads[0] in kept)
+
+
+def _unlike(item: Item, head: str) -> tuple[int, int]:
+    sites, own = item.read.of("sites"), reading(head).of("sites")
+    return len(sites ^ own) if own else len(sites), len(_content(head) ^ _content(item.text))
+
+
+def _same_study(one: Reading, other: Reading) -> bool:
+    return (
+        one.of("modalities") == other.of("modalities")
+        and one.of("qualifiers") == other.of("qualifiers")
+        and not other_side(one, other)
+        and any(a == b for a in one.of("sites") for b in other.of("sites"))
+    )
+
+
 def _of_blood(fact: Fact, charted: Reading) -> bool:
     return (
         fact.section is Section.TESTS
@@ -247,13 +308,17 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         tests -= _ANY_METHOD | {"swab"}
     if len(tests) > 1:
         tests -= {"swab"}
+    kinds = vocabulary().kinds
+    if tests & (kinds["smear"] | kinds["microscopy"]) - {"smear", "microscopy"}:
+        tests -= {"smear", "microscopy"}
     if "bone marrow" in tests:
         tests -= {"biopsy", "fine needle aspiration"}
     phrases = {concept: phrase for phrase, concepts in read.phrases for concept in concepts}
     panels = read.of("panels")
-    if values or tests:
-        # "Stool culture" wants the culture, not everything about the stool.
-        panels = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
+    # "Stool culture" wants the culture, not everything about the stool.
+    narrow = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
+    if values or tests or narrow:
+        panels = narrow
     for kind, concepts, answers in (
         ("values", values, _is_value),
         ("panels", panels, _of_panel),
@@ -285,7 +350,8 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
             near = [
                 (fact, charted)
                 for fact, charted in chart
-                if alike in (charted.of("values") | charted.of("tests") | charted.of("parts"))
+                if not _of_other_method(item.read, charted)
+                and alike in (charted.of("values") | charted.of("tests") | charted.of("parts"))
                 and _same_sites(item.read, charted)
                 and (not item.read.of("sites") or _taken_from_same(item.read, charted))
             ]
@@ -311,7 +377,8 @@ def _name(phrase: str, asked: Reading) -> str:
     named = [
         table()[kind][concept] for _, found in reading(phrase).phrases for kind, concept in found if kind in _BY_NAME
     ]
-    alike = len(named) != 1 or named[0].get("is") == test.id or set(words(phrase)) <= set(words(test.name))
+    same = len(named) == 1 and named[0].get("is") == test.id
+    alike = not named or same or set(words(phrase)) <= set(words(test.name))
     return test.name if alike else phrase
 
 
@@ -341,6 +408,16 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if _of_other_method(asked, charted):
         return False
+    against = charted.words & _AGAINST or "serology" in charted.of("tests")
+    if value in _VIRUSES and against and not (asked.words & _AGAINST or "serology" in asked.of("tests")):
+        return False
+    if asked.of("tests") & _SWABBED and not _taken_from_same(asked, charted):
+        return False
+    if charted.of("tests") == {"pcr"} == asked.of("tests") and not charted.of("values") | charted.words:
+        if value not in (written := reading(fact.text).of("values")) and written:
+            return False
+        usual = _NOTHING if asked.of("sites") else _USUAL.get(value, _NOTHING)
+        return bool((asked.of("specimens") or usual) & charted.of("specimens"))
     if value in charted.of("values"):
         if charted.of("values") & _PROVOKED and value not in _PROVOKED:
             return False
@@ -351,20 +428,32 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     return sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
 
 
+_VIRUSES = vocabulary().panels["respiratory viral panel"].values
+_SWABBED = frozenset({"swab", "pcr", "culture"})
+_USUAL = {"tuberculosis": frozenset({"sputum"})}
+"""Where a germ is looked for if the order does not say."""
+_OF_THE_GERM = frozenset({"pcr", "culture", "microscopy", "immunohistochemistry", "histopathology", "biopsy"})
+_IMMUNE = IMMUNOGLOBULINS | {"interferon gamma release"}
+
+
 def _of_other_method(asked: Reading, charted: Reading) -> bool:
-    """Whether one is about a germ and the other about antibodies to it."""
+    """Whether one looks for a germ and the other for the response to it."""
 
     def against(read: Reading) -> bool:
-        return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & IMMUNOGLOBULINS)
+        return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & _IMMUNE)
 
-    return ("pcr" in asked.of("tests") and against(charted)) or ("pcr" in charted.of("tests") and against(asked))
+    wanted, done = asked.of("tests") & _OF_THE_GERM, charted.of("tests") & _OF_THE_GERM
+    return bool((wanted and against(charted) and not done) or (done and against(asked) and not wanted))
 
 
 def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
     """Whether a value is from the specimen ordered: CSF glucose is not blood glucose."""
     wanted, taken = asked.of("specimens") - {"blood"}, charted.of("specimens") - {"blood"}
     if wanted:
-        return bool(wanted & taken) or (not taken and value not in vocabulary().of_blood)
+        if "blood" in charted.of("specimens"):
+            return bool(wanted & taken)
+        elsewhere = taken or charted.of("sites") or value in vocabulary().of_blood
+        return bool(wanted & taken) or not elsewhere
     return not taken or (value not in vocabulary().of_blood and "blood" not in asked.of("specimens"))
 
 
@@ -420,6 +509,9 @@ _EACH_ITS_OWN = frozenset(
 """Tests that cannot replace each other."""
 
 
+_ANY_SCALE = frozenset("questionnaire rating scale checklist inventory tool standardized".split())
+
+
 def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     kinds = vocabulary().kinds
     done = charted.of("tests")
@@ -440,6 +532,10 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
             _content(" ".join((*(p for p, c in asked.phrases if ("tests", test) in c), *asked.words)))
             & _content(fact.text)
         )
+    if test == "questionnaire":
+        named = " ".join(phrase for phrase, concepts in asked.phrases if ("tests", test) in concepts)
+        own = _content(named) - _ANY_SCALE
+        return not own or bool(own & _all_words((*fact.heads, fact.text)))
     if test in _BY_NAME_ONLY and charted.words | charted.of("values"):
         wanted = asked.words | asked.of("values")
         elsewhere = bool(asked.of("sites") or asked.of("specimens")) and not (
@@ -447,6 +543,10 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         )
         if not wanted & (charted.words | charted.of("values")) and (wanted or elsewhere):
             return False
+    elif test == "pcr" and asked.words | asked.of("values") and reading(fact.text).of("values") - asked.of("values"):
+        return False
+    if test not in done and asked.of("specimens") - {"blood"} and not charted.of("specimens"):
+        return general
     return _taken_from_same(asked, charted)
 
 
@@ -515,13 +615,21 @@ def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
         return tuple(f for f, c in chart if c.of("vitals") and _qualified(item.read, f, c))
     if "vital signs" in wanted:
         return tuple(fact for fact, _ in chart if fact.section is Section.VITALS)
-    return tuple(
+    found = tuple(
         fact
         for fact, charted in chart
         if wanted & charted.of("vitals")
         and not any(charted.of(kind) for kind in (*MEASURED, "parts"))
         and (fact.section is not Section.TESTS or not charted.of("specimens"))
         and _qualified(item.read, fact, charted)
+    )
+    if found or not item.read.of("qualifiers"):
+        return found
+    # The pulse on standing is often charted with the blood pressure.
+    return tuple(
+        f
+        for f, c in chart
+        if f.section is not Section.TESTS and wanted & reading(f.text).of("vitals") and _qualified(item.read, f, c)
     )
 
 
@@ -558,6 +666,7 @@ def _once(answers: list[Ordered]) -> list[Ordered]:
 
     An answer left without facts is dropped, because they were reported; an equivalent left without is unavailable.
     """
+    answers = _once_each(answers)
     direct = {fact.path for answer in answers if not answer.equivalent for fact in answer.facts}
     told: set[str] = set()
     kept: list[Ordered] = []
@@ -568,3 +677,38 @@ def _once(answers: list[Ordered]) -> list[Ordered]:
         if fresh or (missing and answer.name not in {other.name for other in kept}):
             kept.append(Ordered(answer.name, fresh, answer.equivalent if fresh else None))
     return kept
+
+
+def _shown(fact: Fact) -> Reading:
+    """What an image shows: in "Hand and Foot X-ray / Hands", the hands."""
+    read = charted_as(fact)
+    sites = next((own for head in reversed(fact.heads) if (own := reading(head).of("sites"))), read.of("sites"))
+    return replace(read, by_kind={**read.by_kind, "sites": sites})
+
+
+def _once_each(answers: list[Ordered]) -> list[Ordered]:
+    """Each measurement and each image once, where a chart has it under several headings.
+
+    A measurement stays under the heading that has the most of what was ordered, an image in the study of most regions.
+    """
+    facts = list(dict.fromkeys(fact for answer in answers for fact in answer.facts if fact.heads))
+    size = {head: sum(fact.heads[0] == head for fact in facts) for head in {fact.heads[0] for fact in facts}}
+    again: set[str] = set()
+    measured: dict[Hashable, Fact] = {}
+    for fact in sorted(facts, key=lambda fact: -size[fact.heads[0]]):
+        number = re.search(r"\d", fact.text)
+        named = frozenset(words(fact.heads[-1])), fact.text, charted_as(fact).of("specimens")
+        if number and measured.setdefault(named, fact).heads[0] != fact.heads[0]:
+            again.add(fact.path)
+    studies = [(fact, _shown(fact)) for fact in facts if charted_as(fact).of("modalities")]
+    for place, (fact, read) in enumerate(studies):
+        for at, (other, larger) in enumerate(studies):
+            alike = fact.heads[0] != other.heads[0] and _same_study(read, larger)
+            wider = read.of("sites") < larger.of("sites") or (at < place and read.of("sites") == larger.of("sites"))
+            if alike and wider:
+                again.add(fact.path)
+    return [
+        Ordered(answer.name, tuple(f for f in answer.facts if f.path not in again), answer.equivalent)
+        for answer in answers
+        if not answer.facts or any(f.path not in again for f in answer.facts)
+    ]

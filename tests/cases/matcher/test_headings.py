@@ -122,6 +122,7 @@ SAME = (
     {"CT Abdomen Pelvis", "CT Abdomen and Pelvis"},
     {"Haptoglobin", "Hemolysis Studies / Haptoglobin"},
     {"LDH", "Hemolysis Studies / LDH"},
+    {"Lumbar Puncture", "Cerebrospinal Fluid"},
     {"NT proBNP", "NT-proBNP"},
     {"Peripheral Blood Smear", "Peripheral Smear", "Hemolysis Studies / Blood Smear"},
     {"Slit Lamp", "Eye Examination / Slit Lamp"},

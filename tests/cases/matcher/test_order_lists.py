@@ -65,7 +65,7 @@ ORDERS = [
     ),
     (
         "CT angiogram of the head and neck",
-        ["CT angiogram of the head not available.", "Ct angiogram neck not available."],
+        ["CT angiogram of the head not available.", "CT angiogram neck not available."],
     ),
     # A reason is no item, even if it is a list.
     (
@@ -122,3 +122,166 @@ def test_a_site_or_system_named_with_commas_is_one_item() -> None:
     assert reply == (
         "RESULTS: ENT Examination: Ears: Drums gray; Nose: Clear. Hand and Foot X-ray: Hands: Normal; Feet: Normal."
     )
+
+
+SPECIMENS = case_of(
+    osce(
+        exam={
+            "Vital_Signs": {
+                "Blood_Pressure": "174/108 mmHg",
+                "Heart_Rate": "96 bpm",
+                "Blood_Pressure_Standing": "142/88 mmHg with a heart rate of 118 bpm",
+            },
+            "Cardiovascular_Examination": {"Auscultation": "No murmur"},
+            "Respiratory_Examination": {"Auscultation": "Clear"},
+            "Abdominal_Examination": {"Palpation": "Soft", "Flank": "Tender on tapping the left side"},
+            "Skin_Examination": {"Findings": "Fingertips clubbed, no rash"},
+            "Pelvic_Examination": {"Bimanual": "Normal"},
+            "Breast_Examination": {"Findings": "No mass"},
+        },
+        tests={
+            "Complete_Blood_Count": {"Hemoglobin": "9"},
+            "Basic_Metabolic_Panel": {"Creatinine": "1.1"},
+            "Peripheral_Smear": {"Findings": "Oval red cells"},
+            "Chest_X-ray": {"Findings": "Clear"},
+            "MRI_Thoracic_Spine": {"Findings": "Cord normal"},
+            "MRI_Sacroiliac_Joints": {"Findings": "No edema"},
+            "Interferon_Gamma_Release_Assay": {"Findings": "Indeterminate"},
+            "Sputum_Acid-Fast_Smear": {"Findings": "Bacilli in two samples"},
+            "Sputum_Culture": {"Findings": "Normal flora"},
+            "Sputum_PCR": {"Findings": "IS6110 target DNA detected"},
+            "Throat_Swab_PCR": {"HSV_1": "Not detected", "Enterovirus": "Not detected"},
+            "Rapid_Group_A_Antigen_Throat_Swab": "Negative",
+            "Throat_Culture": {"Findings": "No streptococci"},
+            "Cerebrospinal_Fluid": {"WBC": "1860", "HSV_PCR": "Negative"},
+            "Lumbar_Puncture": {"Opening_Pressure": "29 cmH2O"},
+            "CMV_Serology": "IgM negative",
+            "Plasma_Metanephrines": "Raised",
+            "Morning_Cortisol": "13",
+            "Transesophageal_Echocardiogram": {"Findings": "Flap in the aorta"},
+            "CT_Angiography_Chest": {"Findings": "Flap, branches free"},
+            "CT_Angiography_Chest_Abdomen": {"Findings": "Flap, abdominal aorta free"},
+            "Spirometry": {"FEV1": "2.05 L", "FVC": "2.36 L"},
+            "Pulmonary_Function_Tests": {"FEV1": "2.05 L", "FVC": "2.36 L", "Total_Lung_Capacity": "61%"},
+            "Autoantibodies": {"Anti-Ro": "Negative", "ANCA": "Negative"},
+            "Urinary_Antigens": {"Findings": "Pneumococcal antigen positive, Legionella antigen negative"},
+        },
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "replies"),
+    [
+        # Another specimen, germ, method or part of the body is another test.
+        ("CBC with film", ["Complete Blood Count: Hemoglobin: 9.", "Peripheral Smear: Findings: Oval red cells."]),
+        ("chest film", ["Chest X-ray: Findings: Clear."]),
+        ("MRI spine", ["MRI Thoracic Spine: Findings: Cord normal."]),
+        ("TB PCR", ["Sputum PCR: Findings: IS6110 target DNA detected."]),
+        ("Sputum Xpert MTB/RIF", ["Sputum PCR: Findings: IS6110 target DNA detected."]),
+        ("QuantiFERON-TB Gold", ["Interferon Gamma Release Assay: Findings: Indeterminate."]),
+        ("sputum fungal culture", ["Sputum fungal culture not available."]),
+        ("Sputum smear for acid-fast bacilli", ["Sputum Acid-Fast Smear: Findings: Bacilli in two samples."]),
+        (
+            "Sputum for acid-fast bacilli (smear and culture)",
+            ["Sputum Acid-Fast Smear: Findings: Bacilli in two samples.", "Sputum Culture: Findings: Normal flora."],
+        ),
+        ("CSF HSV PCR", ["Cerebrospinal Fluid: HSV PCR: Negative."]),
+        (
+            "Throat swab: rapid strep antigen and culture",
+            ["Rapid Group A Antigen Throat Swab: Negative.", "Throat Culture: Findings: No streptococci."],
+        ),
+        ("CMV stain", ["CMV stain not available."]),
+        ("urine metanephrines", ["Urine metanephrines not available."]),
+        ("salivary cortisol", ["Salivary cortisol not available."]),
+        ("ENA", ["Autoantibodies: Anti-Ro: Negative."]),
+        (
+            "Legionella and pneumococcal urinary antigens",
+            ["Urinary Antigens: Findings: Pneumococcal antigen positive, Legionella antigen negative."],
+        ),
+        # What is said of one item does not qualify the next.
+        (
+            "transesophageal echo, creatinine",
+            [
+                "Transesophageal Echocardiogram: Findings: Flap in the aorta.",
+                "Basic Metabolic Panel: Creatinine: 1.1.",
+            ],
+        ),
+        (
+            "pulse (lying and standing)",
+            ["Vital Signs: Blood Pressure Standing: 142/88 mmHg with a heart rate of 118 bpm."],
+        ),
+        # One study is reported once.
+        (
+            "CT angiography of the chest and abdomen",
+            ["CT Angiography Chest Abdomen: Findings: Flap, abdominal aorta free."],
+        ),
+        ("CT angiography of the chest", ["CT Angiography Chest: Findings: Flap, branches free."]),
+        ("PFTs", ["Pulmonary Function Tests: FEV1: 2.05 L; FVC: 2.36 L; Total Lung Capacity: 61%."]),
+        (
+            "lumbar puncture",
+            ["Cerebrospinal Fluid: WBC: 1860; HSV PCR: Negative; Lumbar Puncture: Opening Pressure: 29 cmH2O."],
+        ),
+        # Examinations.
+        ("Costovertebral angle tenderness", ["Abdominal Examination: Flank: Tender on tapping the left side."]),
+        ("finger clubbing", ["Skin Examination: Findings: Fingertips clubbed, no rash."]),
+        (
+            "Physical examination: heart and lungs",
+            ["Cardiovascular Examination: Auscultation: No murmur.", "Respiratory Examination: Auscultation: Clear."],
+        ),
+        # What is not there keeps its capitals, and a treatment is none.
+        (
+            "CT angiogram of the head, neck and pelvis",
+            [
+                "CT angiogram of the head not available.",
+                "CT angiogram neck not available.",
+                "CT angiogram pelvis not available.",
+            ],
+        ),
+        ("Coombs", ["Coombs not available."]),
+        (
+            "physical_exam (heart, lungs), ratio of pH",
+            [
+                "Cardiovascular Examination: Auscultation: No murmur.",
+                "Respiratory Examination: Auscultation: Clear.",
+                "Ratio of pH not available.",
+            ],
+        ),
+        (
+            "Lumbar puncture with glucose and HSV PCR, creatinine",
+            [
+                "Cerebrospinal Fluid: WBC: 1860; HSV PCR: Negative; Lumbar Puncture: Opening Pressure: 29 cmH2O.",
+                "Glucose not available.",
+                "Basic Metabolic Panel: Creatinine: 1.1.",
+            ],
+        ),
+        (
+            "X-ray and MRI of the sacroiliac joints",
+            ["X-ray not available.", "MRI Sacroiliac Joints: Findings: No edema."],
+        ),
+        ("racemic epinephrine neb", ["Racemic epinephrine neb: a treatment, not a test."]),
+        (
+            "Dexamethasone 0.6 mg/kg orally, IV fluids and creatinine",
+            [
+                "Dexamethasone 0.6 mg/kg orally: a treatment, not a test.",
+                "IV fluids: a treatment, not a test.",
+                "Basic Metabolic Panel: Creatinine: 1.1.",
+            ],
+        ),
+        ("dexamethasone 1 mg suppression test", ["Dexamethasone 1 mg suppression test not available."]),
+    ],
+)
+def test_an_order_returns_the_specimen_germ_and_study_it_names(request_: str, replies: list[str]) -> None:
+    assert order(SPECIMENS, request_).text == f"RESULTS: {' '.join(replies)}"
+
+
+@pytest.mark.parametrize("request_", ["Physical examination", "complete physical exam"])
+def test_a_physical_examination_includes_private_parts_only_if_they_are_named(request_: str) -> None:
+    assert "Breast" not in order(SPECIMENS, request_).text
+    named = order(SPECIMENS, f"{request_} including a pelvic exam").text
+    assert "Pelvic Examination: Bimanual: Normal" in named
+    assert "Breast" not in named
+
+
+def test_tests_ordered_after_a_physical_examination_are_reported_too() -> None:
+    assert "Hemoglobin: 9" in order(SPECIMENS, "Full physical exam, CBC").text
