@@ -110,9 +110,24 @@ class Clause:
     better: bool
 
 
+# When it happens, before what is asked: "During an attack, does your eye water?"
+_CIRCUMSTANCE = re.compile(
+    r"(?:^|(?<=[.?!;] ))(?:and |so |or )?(?:during|in|with|when(?:ever)? you(?:'re| are| get| have)"
+    r"(?: having| getting)?) (?:an?|the|these|those|this|your|each) (?:\w+ )?"
+    r"(?:attack|episode|bout|spell|event|flare|pain|headache|period)s?(?: (?:come|happen|occur|start)s?)?, ",
+    re.IGNORECASE,
+)
+# "during or after exercise" is one thing.
+_EITHER_TIME = re.compile(
+    r"\b(during|before|with|while|in|on|at|around|when) (?:or|and) (?=(?:after|during|before|with|around|following)\b)",
+    re.IGNORECASE,
+)
+
+
 @lru_cache(maxsize=8192)
 def clause_texts(question: str) -> tuple[str, ...]:
-    parts = _CLAUSE.split(tidy(question).replace("’", "'"))
+    text = _CIRCUMSTANCE.sub("", tidy(question).replace("’", "'"))
+    parts = _CLAUSE.split(_EITHER_TIME.sub(r"\1 ", text))
     return tuple(_DASH.sub(": ", part).strip() for part in parts if part and part.strip())
 
 

@@ -284,7 +284,8 @@ NOT_WELL = _any(
     r"\brecent (?:illness|infection)|\bbirth history\b|^(?:no |negative )?family history\b|\bsocial history\b"
 )
 ASKS_JOB = _any(
-    r"\boccupation|\b(?:your|his|her) (?:job|work)\b|for a living|\bdo you work\b|\bkind of work\b|\bwhat do you do\W*$"
+    r"\boccupation|\b(?:your|his|her) (?:job|work)\b|for a living|\bdo you work\b|\bkind of work\b|\bwhat do you do\W*$",
+    r"\bdo for (?:work|a job|money)\b|\bwhat jobs?\b|\bgo to (?:school|work)\b"
 )
 TELLS_JOB = _any(
     r"\b(?:runs?|works?|worked|working|employed|job|student|pupil|grade|school|college|retired|former|owns?|owner)\b",

@@ -26,6 +26,9 @@ from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, singular
 
+MARGIN = 0.05
+"""How far above the threshold of the trees a statement is told. A part of a question that nothing else answers gets its
+nearest statement anyway. In folds: precision 0.792 to 0.811 and 0.735 to 0.749."""
 NEAR = 0.3
 """From this probability on, a statement is told rather than the thing denied. In folds over whole cases, of the
 questions that no statement reached the threshold for, the best one was right in 7 of 10 at any value from 0.05 on."""
@@ -135,7 +138,14 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
                 found[unchanged & ~_settling(one.part, chart), at] = 0.0
         denials = np.array([fact.denied for fact in facts])
         of_kin = np.array([one.of_kin for one in chart.statements])
-        chosen = found.max(axis=1) >= threshold()
+        of_own = np.array([_tells_of_patient_alone(one) for one in chart.statements])
+        for at, one in enumerate(asked):
+            clause = read[one.at]
+            if _asks_of_kin_alone(clause, one.part):
+                found[of_own, at] = 0.0
+            if cues.OPEN.search(clause.text) and (found[~denials, at] >= threshold()).any():
+                found[denials, at] = 0.0  # "how do you sleep?" is not answered by "I don't snore" beside an answer
+        chosen = found.max(axis=1) >= threshold() + MARGIN
         for row in np.flatnonzero(chosen):
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
@@ -167,6 +177,20 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
                 told[at].setdefault(0, []).append(facts[nearest])
                 covered[at].update(part.place for part in clause.parts)
     return [_Answered(each, frozenset(places)) for each, places in zip(told, covered, strict=True)]
+
+
+def _asks_of_kin_alone(clause: Clause, part: Part) -> bool:
+    """Whether a part asks about the family and not about the patient."""
+    if not clause.of_kin or _YOU_TOO.search(clause.text):
+        return False
+    return bool(cues.ASKS_OF_KIN.search(clause.parts[0].text) or cues.ASKS_OF_KIN.search(part.text))
+
+
+_YOU_TOO = re.compile(r"\b(?:you (?:or|and|had|have)|or you|have you|yourself|do you)\b(?! know)", re.IGNORECASE)
+
+
+def _tells_of_patient_alone(one: Statement) -> bool:
+    return not (one.of_kin or one.well or one.nothing_else or cues.ASKS_OF_KIN.search(one.fact.text))
 
 
 def _settling(part: Part, chart: Chart) -> NDArray[np.bool_]:
