@@ -117,6 +117,12 @@ _CIRCUMSTANCE = re.compile(
     r"(?:attack|episode|bout|spell|event|flare|pain|headache|period)s?(?: (?:come|happen|occur|start)s?)?, ",
     re.IGNORECASE,
 )
+# Asks for no more than the clause before it: "what have you tried, and did anything help?"
+_DID_IT_HELP = re.compile(
+    r"(?:did|does|has|have|was|is|if so)(?: (?:it|that|this|they|any of (?:it|them|that|those|this)|anything))?"
+    r"(?: (?:make|made) (?:a|any) difference| (?:been )?(?:work|help)(?:ed|ing|ful)?)?(?: at all)?\W*",
+    re.IGNORECASE,
+)
 # "during or after exercise" is one thing.
 _EITHER_TIME = re.compile(
     r"\b(during|before|with|while|in|on|at|around|when) (?:or|and) (?=(?:after|during|before|with|around|following)\b)",
@@ -128,7 +134,8 @@ _EITHER_TIME = re.compile(
 def clause_texts(question: str) -> tuple[str, ...]:
     text = _CIRCUMSTANCE.sub("", tidy(question).replace("’", "'"))
     parts = _CLAUSE.split(_EITHER_TIME.sub(r"\1 ", text))
-    return tuple(_DASH.sub(": ", part).strip() for part in parts if part and part.strip())
+    texts = [_DASH.sub(": ", part).strip() for part in parts if part and part.strip()]
+    return tuple(text for place, text in enumerate(texts) if not (place and _DID_IT_HELP.fullmatch(text)))
 
 
 _Whole = TypeVar("_Whole", str, list[str])

@@ -93,11 +93,11 @@ ASPECTS = (
     Aspect(
         "frequency",
         _any(
-            r"\bhow (?:often|frequent\w*|many (?:times|episodes|a day|per))\b|\bfrequency of\b|\bevery (?:day|night)\b"
+            r"\bhow (?:often|frequent\w*|many (?:times|episodes|attacks|bouts|spells|of (?:these|those|them)|a day|per))\b|\bfrequency of\b|\bevery (?:day|night)\b"
         ),
         _any(
             r"\btimes\b|\bepisodes\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional",
-            r"\bper (?:day|week)|\bconstant|\bintermittent|\bnightly\b|\bweekly\b|\brarely\b",
+            r"\b(?:attacks|bouts|spells)\b.{0,9}\b(?:in|over|a|per|each)\b|\bper (?:day|week)|\bconstant|\bintermittent|\bnightly\b|\bweekly\b|\brarely\b",
         ),
     ),
     Aspect(
@@ -169,6 +169,7 @@ ASPECTS = (
         _any(
             r"\btried\b|\btaken anything\b|\btake anything for\b|\btreat(?:ed|ing|ments?)\b(?! with)|\bhome remed",
             r"\bdone anything for\b|\bput on\b|\bdid (?:it|that|they) help\b",
+            r"\bwhat (?:have|has|are|did|do) (?:you|he|she|they) (?:been )?(?:tak|us|giv)\w+ (?:to|for) (?!granted)",
         ),
         _any(
             r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bmedicat"
@@ -183,7 +184,7 @@ CLOCK = _any(r"\b\d{1,2}[:.]\d{2}\b|\b(?:noon|midnight|breakfast|supper|dinner)\
 WHERE = _any(
     r"\bwhere(?:abouts)? (?:is|are|does|do|did|exactly|else|in|on)\b|\blocat|\bpoint to\b|\bwhich (?:side|part)"
 )
-WORSE = _any(r"\bwors|\baggravat|\bexacerbat|\btrigger|\bbrings?\b.{0,10}\bon\b|\bprovok|\bsets? (?:it )?off\b")
+WORSE = _any(r"\bwors|\baggravat|\bexacerbat|\btrigger|\bbrings?\b.{0,20}\bon\b|\bprovok|\bsets?\b.{0,20}\boff\b")
 BETTER = _any(r"\bbetter|\bimprov|\brelie[fv]|\bhelp|\beas(?:e|es|ed|ing)\b|\balleviat|\bresolv|\bsettle|\bcalm")
 
 OPENING = _any(
