@@ -46,7 +46,7 @@ ONE_COMPLAINT = 0.2
 """The same for a statement about the same basic complaint: one kind of it asked for, another in the chart."""
 NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN = 0.25, 0.1
 """The same two where the chart has one fact in each statement, with the patient's words for it."""
-SAME_NAME = 0.1
+SAME_NAME = 0.18
 """The same for a statement that names what would be denied."""
 NEAREST = 0.15
 """The same for a statement about the aspect that a whole clause asks for."""
@@ -65,6 +65,8 @@ class Topic:
     """For what is not in the chart: what it is called, in the doctor's words."""
     concepts: int = 0
     """For what may be denied: the concepts that would be denied."""
+    direct: frozenset[str] = frozenset()
+    """The paths of the facts that answer a part of the question best."""
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
@@ -80,8 +82,10 @@ def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
     answered = _choose_facts(read, facts)
     topics: list[Topic] = []
     for at, clause in enumerate(read):
+        follows = at > 0 and not clause.main and any(topic.facts for topic in topics)
         for topic in _topics(clause, answered[at], facts):
-            _add(topics, topic)
+            if not (follows and topic.kind is Asked.UNCLEAR):  # "and are they heavy?" only asks for more of the same
+                _add(topics, topic)
     if any(topic.facts for topic in topics):
         # If anything is answered, skip what the opening already tells.
         topics = [topic for topic in topics if topic.facts or topic.name != "demographics"]
@@ -101,6 +105,8 @@ def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
         for topic in topics
         if topic.kind is not Asked.DETAIL or ((topic.name == "timing" or not answers) and topic.name not in told)
     ]
+    direct = frozenset(found[0].path for one in answered for found in one.told.values())
+    topics = [replace(topic, direct=direct & {fact.path for fact in topic.facts}) for topic in topics]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or topic.words]
     return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
