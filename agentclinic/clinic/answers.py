@@ -141,7 +141,8 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
     news = any(fact.path not in told and not withheld(fact, payload) for topic in topics for fact in topic.facts)
     seen: set[str] = set()
     for topic in topics:
-        asked_for = _more(topic, payload) if topic.kind is Asked.MORE else topic.facts
+        again = topic.kind is Asked.OPENING and all(fact.path in told for fact in topic.facts)
+        asked_for = _more(topic, payload) if again or topic.kind is Asked.MORE else topic.facts
         open_ones = tuple(fact for fact in asked_for if not withheld(fact, payload))
         if news and topic.direct:
             seen.update(fact.path for fact in open_ones if fact.path in told and fact.path not in topic.direct)

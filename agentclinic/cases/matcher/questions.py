@@ -34,6 +34,8 @@ NEAR = 0.3
 questions that no statement reached the threshold for, the best one was right in 7 of 10 at any value from 0.05 on."""
 MOST_TOLD = 4
 """Facts told at once, unless more parts of a question are answered or a whole section was asked for."""
+NEARLY = 0.8
+"""The part of the best probability from which on a fact is as direct an answer as the best."""
 SPOKEN = 0.8
 """How much what the patient says counts against the statement of the chart: a lay sentence has many chance words."""
 NEAR_DENIAL = 0.25
@@ -105,8 +107,7 @@ def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
         for topic in topics
         if topic.kind is not Asked.DETAIL or ((topic.name == "timing" or not answers) and topic.name not in told)
     ]
-    direct = frozenset(found[0].path for one in answered for found in one.told.values())
-    topics = [replace(topic, direct=direct & {fact.path for fact in topic.facts}) for topic in topics]
+    topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or topic.words]
     return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
@@ -119,6 +120,9 @@ class _Answered:
     """The facts, by the part each answers best."""
     covered: frozenset[int]
     """The parts that one of the facts answers."""
+
+    direct: frozenset[str] = frozenset()
+    """The paths of the facts that answer a part best, or nearly so."""
 
     @property
     def everything(self) -> tuple[Fact, ...]:
@@ -138,8 +142,9 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
             if (certain := settled[one.at]) is not None:
-                found[rows, at] = certain
+                found[_conditions(rows, chart) if certain else rows, at] = certain
     told: list[dict[int, list[Fact]]] = [{} for _ in read]
+    direct: frozenset[str] = frozenset()
     covered: list[set[int]] = [set() for _ in read]
     if found.size:
         unchanged = np.array([_denies_a_change(one) for one in chart.statements])
@@ -195,8 +200,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
                 covered[at].update(part.place for part in clause.parts)
             else:
                 _keep_what_tells(clause, told[at])
-        _keep_most_direct(told, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
-    return [_Answered(each, frozenset(places)) for each, places in zip(told, covered, strict=True)]
+        direct = _keep_most_direct(told, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
+    return [_Answered(each, frozenset(places), direct) for each, places in zip(told, covered, strict=True)]
 
 
 _TREATMENT = next(at for at, aspect in enumerate(cues.ASPECTS) if aspect.name == "treatment")
@@ -231,17 +236,22 @@ def _keep_what_tells(clause: Clause, told: dict[int, list[Fact]]) -> None:
     def tells(fact: Fact) -> bool:
         one = statement(fact)
         aspect = any(on and off for on, off in zip(clause.aspects, one.aspects, strict=True))
-        return aspect or (changes and (one.worse or one.better))
+        return aspect or (clause.where and bool(one.places)) or (changes and (one.worse or one.better))
 
-    if (changes or any(clause.aspects)) and any(tells(fact) for found in told.values() for fact in found):
+    if (changes or clause.where or any(clause.aspects)) and any(
+        tells(fact) for found in told.values() for fact in found
+    ):
         for place, found in list(told.items()):
             found[:] = [fact for fact in found if tells(fact)]
             if not found:
                 del told[place]
 
 
-def _keep_most_direct(told: list[dict[int, list[Fact]]], chance: dict[str, float]) -> None:
-    """Put the likeliest fact of each part first, and leave out the least likely others if there are many."""
+def _keep_most_direct(told: list[dict[int, list[Fact]]], chance: dict[str, float]) -> frozenset[str]:
+    """Put the likeliest fact of each part first, and leave out the least likely others if there are many.
+
+    Returns the paths of the likeliest of each part and of those nearly as likely.
+    """
     for parts in told:
         for found in parts.values():
             found.sort(key=lambda fact: -chance[fact.path])
@@ -251,6 +261,8 @@ def _keep_most_direct(told: list[dict[int, list[Fact]]], chance: dict[str, float
     spared = {fact.path for place, fact in enumerate(others) if place < room or chance[fact.path] == 1}
     for found in lists:
         found[1:] = [fact for fact in found[1:] if fact.path in spared]
+    near = (fact for found in lists for fact in found if chance[fact.path] >= NEARLY * chance[found[0].path])
+    return frozenset(fact.path for fact in near)
 
 
 def _asks_of_kin_alone(clause: Clause, part: Part) -> bool:
@@ -380,6 +392,14 @@ def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
     return False if clause.when and not timed else None
 
 
+def _conditions(rows: Sequence[int], chart: Chart) -> list[int]:
+    """Of statements in the past history, those that tell of a condition: not vaccines, smears or where one grew up."""
+    told = [chart.statements[row] for row in rows]
+    names = lexicon.of_types("disease", "symptom")
+    of_kind = [row for row, one in zip(rows, told, strict=True) if one.well or one.main & names]
+    return of_kind if of_kind and told[0].fact.section is Section.PAST else list(rows)
+
+
 @lru_cache(maxsize=1)
 def _of_a_kind() -> int:
     """Diseases and symptoms: a question that names one asks about that one."""
@@ -400,7 +420,7 @@ def _topics(clause: Clause, answered: _Answered, facts: Sequence[Fact]) -> list[
         return [Topic("examination or result", Asked.RESULT, ())]
     background = [part for part, on in zip(cues.BACKGROUND, clause.background, strict=True) if on]
     if cues.MORE.search(clause.text):
-        return [Topic("more", Asked.MORE, everything)]
+        return [Topic("more", Asked.MORE, everything if clause.main else ())]
     if cues.OPENING.search(clause.text) and not background:
         return [Topic("opening", Asked.OPENING, _opening(facts))]
     if background:
