@@ -72,7 +72,8 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
         Talk.HOPE,
         rf"\b(?:what|how) (?:are|were|is|do|would) {_YOU} (?:hop|expect|like|want)\w*\b.{{0,30}}\b(?:for|from|today"
         rf"|visit|me to do|do for|help|get out)"
-        rf"|\bwhat (?:are|is) {_YOU} (?:most |really |mainly )?hoping\b|\bwhat would {_YOU} like (?:me|us)\b|\byour (?:expectations|goals?)\b"
+        rf"|\bwhat (?:are|is) {_YOU} (?:most |really |mainly )?hoping\b|\bwhat would {_YOU} like (?:me|us)\b"
+        rf"|\byour (?:expectations|goals?)\b"
         rf"|\bmatters? most to {_YOU}\b",
     ),
     (
