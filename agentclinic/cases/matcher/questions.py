@@ -129,43 +129,75 @@ class _Answered:
         return tuple(dict.fromkeys(fact for found in self.told.values() for fact in found))
 
 
-def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_Answered]:
-    """What answers each clause: the facts above the threshold, and for a part without any, the nearest."""
-    asked = parts_of(read)
+@dataclass(frozen=True, eq=False)
+class _Script:
+    """What every question reads of a chart, with a place for each statement."""
+
+    chart: Chart
+    spoken: Chart | None
+    """The same with what the patient says, if the chart has that."""
+    denials: NDArray[np.bool_]
+    of_kin: NDArray[np.bool_]
+    of_patient: NDArray[np.bool_]
+    """Tells of the patient and of no relative."""
+    unchanged: NDArray[np.bool_]
+    """Denies that something changes a pain."""
+
+
+@lru_cache(maxsize=512)
+def _script(facts: tuple[Fact, ...]) -> _Script:
     chart = chart_of(facts)
+    spoken = tuple(replace(fact, text=fact.says or fact.text) for fact in facts)
+    return _Script(
+        chart,
+        chart_of(spoken) if any(fact.says for fact in facts) else None,
+        np.array([fact.denied for fact in facts], dtype=bool),
+        np.array([one.of_kin for one in chart.statements], dtype=bool),
+        np.array([_tells_of_patient_alone(one) for one in chart.statements], dtype=bool),
+        np.array([_denies_a_change(one) for one in chart.statements], dtype=bool),
+    )
+
+
+def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script) -> Floats:
+    """How likely each fact (row) is to answer each part (column), with what is certain settled."""
+    chart = script.chart
     found = chances(read, chart)
-    if any(fact.says for fact in facts):
+    if script.spoken:
         # What the patient says has the plain words that doctors ask in.
-        spoken = chances(read, chart_of(_spoken(facts)))
+        spoken = chances(read, script.spoken)
         found = np.where(spoken > found, SPOKEN * spoken + (1 - SPOKEN) * found, found)
     for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
             if (certain := settled[one.at]) is not None:
                 found[_conditions(rows, chart) if certain else rows, at] = certain
+    is_open = [cues.OPEN.search(clause.text) for clause in read]
+    for at, one in enumerate(asked):
+        if script.unchanged.any() and not one.part.main & lexicon.bit("pain"):
+            found[script.unchanged & ~_settling(one.part, chart), at] = 0.0
+        if _asks_of_kin_alone(read[one.at], one.part):
+            found[script.of_patient, at] = 0.0
+        if is_open[one.at] and (found[~script.denials, at] >= threshold()).any():
+            found[script.denials, at] = 0.0  # "how do you sleep?" is not answered by "I don't snore" beside an answer
+    return found
+
+
+def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_Answered]:
+    """What answers each clause: the facts above the threshold, and for a part without any, the nearest."""
+    asked = parts_of(read)
+    script = _script(facts)
+    chart, denials, of_kin = script.chart, script.denials, script.of_kin
+    found = _probabilities(read, asked, script)
     told: list[dict[int, list[Fact]]] = [{} for _ in read]
-    direct: frozenset[str] = frozenset()
     covered: list[set[int]] = [set() for _ in read]
+    direct: frozenset[str] = frozenset()
     if found.size:
-        unchanged = np.array([_denies_a_change(one) for one in chart.statements])
-        for at, one in enumerate(asked):
-            if not one.part.main & lexicon.bit("pain"):
-                found[unchanged & ~_settling(one.part, chart), at] = 0.0
-        denials = np.array([fact.denied for fact in facts])
-        of_kin = np.array([one.of_kin for one in chart.statements])
-        of_own = np.array([_tells_of_patient_alone(one) for one in chart.statements])
-        for at, one in enumerate(asked):
-            clause = read[one.at]
-            if _asks_of_kin_alone(clause, one.part):
-                found[of_own, at] = 0.0
-            if cues.OPEN.search(clause.text) and (found[~denials, at] >= threshold()).any():
-                found[denials, at] = 0.0  # "how do you sleep?" is not answered by "I don't snore" beside an answer
         chosen = found.max(axis=1) >= threshold() + MARGIN
         for row in np.flatnonzero(chosen):
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
-        beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if any(f.says for f in facts) else (NEAR_BESIDE, DOUBT)
+        beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if script.spoken else (NEAR_BESIDE, DOUBT)
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not cues.OPEN.search(read[one.at].text)
             near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR)
@@ -338,11 +370,6 @@ def _of_same_name(part: Part, likely: Floats, chart: Chart) -> int | None:
         if likely[row] >= SAME_NAME and one.named.closed & named and not one.negative
     ]
     return -max(alike)[1] if alike and not part.whole else None
-
-
-@lru_cache(maxsize=512)
-def _spoken(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
-    return tuple(replace(fact, text=fact.says or fact.text) for fact in facts)
 
 
 def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats, chart: Chart) -> int | None:
