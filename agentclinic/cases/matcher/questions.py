@@ -353,21 +353,27 @@ def _of_one_complaint(part: Part, likely: Floats, chart: Chart) -> int | None:
         return None
     alike = [
         (likely[row], -row)
-        for row, one in enumerate(chart.statements)
-        if likely[row] >= ONE_COMPLAINT
-        and asked & lexicon.complaints(one.fact.says or one.fact.text)
+        for row, one in _at_least(ONE_COMPLAINT, likely, chart)
+        if asked & lexicon.complaints(one.fact.says or one.fact.text)
         and not (places and one.places and not places & one.named.closed)
     ]
     return -max(alike)[1] if alike else None
 
 
+def _at_least(bound: float, likely: Floats, chart: Chart) -> list[tuple[int, Statement]]:
+    return [(row, chart.statements[row]) for row in map(int, np.flatnonzero(likely >= bound))]
+
+
 def _of_same_name(part: Part, likely: Floats, chart: Chart) -> int | None:
     """The likeliest statement that names what a part would deny: "does wine set it off?", and the chart says so."""
-    named = part.main & _deniable() & ~lexicon.roots()
+    named = part.main & _deniable() & ~lexicon.roots() & ~lexicon.bit("pain")
+    places = part.named.closed & lexicon.of_types("place")
     alike = [
         (likely[row], -row)
-        for row, one in enumerate(chart.statements)
-        if likely[row] >= SAME_NAME and one.named.closed & named and not one.negative
+        for row, one in _at_least(SAME_NAME, likely, chart)
+        if one.named.closed & named
+        and not one.negative
+        and not (places and one.places and not places & one.named.closed)
     ]
     return -max(alike)[1] if alike and not part.whole else None
 
@@ -447,7 +453,7 @@ def _topics(clause: Clause, answered: _Answered, facts: Sequence[Fact]) -> list[
         return [Topic("examination or result", Asked.RESULT, ())]
     background = [part for part, on in zip(cues.BACKGROUND, clause.background, strict=True) if on]
     if cues.MORE.search(clause.text):
-        return [Topic("more", Asked.MORE, everything if clause.main else ())]
+        return [Topic("more", Asked.MORE, everything if _finding_names(clause.text) else ())]
     if cues.OPENING.search(clause.text) and not background:
         return [Topic("opening", Asked.OPENING, _opening(facts))]
     if background:
