@@ -99,7 +99,7 @@ ASPECTS = (
         ),
         _any(
             r"\btimes\b|\bepisodes\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional",
-            r"\b(?:attacks|bouts|spells)\b.{0,9}\b(?:in|over|a|per|each)\b|\bper (?:day|week)|\bconstant"
+            r"\b(?:attacks|bouts|spells) (?:in|over|per|each|a (?:day|week|month|year))\b|\bper (?:day|week)|\bconstant"
             r"|\bintermittent|\bnightly\b|\bweekly\b|\brarely\b",
         ),
     ),

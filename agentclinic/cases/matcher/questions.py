@@ -231,7 +231,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
                 told[at] = {0: given}
                 covered[at].update(part.place for part in clause.parts)
             else:
-                _keep_what_tells(clause, told[at])
+                _keep_what_tells(clause, told[at], at, asked, found, chart)
         direct = _keep_most_direct(told, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
     return [_Answered(each, frozenset(places), direct) for each, places in zip(told, covered, strict=True)]
 
@@ -261,22 +261,29 @@ def _treatments(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floa
     return [chart.statements[row].fact for row in likely or drugs]
 
 
-def _keep_what_tells(clause: Clause, told: dict[int, list[Fact]]) -> None:
-    """Asked for an aspect of the complaint, leave out what does not tell it if anything does."""
+def _keep_what_tells(
+    clause: Clause, told: dict[int, list[Fact]], at: int, asked: Sequence[AskedPart], found: Floats, chart: Chart
+) -> None:
+    """Asked for an aspect of the complaint, leave out what does not tell it if another fact does."""
     changes = bool(_CHANGES.search(clause.text))
+    if not (told and (changes or clause.where or any(clause.aspects))):
+        return
 
-    def tells(fact: Fact) -> bool:
-        one = statement(fact)
+    def tells(one: Statement) -> bool:
         aspect = any(on and off for on, off in zip(clause.aspects, one.aspects, strict=True))
         return aspect or (clause.where and bool(one.places)) or (changes and (one.worse or one.better))
 
-    if (changes or clause.where or any(clause.aspects)) and any(
-        tells(fact) for found in told.values() for fact in found
-    ):
-        for place, found in list(told.items()):
-            found[:] = [fact for fact in found if tells(fact)]
-            if not found:
+    if any(tells(statement(fact)) for facts in told.values() for fact in facts):
+        for place, facts in list(told.items()):
+            facts[:] = [fact for fact in facts if tells(statement(fact))]
+            if not facts:
                 del told[place]
+    elif changes or (cues.OPEN.search(clause.text) and not clause.where):
+        best = found[:, [column for column, one in enumerate(asked) if one.at == at]].max(axis=1)
+        near = [(best[row], -row) for row, one in _at_least(NEAREST, best, chart) if tells(one) and not one.of_kin]
+        if near:
+            told.clear()
+            told[0] = [chart.statements[-max(near)[1]].fact]
 
 
 def _keep_most_direct(told: list[dict[int, list[Fact]]], chance: dict[str, float]) -> frozenset[str]:
