@@ -175,6 +175,10 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
     for at, one in enumerate(asked):
         if script.unchanged.any() and not one.part.main & lexicon.bit("pain"):
             found[script.unchanged & ~_settling(one.part, chart), at] = 0.0
+        if read[one.at].aspects[_CHARACTER] and lexicon.bit("pain quality") & lexicon.named(one.part.text).closed:
+            found[script.denials, at] = 0.0  # what it is like is not told by what it is not like
+        if head := _other_head(read[one.at], one.part):
+            found[[not one.named.closed & head for one in chart.statements], at] = 0.0
         if _asks_of_kin_alone(read[one.at], one.part):
             found[script.of_patient, at] = 0.0
         if is_open[one.at] and (found[~script.denials, at] >= threshold()).any():
@@ -206,7 +210,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
                 likely = np.where(denials & ~chosen & ~_settling(one.part, chart), 0.0, likely)
             if (likely[chosen] >= near[chosen]).any():
                 covered[one.at].add(one.part.place)
-            elif (like := _of_like_quality(one.part, likely, chart)) is not None or (
+            elif (like := _of_like_quality(read[one.at], one.part, likely, chart)) is not None or (
                 like := _of_one_complaint(one.part, likely, chart)
             ) is not None:
                 told[one.at].setdefault(one.part.place, []).append(facts[like])
@@ -221,8 +225,10 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
                 covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
             if cues.ASKS_JOB.search(clause.text):
-                jobs = [one.fact for one in chart.statements if _is_job(one) and not chosen[facts.index(one.fact)]]
-                told[at].setdefault(0, []).extend(jobs)
+                jobs = [one.fact for one in chart.statements if _is_job(one)]
+                others = [fact for found_here in told[at].values() for fact in found_here if fact not in jobs]
+                if jobs:  # others only mention work, or someone else's
+                    told[at] = {0: [*jobs, *(fact for fact in others if fact.section is Section.SOCIAL)]}
             if not told[at] and (nearest := _nearest(clause, at, asked, found, chart)) is not None:
                 told[at].setdefault(0, []).append(facts[nearest])
                 covered[at].update(part.place for part in clause.parts)
@@ -236,7 +242,9 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
     return [_Answered(each, frozenset(places), direct) for each, places in zip(told, covered, strict=True)]
 
 
-_TREATMENT = next(at for at, aspect in enumerate(cues.ASPECTS) if aspect.name == "treatment")
+_CHARACTER, _TREATMENT = (
+    next(at for at, aspect in enumerate(cues.ASPECTS) if aspect.name == name) for name in ("character", "treatment")
+)
 _CHANGES = re.compile(
     r"\b(?:reliev|eas(?:e|es)\b|help|improv|worsen|aggravat|trigger|bring|set(?:s|ting)? .{0,20}off"
     r"|make .{0,25}\b(?:better|worse))",
@@ -339,10 +347,24 @@ def _is_job(one: Statement) -> bool:
     return one.fact.section is Section.SOCIAL and bool(works)
 
 
-def _of_like_quality(part: Part, likely: Floats, chart: Chart) -> int | None:
+def _other_head(clause: Clause, part: Part) -> int:
+    """What the quality that a part names belongs to, if not to a pain: "problems with urination, such as burning"."""
+    example = _EXAMPLE.search(clause.text)
+    if part.whole or not example or clause.text.find(part.text) < example.start():
+        return 0
+    head = clause.parts[0].main & ~lexicon.closed("pain") & ~lexicon.roots()
+    return head if part.named.names & lexicon.of_types("quality") else 0
+
+
+def _of_like_quality(clause: Clause, part: Part, likely: Floats, chart: Chart) -> int | None:
     """For a part that only names a quality of pain, such as tightness: the statement that tells one, best the same."""
     asked = part.named.names & lexicon.of_types("quality")
-    if part.main or not asked or not lexicon.named(part.text).closed & lexicon.bit("pain quality"):
+    if (
+        _other_head(clause, part)
+        or part.main
+        or not asked
+        or not lexicon.named(part.text).closed & lexicon.bit("pain quality")
+    ):
         return None
     alike = [
         (bool(one.named.names & asked), likely[row], -row)
