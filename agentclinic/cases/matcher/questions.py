@@ -208,6 +208,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
             likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
             if can_be_denied:  # the denial of something else is no better than a plain one
                 likely = np.where(denials & ~chosen & ~_settling(one.part, chart), 0.0, likely)
+            if can_be_denied and one.part.named.closed & lexicon.bit("pain"):
+                likely = np.where(~chosen & _pain_elsewhere(one.part, chart), 0.0, likely)
             if (likely[chosen] >= near[chosen]).any():
                 covered[one.at].add(one.part.place)
             elif (like := _of_like_quality(read[one.at], one.part, likely, chart)) is not None or (
@@ -329,6 +331,14 @@ def _tells_of_patient_alone(one: Statement) -> bool:
 def _settling(part: Part, chart: Chart) -> NDArray[np.bool_]:
     """The statements whose denial also denies what a part asks for: it, something wider, or everything."""
     return _denied_by(part.named.closed & ~lexicon.roots() & ~(lexicon.bit("pain") & ~part.main), chart)
+
+
+def _pain_elsewhere(part: Part, chart: Chart) -> NDArray[np.bool_]:
+    """For a part that asks for pain at a place: the statements about a pain, if the main complaint is not there."""
+    places = part.named.closed & lexicon.of_types("place")
+    if not places or any(places & one.named.closed for one in chart.statements if one.primary):
+        return np.zeros(len(chart.statements), dtype=bool)
+    return np.array([not places & one.named.closed for one in chart.statements], dtype=bool)
 
 
 @lru_cache(maxsize=4096)
