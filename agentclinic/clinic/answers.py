@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
+from agentclinic.cases.matcher.asking import stems
 from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.matcher.talk import Talk, asks_for_privacy
 from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex, speaks_for_self
@@ -132,13 +133,19 @@ def matched(payload: PatientPayload) -> tuple[Part, ...]:
 
 
 def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part, ...]:
-    """The answers to topics; no fact is mentioned twice."""
+    """The answers to topics; no fact is mentioned twice, and none again unless it is the best answer to a part."""
     voice = _voice(payload)
     parts: list[Part] = []
+    topics = tuple(topics)
+    told = _told(payload)
+    news = any(fact.path not in told and not withheld(fact, payload) for topic in topics for fact in topic.facts)
     seen: set[str] = set()
     for topic in topics:
-        asked_for = _more(topic, payload) if topic.kind is Asked.MORE else topic.facts
+        again = topic.kind is Asked.OPENING and all(fact.path in told for fact in topic.facts)
+        asked_for = _more(topic, payload) if again or topic.kind is Asked.MORE else topic.facts
         open_ones = tuple(fact for fact in asked_for if not withheld(fact, payload))
+        if news and topic.direct:
+            seen.update(fact.path for fact in open_ones if fact.path in told and fact.path not in topic.direct)
         facts = [fact for fact in _distinct(open_ones) if fact.path not in seen][:MOST_FACTS]
         if open_ones and not facts:
             continue
@@ -148,7 +155,8 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
         if facts:
             text, provenance = _tell(topic, facts, voice), Provenance.CHART
         elif asked_for:
-            text, provenance = NOT_NOW, Provenance.UNAVAILABLE
+            wanted = any(fact.private and _asked_for(fact, payload.question) for fact in asked_for)
+            text, provenance = NOT_NOW if wanted else CANNOT_SAY, Provenance.UNAVAILABLE
         else:
             text, provenance = _silence(topic, payload)
         parts.append(Part(Disclosure(topic.name, provenance, paths), tuple(facts), text, topic.words))
@@ -157,7 +165,7 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
 
 def _more(topic: Topic, payload: PatientPayload) -> tuple[Fact, ...]:
     """What the patient tells next: what was asked for, or else the next part of the story."""
-    told = {path for exchange in payload.asked for part in exchange.disclosures for path in part.paths}
+    told = _told(payload)
     asked_for = tuple(fact for fact in topic.facts if fact.path not in told)
     if asked_for:
         return asked_for
@@ -170,6 +178,18 @@ def _more(topic: Topic, payload: PatientPayload) -> tuple[Fact, ...]:
         and not withheld(fact, payload)
     ]
     return tuple(sorted(story, key=lambda fact: (not fact.private, fact.told != "volunteered")))[:MOST_AT_ONCE]
+
+
+def _told(payload: PatientPayload) -> frozenset[str]:
+    """The facts told in earlier replies."""
+    return frozenset(path for exchange in payload.asked for part in exchange.disclosures for path in part.paths)
+
+
+def _asked_for(fact: Fact, question: str) -> bool:
+    """Whether a question names what a fact tells."""
+    told = statement(fact)
+    named = (told.main | told.places) & lexicon.named(question).names & ~lexicon.roots()
+    return bool(named or (told.stems | stems(fact.says)) & stems(question))
 
 
 def withheld(fact: Fact, payload: PatientPayload) -> bool:
@@ -200,6 +220,10 @@ def worded(parts: Sequence[Part]) -> str:
     ):  # beside other answers they do not say what they are about
         if (len(said) > 1 or denied) and vague in said:
             said.remove(vague)
+    if denied and all(part.disclosure.provenance is Provenance.DEFAULT_NEGATIVE for part in parts) and said:
+        return NONE_OF_THOSE
+    if denied and not any(part.facts for part in parts):
+        return _joined([_denial(denied, alone=True), *said])
     if denied:
         said.append(_denial(denied, alone=not said))
     return _joined(said)

@@ -228,9 +228,8 @@ class _Attempt:
         facts = [
             text for part in self.parts for text in (part.text, *(f"{fact.text} {fact.says}" for fact in part.facts))
         ]
-        wrong = reply_checks.problems(said, facts, question, silent=silent)
-        if self._kept_back:
-            wrong.append(reply_checks.KEPT_BACK)
+        kept_back = [reply_checks.KEPT_BACK] if self._kept_back else []
+        wrong = kept_back or reply_checks.problems(said, facts, question, silent=silent)
         self._slips += [problem.kind for problem in wrong]
         self.problem = "; ".join(problem.message for problem in wrong)
         return None if wrong else said

@@ -64,13 +64,14 @@ def invented(case: Case, text: str, denied: Iterable[str] = ()) -> set[str]:
     """Words that are neither in the chart nor set phrases nor names of what is denied."""
     for phrase in FIXED:
         text = text.replace(phrase, "")
-    known = {stem(word) for fact in case.patient_facts for word in words(" ".join((*fact.heads, fact.text)))}
+    told = (" ".join((*fact.heads, fact.says or fact.text)) for fact in case.patient_facts)
+    known = {stem(word) for text in (*told, *payload_of(case, "").manner.values()) for word in words(text)}
     known |= {stem(word) for word in denied}
     return {word for word in words(text) if word not in VOICE and stem(word) not in known}
 
 
 def every_case() -> list[Case]:
-    return [*public_cases("MedQA_Ext"), *public_cases("NEJM_Ext"), *load_cases("OpenOSCE_Demo")]
+    return [*public_cases("MedQA_Ext"), *public_cases("NEJM_Ext"), *load_cases("OpenOSCE")]
 
 
 @pytest.mark.slow
@@ -442,3 +443,70 @@ def test_a_caregiver_speaks_if_the_case_says_so() -> None:
     case = told(("Found on the floor", "I found her on the floor.", "volunteered"), speaker="husband")
     assert payload_of(case, "").caregiver
     assert ask(case, "What happened?").text == "I found her on the floor."
+
+
+# ---- an answer to what was asked, and no more
+
+
+ATTACKS = told(
+    ("Attacks of a pounding heart for a year", "For a year I've had attacks of a pounding heart.", "volunteered"),
+    ("Attacks last ten minutes", "An attack lasts ten minutes.", None),
+    ("Attacks stop suddenly", "The attacks stop all of a sudden.", None),
+    ("About five attacks in two months", "I've had about five in two months.", None),
+    ("Lightheaded during attacks", "I get lightheaded with it.", None),
+    ("Denies fainting", "No, I've never fainted.", None),
+    ("Took propranolol for the attacks, which helped", "I took propranolol, and it helped.", None),
+    ("Wine brings the attacks on", "Wine sets the attacks off.", None),
+)
+
+
+def test_the_circumstances_of_a_question_are_not_what_it_asks_for() -> None:
+    reply = ask(ATTACKS, "During the attacks, do you get lightheaded, or have you ever fainted?").text
+    assert reply == "I get lightheaded with it. No, I've never fainted."
+
+
+def test_asked_what_was_tried_the_patient_tells_treatments() -> None:
+    assert ask(ATTACKS, "What have you tried, and did anything work?").text == "I took propranolol, and it helped."
+
+
+def test_asked_how_often_the_patient_tells_how_often() -> None:
+    assert "about five in two months" in ask(ATTACKS, "How many of these have you had?").text
+
+
+def test_a_trigger_in_the_chart_is_told_and_the_habit_not_denied() -> None:
+    assert ask(ATTACKS, "Does alcohol trigger the attacks?").text == "Wine sets the attacks off."
+
+
+def test_what_was_told_is_told_again_only_if_asked_for() -> None:
+    opening = "For a year I've had attacks of a pounding heart."
+    first, course, again = asked_in_turn(
+        ATTACKS, "What brings you in?", "Do the attacks stop suddenly?", "How long have you had the pounding heart?"
+    )
+    assert first == opening
+    assert course == "The attacks stop all of a sudden."
+    assert opening in again
+
+
+def test_asked_about_the_complaint_again_the_patient_goes_on_with_the_story() -> None:
+    first, more = asked_in_turn(ATTACKS, "What brings you in?", "Tell me about these attacks.")
+    assert first not in more
+    assert "An attack lasts ten minutes." in more
+
+
+def test_at_most_four_facts_answer_one_thing() -> None:
+    case = told(*((f"Cough worse {when}", f"My cough is worse {when}.", None) for when in "ABCDEFG"))
+    assert ask(case, "What makes the cough worse?").text.count("My cough") == 4
+
+
+def test_a_question_about_relatives_is_not_answered_with_the_patients_own_illness() -> None:
+    case = patient(Past_Medical_History=["Diabetes since 2010"], Family_History=["Father had a stroke"])
+    assert ask(case, "Does anyone in your family have diabetes?").text == "Father had a stroke."
+
+
+def test_a_private_fact_is_not_hinted_at_if_something_else_was_asked_for() -> None:
+    for question in ("Any swelling in your legs?", "How long have you been at home?", "Who is at home with you?"):
+        assert "rather not" not in ask(OWN_WORDS, question).text, question
+
+
+def test_denials_by_default_are_joined() -> None:
+    assert ask(OWN_WORDS, "Do you have diabetes? Do you take insulin?").text == "No, none of those."

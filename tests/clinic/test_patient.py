@@ -14,7 +14,7 @@ from agentclinic.clinic.patient import Patient, Simulator
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.models.base import MalformedError, RefusedError, ServerError
 from agentclinic.models.structured import format_of
-from agentclinic.results.turn import Provenance, Turn, Usage
+from agentclinic.results.turn import Exchange, Provenance, Turn, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -210,3 +210,72 @@ async def test_the_dialogue_is_a_chat_for_every_role() -> None:
     assert second[: len(first)] == first, "nothing that was sent changes, so a prompt cache can reuse it"
     assert [message.role for message in second[len(first) :]] == ["assistant", "user"]
     assert "RESULTS" not in str(model.requests[1]), "results are not the patient's to know"
+
+
+# The patient's own words, and what is kept back.
+
+
+def guarded(model: Scripted, simulator: Simulator) -> Patient:
+    """A patient with words of their own, one fact told only in private and one told only if asked about directly."""
+    row = osce(
+        patient={
+            "Demographics": "40-year-old woman",
+            "History": ["Headache since Monday", "Her husband hits her", "Drinks a bottle of wine a day"],
+        }
+    )
+    row["OSCE_Examination"]["Patient_Facts"] = {
+        "Patient_Actor/History[0]": {"says": "My head has been splitting since Monday.", "told": "volunteered"},
+        "Patient_Actor/History[1]": {"says": "My husband hits me.", "private": True},
+        "Patient_Actor/History[2]": {"says": "I drink a bottle of wine a day.", "told": "if pressed"},
+    }
+    return Patient(case_of(row), model, load_prompt("patient"), simulator=simulator, dialogue="chat")
+
+
+HITS = "Does your husband hit you?"
+ALONE = Exchange("question", "Could I speak with you alone?", "That's fine.", ())
+
+
+async def test_a_voiced_patient_is_given_the_patients_own_words() -> None:
+    model = Scripted("It's been splitting since Monday.")
+    reply = await guarded(model, "voiced").answer("When did the headache start?")
+    assert "- My head has been splitting since Monday." in model.prompts[0]
+    assert (reply.slips, paths(reply)) == ((), {"Patient_Actor/History[0]"})
+
+
+async def test_a_voiced_patient_is_not_given_what_is_kept_back() -> None:
+    model = Scripted("I'd rather not say.", "He does hit me.")
+    before = await guarded(model, "voiced").answer(HITS)
+    assert "hits" not in str(model.requests[0].messages)
+    assert paths(before) == set()
+    after = await guarded(model, "voiced").answer(HITS, (ALONE,))
+    assert "- My husband hits me." in model.prompts[1]
+    assert paths(after) == {"Patient_Actor/History[1]"}
+
+
+async def test_a_grounded_patient_who_tells_what_is_kept_back_is_repaired_and_then_replaced() -> None:
+    model = Choosing("")
+    role = guarded(model, "grounded")
+    told = chosen(*ids(role, "husband"), reply="He hits me.")
+    model._answers = [told, told]
+    reply = await role.answer(HITS)
+    assert reply.slips == ("withheld", "withheld")
+    assert (reply.text, paths(reply)) == ("I'd rather not go into that right now.", set())
+
+
+async def test_a_grounded_patient_tells_in_private_what_is_kept_back() -> None:
+    model = Choosing("")
+    role = guarded(model, "grounded")
+    model._answers = [chosen(*ids(role, "husband"), reply="He hits me.")]
+    reply = await role.answer(HITS, (ALONE,))
+    assert (reply.text, reply.slips, paths(reply)) == ("He hits me.", (), {"Patient_Actor/History[1]"})
+
+
+@pytest.mark.parametrize(("question", "slips"), [("How do you spend your evenings?", 1), ("Do you drink alcohol?", 0)])
+async def test_a_grounded_patient_tells_only_if_asked_directly_what_needs_pressing(question: str, slips: int) -> None:
+    model = Choosing("")
+    role = guarded(model, "grounded")
+    (wine,) = ids(role, "wine")
+    model._answers = [chosen(wine, reply="I drink wine."), chosen(kind="unknown", reply="I couldn't say.")]
+    reply = await role.answer(question)
+    assert reply.slips == ("withheld",) * slips
+    assert reply.text == ("I couldn't say." if slips else "I drink wine.")

@@ -110,10 +110,32 @@ class Clause:
     better: bool
 
 
+# When it happens, before what is asked: "During an attack, does your eye water?"
+_CIRCUMSTANCE = re.compile(
+    r"(?:^|(?<=[.?!;] ))(?:and |so |or )?(?:during|in|with|when(?:ever)? you(?:'re| are| get| have)"
+    r"(?: having| getting)?) (?:an?|the|these|those|this|your|each) (?:\w+ )?"
+    r"(?:attack|episode|bout|spell|event|flare|pain|headache|period)s?(?: (?:come|happen|occur|start)s?)?, ",
+    re.IGNORECASE,
+)
+# Asks for no more than the clause before it: "what have you tried, and did anything help?"
+_DID_IT_HELP = re.compile(
+    r"(?:did|does|has|have|was|is|if so)(?: (?:it|that|this|they|any of (?:it|them|that|those|this)|anything))?"
+    r"(?: (?:make|made) (?:a|any) difference| (?:been )?(?:work|help)(?:ed|ing|ful)?)?(?: at all)?\W*",
+    re.IGNORECASE,
+)
+# "during or after exercise" is one thing.
+_EITHER_TIME = re.compile(
+    r"\b(during|before|with|while|in|on|at|around|when) (?:or|and) (?=(?:after|during|before|with|around|following)\b)",
+    re.IGNORECASE,
+)
+
+
 @lru_cache(maxsize=8192)
 def clause_texts(question: str) -> tuple[str, ...]:
-    parts = _CLAUSE.split(tidy(question).replace("’", "'"))
-    return tuple(_DASH.sub(": ", part).strip() for part in parts if part and part.strip())
+    text = _CIRCUMSTANCE.sub("", tidy(question).replace("’", "'"))
+    parts = _CLAUSE.split(_EITHER_TIME.sub(r"\1 ", text))
+    texts = [_DASH.sub(": ", part).strip() for part in parts if part and part.strip()]
+    return tuple(text for place, text in enumerate(texts) if not (place and _DID_IT_HELP.fullmatch(text)))
 
 
 _Whole = TypeVar("_Whole", str, list[str])

@@ -87,17 +87,20 @@ ASPECTS = (
             rf" (?:few |several |couple of )?{_SPAN}\b",
             r"\bearlier (?:this|today)\b|\bincreasing(?:ly)?\b|\bago\b|\bsince\b|\bsudden(?:ly)?\b|\bgradual(?:ly)?\b",
             r"\binsidious|\byesterday\b|\bthis morning\b|\bovernight\b|\bprogressive(?:ly)?\b|\babrupt(?:ly)?\b",
-            rf"\blast night\b|\b{_SPAN}-long\b|\bchronic\b|\bacute\b|\bat birth\b|\bchildhood\b|\bage of\b|\bat age\b",
+            rf"\b(?:began|started|starts|begins)\b|\blast night\b|\b{_SPAN}-long\b|\bchronic\b|\bacute\b"
+            rf"|\bat birth\b|\bchildhood\b|\bage of\b|\bat age\b",
         ),
     ),
     Aspect(
         "frequency",
         _any(
-            r"\bhow (?:often|frequent\w*|many (?:times|episodes|a day|per))\b|\bfrequency of\b|\bevery (?:day|night)\b"
+            r"\bhow (?:often|frequent\w*|many (?:times|episodes|attacks|bouts|spells|of (?:these|those|them)"
+            r"|a day|per))\b|\bfrequency of\b|\bevery (?:day|night)\b"
         ),
         _any(
             r"\btimes\b|\bepisodes\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional",
-            r"\bper (?:day|week)|\bconstant|\bintermittent|\bnightly\b|\bweekly\b|\brarely\b",
+            r"\b(?:attacks|bouts|spells) (?:in|over|per|each|a (?:day|week|month|year))\b|\bper (?:day|week)|\bconstant"
+            r"|\bintermittent|\bnightly\b|\bweekly\b|\brarely\b",
         ),
     ),
     Aspect(
@@ -159,7 +162,8 @@ ASPECTS = (
             r"\belsewhere\b|\banywhere else\b|\bother (?:parts|areas|places|joints)\b",
         ),
         _any(
-            r"\bradiat|\bspread|\bmov(?:ed|es) to|\bmigrat",
+            r"\bradiat|\bspread|\bmov(?:ed|es) (?:to|from)|\bmigrat|\b(?:runs?|going|goes|went|travels?) (?:down"
+            r"|up|into)\b",
             r"\bshoot(?:s|ing)|\bextend|\bdistribut|\bother (?:areas|parts)",
             r"\bpain (?:around|over|in|behind) |\belsewhere\b|\bextremities\b|\bfrom \w+ to \w+",
         ),
@@ -169,6 +173,7 @@ ASPECTS = (
         _any(
             r"\btried\b|\btaken anything\b|\btake anything for\b|\btreat(?:ed|ing|ments?)\b(?! with)|\bhome remed",
             r"\bdone anything for\b|\bput on\b|\bdid (?:it|that|they) help\b",
+            r"\bwhat (?:have|has|are|did|do) (?:you|he|she|they) (?:been )?(?:tak|us|giv)\w+ (?:to|for) (?!granted)",
         ),
         _any(
             r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bmedicat"
@@ -181,9 +186,10 @@ WHEN = _any(r"(?:and |so )?(?:when did|when was|how long (?:has|have|had|did|ago
 """Asks only for a time."""
 CLOCK = _any(r"\b\d{1,2}[:.]\d{2}\b|\b(?:noon|midnight|breakfast|supper|dinner)\b")
 WHERE = _any(
-    r"\bwhere(?:abouts)? (?:is|are|does|do|did|exactly|else|in|on)\b|\blocat|\bpoint to\b|\bwhich (?:side|part)"
+    r"\bwhere(?:abouts)? (?:is|are|does|do|did|exactly|else|in|on|it|the|your)\b|\blocat|\bpoint to\b"
+    r"|\bwhich (?:side|part)"
 )
-WORSE = _any(r"\bwors|\baggravat|\bexacerbat|\btrigger|\bbrings?\b.{0,10}\bon\b|\bprovok|\bsets? (?:it )?off\b")
+WORSE = _any(r"\bwors|\baggravat|\bexacerbat|\btrigger|\bbrings?\b.{0,20}\bon\b|\bprovok|\bsets?\b.{0,20}\boff\b")
 BETTER = _any(r"\bbetter|\bimprov|\brelie[fv]|\bhelp|\beas(?:e|es|ed|ing)\b|\balleviat|\bresolv|\bsettle|\bcalm")
 
 OPENING = _any(
@@ -193,6 +199,8 @@ OPENING = _any(
     r"main (?:concern|complaint|problem|symptoms?)|in your own words|how are you feeling|what (?:symptoms|happened)",
     r"tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)",
     r"(?:describe|explain) (?:your|the|all (?:your|the)|his|her) (?:current |main )?(?:symptoms?|problem|complaint)",
+    r"tell me (?:more |a bit more )?about (?:this|the|these|your) (?:pain|attack|episode|spell"
+    r"|problem)s?(?: (?:that|which)|\W*$)",
     r"reason for (?:your|the|this) visit|why (?:have you come|are you here)|what is (?:the matter|wrong|bothering)",
 )
 EXAMINED = _any(
@@ -284,7 +292,9 @@ NOT_WELL = _any(
     r"\brecent (?:illness|infection)|\bbirth history\b|^(?:no |negative )?family history\b|\bsocial history\b"
 )
 ASKS_JOB = _any(
-    r"\boccupation|\b(?:your|his|her) (?:job|work)\b|for a living|\bdo you work\b|\bkind of work\b|\bwhat do you do\W*$"
+    r"\boccupation|\b(?:your|his|her) (?:job|work)\b|for a living|\bdo you work\b|\bkind of work\b"
+    r"|\bwhat do you do\W*$",
+    r"\bdo for (?:work|a job|money)\b|\bwhat jobs?\b|\bgo to (?:school|work)\b",
 )
 TELLS_JOB = _any(
     r"\b(?:runs?|works?|worked|working|employed|job|student|pupil|grade|school|college|retired|former|owns?|owner)\b",

@@ -52,6 +52,7 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
         Talk.IDEA,
         rf"\bwhat do {_YOU} (?:think|believe|suspect|feel)\b.{{0,40}}\b(?:caus|going on|wrong|happening|behind"
         rf"|this is|is it|it is|this might|it might|it could)"
+        rf"|\bhow {_YOU} see (?:things|it|this)\b"
         rf"|\bany (?:idea|thoughts?|theor)\w* (?:of |about |on |as to )?(?:what|why)|\bwhat (?:might|could"
         rf"|may) (?:be causing|have caused|this be)"
         rf"|\bdo {_YOU} have (?:any |an )?(?:idea|theor)\w*\b|\bwhat.{{0,20}}\byour (?:own )?(?:idea|theory"
@@ -71,14 +72,15 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
         Talk.HOPE,
         rf"\b(?:what|how) (?:are|were|is|do|would) {_YOU} (?:hop|expect|like|want)\w*\b.{{0,30}}\b(?:for|from|today"
         rf"|visit|me to do|do for|help|get out)"
-        rf"|\bwhat (?:are|is) {_YOU} hoping\b|\bwhat would {_YOU} like (?:me|us)\b|\byour (?:expectations|goals?)\b"
+        rf"|\bwhat (?:are|is) {_YOU} (?:most |really |mainly )?hoping\b|\bwhat would {_YOU} like (?:me|us)\b"
+        rf"|\byour (?:expectations|goals?)\b"
         rf"|\bmatters? most to {_YOU}\b",
     ),
     (
         Talk.FEEL,
         rf"\bhow (?:are|is|have|has) {_YOU} (?:been )?(?:coping|managing|holding up|dealing|handling|doing with)\b"
         rf"|\bhow (?:do|does|are|is) {_YOU} (?:feel|feeling) (?:about|emotionally)\b|\bhow (?:does|has|is) (?:this"
-        rf"|that|it|all (?:this|of this)) (?:make|made|making|affect\w*) {_YOU} (?:feel|emotionally|mentally)"
+        rf"|that|it|all (?:this|of this)) (?:been )?(?:make|made|making|affect\w*) {_YOU} (?:feel|emotionally|mentally)"
         rf"|\bhow (?:are|is) {_YOU}(?: doing)?(?: today| this (?:morning|afternoon|evening))?\s*[?.!]*$"
         rf"|\bhow is this affecting your mood",
     ),
