@@ -23,8 +23,9 @@ OTHER = "other"
 OTHER_BOOST = 3.0
 """How much more common than its leak probability a finding is under "other": these patients are ill too."""
 TEMPERATURE = 1.0
-"""Divides the log likelihood. Fitted on the development part of OpenOSCE_1 (`benchmarks/clinic.py --fit`): the log score
-of the true diagnosis at the end of encounters is 2.51 at 0.7, 2.28 at 0.9, 2.23 at 1.0, 2.24 at 1.1, 2.35 at 1.5."""
+"""Divides the log likelihood. Fitted on the development part of OpenOSCE_1 (`benchmarks/clinic.py --fit`): the log
+score of the true diagnosis at the end of encounters is 2.51 at 0.7, 2.28 at 0.9, 2.23 at 1.0, 2.24 at 1.1, 2.35 at
+1.5."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -309,8 +309,8 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
         until = late(item.name, horizon)
         return (None, {name: until}) if until else (item, {})
     # Several results that are all to come are one test, by the name under which it was ordered.
-    if len(item.facts) > 1 and not item.equivalent and len({_late(fact, horizon) for fact in item.facts}) == 1:
-        until = _late(item.facts[0], horizon)
+    if len(item.facts) > 1 and not item.equivalent and len({late_result(fact, horizon) for fact in item.facts}) == 1:
+        until = late_result(item.facts[0], horizon)
         heads = {fact.heads[0] for fact in item.facts}
         if len(heads) == 1 and set(words(item.name)) & set(words(head := heads.pop())):
             name = head
