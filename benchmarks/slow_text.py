@@ -30,7 +30,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from agentclinic.audit.exact import exact_findings
+from agentclinic.audit.exact import exact_audit
 from agentclinic.audit.model import AuditedReply
 from agentclinic.builtin import doctor, planner, roles
 from agentclinic.cases import facts, leaks, values
@@ -209,9 +209,9 @@ def readers() -> dict[str, Reader]:
         )
 
     return plain_readers() | {
-        "audit.exact.exact_findings(reply)": lambda t: exact_findings(audited(t), case, names),
-        "audit.exact.exact_findings(asked)": lambda t: exact_findings(audited("No.", t), case, names),
-        "audit.exact.exact_findings(result)": lambda t: exact_findings(measured(t), case, names),
+        "audit.exact.exact_audit(reply)": lambda t: exact_audit(audited(t), case, names),
+        "audit.exact.exact_audit(asked)": lambda t: exact_audit(audited("No.", t), case, names),
+        "audit.exact.exact_audit(result)": lambda t: exact_audit(measured(t), case, names),
         "builtin.doctor.act": lambda t: doctor.act(payloads.DoctorPayload(door, told(t), 3, 20, last=False)),
         "builtin.roles.judge": lambda t: roles.judge(payloads.JudgePayload(t, "Gout", AnswerKey(("Podagra",)), "Toe.")),
         "builtin.roles.judge(chart)": lambda t: roles.judge(

@@ -244,3 +244,27 @@ def test_a_late_part_is_pending_whether_the_chart_has_it_or_not() -> None:
     text, _ = results_line(matched(payload), payload)
     assert "Gram Stain: Gram-positive diplococci" in text
     assert text.endswith("Lumbar Puncture, Culture: taken, result pending.")
+
+
+@pytest.mark.parametrize(
+    ("request_", "reply"),
+    [
+        ("Colonoscopy", "Colonoscopy: Findings: Normal. Colonoscopy, Biopsy: taken, result pending."),
+        ("histology of the colon", "Colonoscopy, Biopsy: taken, result pending."),
+        ("ENA", "ENA: taken, result pending."),
+        ("Lumbar puncture", "Lumbar Puncture: WBC: 3. Lumbar Puncture, Culture: taken, result pending."),
+        ("Dexamethasone 10 mg IV", "Dexamethasone 10 mg IV: a treatment, not a test."),
+    ],
+)
+async def test_what_is_pending_is_named_by_its_part_or_as_it_was_ordered(request_: str, reply: str) -> None:
+    heads = {
+        ("Colonoscopy", "Findings"): "Normal",
+        ("Colonoscopy", "Biopsy"): "Crypt abscesses",
+        ("Autoimmune Panel", "Scl 70"): "Negative",
+        ("Autoimmune Panel", "Anti Ro"): "Negative",
+        ("Lumbar Puncture", "WBC"): "3",
+        ("Lumbar Puncture", "Culture"): "No growth",
+    }
+    facts = tuple(Fact(f"Test_Results/{'/'.join(head)}", Section.TESTS, head, text) for head, text in heads.items())
+    case = replace(cased(setting="emergency department"), facts=facts)
+    assert (await reported(request_, case, pending_results=True)).text == f"RESULTS: {reply}"

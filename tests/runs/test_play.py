@@ -62,7 +62,7 @@ async def test_a_patient_without_symptoms_on_record_denies_nothing(source: str, 
     denies = source == "note"
     assert record.silent_symptom == ("deny" if denies else "unknown")
     said = [turn.text for turn in record.transcript or () if turn.role == "patient"]
-    assert said[1] == ("No, I have not noticed that." if denies else "I am not sure.")
+    assert said[1] == ("No, I haven't noticed that." if denies else "I'm not sure.")
 
 
 # The judge.
