@@ -47,7 +47,7 @@ def test_no_utterance_freezes_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FEW_STEPS = {
-    "audit.exact.exact_findings(asked)": ("'Gout ' + 'acute gout, ' + 'x'", 10),
+    "audit.exact.exact_audit(asked)": ("'Gout ' + 'acute gout, ' + 'x'", 10),
     "builtin.doctor.act": ("'Gout ' + 'no ' + 'x'", 10),
     "builtin.roles.answer": ("'Gout ' + 'x vs ' + 'x'", 10),
     "builtin.planner.synthesize": ("numbered '; '", 22),
