@@ -101,7 +101,7 @@ def key_of(role: str, used: Used, settings: Settings, prompt: Prompt) -> str:
         "texts": dict(prompt.completed().texts),
         "schema": [shape[0].model_json_schema(), shape[1]],
         "sample": hashlib.sha256(SAMPLE.read_bytes()).hexdigest(),
-        "settings": [run.missing_test, run.silent_symptom, run.generation_of(role), settings.llm.responses],
+        "settings": [run.silent_symptom, run.generation_of(role), settings.llm.responses],
     }
     return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:32]
 

@@ -210,9 +210,7 @@ async def _ask(model: Model, row: Row, run: RunSettings, prompts: Mapping[str, P
     if row.role == "patient":
         patient = Patient(row.case, model, prompt, silent_symptom=run.silent_symptom, simulator="grounded")
         return await patient.answer(row.said)
-    laboratory = Laboratory(
-        row.case, model, prompt, missing_test=run.missing_test or "unavailable", simulator="grounded"
-    )
+    laboratory = Laboratory(row.case, model, prompt, missing_test="unavailable", simulator="grounded")
     return await laboratory.report(row.said, f"{REQUEST_TEST}: {row.said}")
 
 

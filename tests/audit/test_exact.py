@@ -157,7 +157,7 @@ def test_what_our_matcher_chose_is_not_audited_by_our_matcher() -> None:
             who: Role = "patient" if role == "patient" else "measurement"
             audited = AuditedReply(who, asked, reply.text, said, reply.disclosures)
             assert exact_findings(audited, case) == []
-            assert audited.chosen == suggestions(audited, case)
+            assert audited.chosen <= suggestions(audited, case), "what needs pressing is kept back"
             assert Kind.UNASKED not in exact_audit(audited, case)
             said += (audited,)
 
