@@ -363,6 +363,8 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
     if ordered.equivalent:
         name = ordered.name[:1].upper() + ordered.name[1:]
         stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
+        if set(words(name)) <= set(words(ordered.equivalent)):  # "MRI spine", done as MRI of two parts of it
+            return f"{stated}.", Provenance.CHART_EQUIVALENT
         return f"{name} was not done; {stated}.", Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
 

@@ -49,7 +49,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def _two_runs(place: Path, number: int) -> tuple[Path, Path]:
     """A run with its report, and one of another doctor, with two repeats."""
-    run = ("run", "--num_scenarios", str(number), "--dataset", "OpenOSCE")
+    run = ("run", "--scenarios", f"0-{number - 1}", "--dataset", "OpenOSCE")
     clinic(*run, "--output_dir", "played", "--report", cwd=place)
     clinic(*run, "--output_dir", "other", "--doctor", "history_only", "--repeats", "2", cwd=place)
     return only_run(place / "played"), only_run(place / "other")
