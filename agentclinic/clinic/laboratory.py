@@ -329,6 +329,7 @@ def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict
             whole = all(
                 late_result(other, horizon) for other in item.facts if _usual_heads(other)[0] == _usual_heads(fact)[0]
             )
+            whole = whole and bool(late(_usual_heads(fact)[0], horizon))  # of a colonoscopy it is the biopsy
             named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
             waiting.setdefault(", ".join(named), until)
     return (replace(item, facts=tuple(back)) if back else None), waiting
@@ -363,7 +364,8 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
     if ordered.equivalent:
         name = ordered.name[:1].upper() + ordered.name[1:]
         stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
-        if set(words(name)) <= set(words(ordered.equivalent)):  # "MRI spine", done as MRI of two parts of it
+        kind, wider = (reading(one).of("modalities") for one in (name, ordered.equivalent))
+        if kind == wider and set(words(name)) <= set(words(ordered.equivalent)):  # "MRI brain", done with the orbits
             return f"{stated}.", Provenance.CHART_EQUIVALENT
         return f"{name} was not done; {stated}.", Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
