@@ -365,7 +365,9 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         name = ordered.name[:1].upper() + ordered.name[1:]
         stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
         kind, wider = (reading(one).of("modalities") for one in (name, ordered.equivalent))
-        if kind == wider and set(words(name)) <= set(words(ordered.equivalent)):  # "MRI brain", done with the orbits
+        if (
+            kind and kind == wider and set(words(name)) <= set(words(ordered.equivalent))
+        ):  # "MRI brain", done with the orbits
             return f"{stated}.", Provenance.CHART_EQUIVALENT
         return f"{name} was not done; {stated}.", Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
