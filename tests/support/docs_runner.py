@@ -154,7 +154,7 @@ class Clinic:
     def run(self) -> Path:
         """A run of a few cases, some of them not solved, whose doctor kept sessions."""
         self.home.mkdir(parents=True, exist_ok=True)
-        self._clinic("run --doctor uncertainty --dataset OpenOSCE --limit 6 --output-dir sample --quiet")
+        self._clinic("run --doctor uncertainty --dataset OpenOSCE --scenarios 0-5 --output-dir sample --quiet")
         (folder,) = (self.home / "sample").iterdir()
         return folder
 
