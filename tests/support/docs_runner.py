@@ -241,7 +241,7 @@ def _for_the_policy(_: Clinic, folder: Path) -> None:
 
 def _for_scoring(clinic: Clinic, folder: Path) -> None:
     clinic.call(["regrade", "runs/first", "--moderator-llm", "scripted"], folder, {})
-    made = ["run", "--dataset", "OpenOSCE", "--doctor", "door_only", "--limit", "60", "--name", "labeled"]
+    made = ["run", "--dataset", "OpenOSCE_1", "--doctor", "door_only", "--limit", "60", "--name", "labeled"]
     clinic.call([*made, "--quiet"], folder, {})
     (labeled,) = (folder / "runs").glob("*_labeled")
     records = [json.loads(line) for line in (labeled / "scenarios.jsonl").read_text(encoding="utf-8").splitlines()]
