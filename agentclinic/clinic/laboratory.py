@@ -199,6 +199,11 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
+    items = _matched_with_table(payload, added)
+    return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
+
+
+def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
     found = asked_of_measurement(payload.request, added.everything)
     # Which entries of the table an order asks for does not depend on the chart.
     asked = offered(payload.request, added.not_offered)

@@ -21,7 +21,7 @@ from agentclinic.cases.matcher.relevance import Asked as AskedPart
 from agentclinic.cases.matcher.relevance import Chart, Floats, chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.talk import small_talk
-from agentclinic.cases.model import Fact, Section
+from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, singular
@@ -73,11 +73,11 @@ class Topic:
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
-    return list(_asked_of_patient(question, tuple(facts)))
+    return list(_asked_of_patient(question, Facts.of(facts)))
 
 
 @lru_cache(maxsize=4096)  # doctors repeat themselves, and scoring asks again
-def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
+def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     said = small_talk(question)
     if said.kinds and not content_words(said.rest):
         return [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
@@ -146,9 +146,9 @@ class _Script:
 
 
 @lru_cache(maxsize=512)
-def _script(facts: tuple[Fact, ...]) -> _Script:
+def _script(facts: Facts) -> _Script:
     chart = chart_of(facts)
-    spoken = tuple(replace(fact, text=fact.says or fact.text) for fact in facts)
+    spoken = Facts(replace(fact, text=fact.says or fact.text) for fact in facts)
     return _Script(
         chart,
         chart_of(spoken) if any(fact.says for fact in facts) else None,
@@ -187,7 +187,7 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
     return found
 
 
-def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_Answered]:
+def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     """What answers each clause: the facts above the threshold, and for a part without any, the nearest."""
     asked = parts_of(read)
     script = _script(facts)
