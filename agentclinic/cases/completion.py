@@ -53,6 +53,11 @@ class Completion:
     entries: Mapping[str, Normal]
     """The entries of the completed facts, by their paths."""
 
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each fact in `everything`, by its path."""
+        return {fact.path: place for place, fact in enumerate(self.everything)}
+
     def worded(self, fact: Fact) -> Fact:
         """A fact with its result: a charted one has it, and that of a completed one is drawn."""
         entry = self.entries.get(fact.path)

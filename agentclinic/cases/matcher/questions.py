@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,8 +135,8 @@ class _Script:
     """What every question reads of a chart, with a place for each statement."""
 
     chart: Chart
-    spoken: Chart | None
-    """The same with what the patient says, if the chart has that."""
+    has_words: bool
+    """Whether the chart has the patient's words."""
     denials: NDArray[np.bool_]
     of_kin: NDArray[np.bool_]
     of_patient: NDArray[np.bool_]
@@ -146,15 +146,20 @@ class _Script:
     changes_denied: bool
     """Whether any statement does."""
 
+    @cached_property
+    def spoken(self) -> Chart:
+        """The chart with what the patient says in place of the statements."""
+        facts = (one.fact for one in self.chart.statements)
+        return chart_of(Facts(replace(fact, text=fact.says or fact.text) for fact in facts))
+
 
 @lru_cache(maxsize=512)
 def _script(facts: Facts) -> _Script:
     chart = chart_of(facts)
     unchanged = np.array([_denies_a_change(one) for one in chart.statements], dtype=bool)
-    spoken = Facts(replace(fact, text=fact.says or fact.text) for fact in facts)
     return _Script(
         chart,
-        chart_of(spoken) if any(fact.says for fact in facts) else None,
+        any(fact.says for fact in facts),
         np.array([fact.denied for fact in facts], dtype=bool),
         np.array([one.of_kin for one in chart.statements], dtype=bool),
         np.array([_tells_of_patient_alone(one) for one in chart.statements], dtype=bool),
@@ -167,7 +172,7 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
     """How likely each fact (row) is to answer each part (column), with what is certain settled."""
     chart = script.chart
     found = chances(read, chart)
-    if script.spoken:
+    if script.has_words and (found.max(axis=0, initial=0.0) < threshold() + MARGIN).any():
         # What the patient says has the plain words that doctors ask in.
         spoken = chances(read, script.spoken)
         found = np.where(spoken > found, SPOKEN * spoken + (1 - SPOKEN) * found, found)
@@ -205,7 +210,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
-        beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if script.spoken else (NEAR_BESIDE, DOUBT)
+        beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if script.has_words else (NEAR_BESIDE, DOUBT)
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not _is_open(read[one.at].text)
             near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR)
@@ -244,7 +249,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
                 covered[at].update(part.place for part in clause.parts)
             else:
                 _keep_what_tells(clause, told[at], at, asked, found, chart)
-        most = MOST_TOLD if script.spoken else len(facts)
+        most = MOST_TOLD if script.has_words else len(facts)
         direct = _keep_most_direct(told, most, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
     return [_Answered(each, frozenset(places), direct) for each, places in zip(told, covered, strict=True)]
 
