@@ -328,7 +328,7 @@ class _Attempt:
             doctor.text("user_prompt_template"),
             record=shown_notes(doctor.session()) or doctor.text("no_notes"),
             asked=_shown(doctor.last_action) if doctor.last_action else doctor.text("no_action"),
-            reply=seen.incoming.line if seen.incoming.speaker else doctor.text("no_reply"),
+            reply=seen.incoming.line if seen.incoming.speaker else doctor.text("no_action"),
             turn=seen.turn,
             max_infs=doctor.limit,
             notes=joined(advice, seen.notes, doctor.text(doctor.moment(seen))),
