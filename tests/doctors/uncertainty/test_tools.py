@@ -248,6 +248,9 @@ def test_the_tools_of_the_documentation_agent_can_be_called_by_hand() -> None:
     assert kept.new_information == "fever"
     assert (kept.action_reason, kept.reference_relevance) == ("separates gout from flu", "none apply")  # type: ignore[attr-defined]
     assert execute_tool("final_diagnosis_documented", {"reason": "enough"}).startswith("DIAGNOSIS READY: ")
+    last = {"reason": "enough", "new_information": "crystals", "uncertainties": [{"diagnosis": "gout"}]}
+    assert execute_tool("final_diagnosis_documented", last).startswith("DIAGNOSIS READY: ")
+    assert store.get_all_new_information(store.needed_session()) == ["fever", "crystals"]
     refused = execute_tool("document_step", {"x": 1})
     assert refused.startswith("Error: the arguments of document_step cannot be used")
     assert "uncertainties" in refused
