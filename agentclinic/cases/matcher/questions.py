@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,6 @@ MOST_TOLD = 4
 no words of the patient, its statements repeat each other: leaving some out cost recall and gained no precision."""
 NEARLY = 0.8
 """The part of the best probability from which on a fact is as direct an answer as the best."""
-SPOKEN = 0.8
-"""How much what the patient says counts against the statement of the chart: a lay sentence has many chance words."""
 NEAR_DENIAL = 0.25
 """The same for statements that deny something: telling them is as good as denying."""
 NEAR_BESIDE = 0.5
@@ -146,12 +144,6 @@ class _Script:
     changes_denied: bool
     """Whether any statement does."""
 
-    @cached_property
-    def spoken(self) -> Chart:
-        """The chart with what the patient says in place of the statements."""
-        facts = (one.fact for one in self.chart.statements)
-        return chart_of(Facts(replace(fact, text=fact.says or fact.text) for fact in facts))
-
 
 @lru_cache(maxsize=512)
 def _script(facts: Facts) -> _Script:
@@ -172,10 +164,6 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
     """How likely each fact (row) is to answer each part (column), with what is certain settled."""
     chart = script.chart
     found = chances(read, chart)
-    if script.has_words and (found.max(axis=0, initial=0.0) < threshold() + MARGIN).any():
-        # What the patient says has the plain words that doctors ask in.
-        spoken = chances(read, script.spoken)
-        found = np.where(spoken > found, SPOKEN * spoken + (1 - SPOKEN) * found, found)
     for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
