@@ -78,6 +78,7 @@ def problems(said: str, told: Told, question: str) -> list[Problem]:
     """What is wrong with the words, given what they may tell."""
     if not said:
         return [Problem(utterance.EMPTY, "you said nothing")]
+    said = " ".join(said.split())
     before = () if told.silent else told.before
     allowed = [*told.texts, *told.words, question, *(f"{fact.text} {fact.says or ''}" for fact in before)]
     found = []
@@ -161,7 +162,7 @@ def _guessed(said: str, allowed: Sequence[str]) -> frozenset[str]:
 
 _UNSURE = re.compile(
     r"\b(?:unsure|uncertain|unaware|cannot|nothing|nobody|no one|examine|what do you mean|another way|rephrase"
-    r"|couldn|rather|everything|all right|that['’]?s all|much to (?:tell|say)|(?:would|['’]d) have to|measure)\b",
+    r"|couldn|rather|everything|all right|that['’]?s all|much to (?:tell|say)|(?:would|['’]d) have to|measure|go ahead|yourself)\b",
     re.IGNORECASE,
 )
 """Other ways to avoid a yes, besides the words that deny (`vocabulary.denial`)."""
@@ -171,11 +172,11 @@ _AS_USUAL = re.compile(
     re.IGNORECASE,
 )
 """Words by which a complaint is named without saying that it is there now."""
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\s+[–—-]\s+|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?;]) | [–—-] ")
 _PIECE = re.compile(
-    r"[,;]?\s+(?=(?:but|though|although|however|except|just|only|apart from|other than|besides)\b)"
-    r"|,\s+(?:and\s+)?(?=(?:i|he|she|it|they|we|my|his|her|their|the|there|no|not|never|none)\b)"
-    r"|\s+and\s+(?=(?:i|he|she|it|they|we|my|his|her|no|there)\b)",
+    r"[,;]? (?=(?:but|though|although|however|except|just|only|apart from|other than|besides)\b)"
+    r"|, (?:and )?(?=(?:i|he|she|it|they|we|my|his|her|their|the|there|no|not|never|none)\b)"
+    r"| and (?=(?:i|he|she|it|they|we|my|his|her|no|there)\b)",
     re.IGNORECASE,
 )
 _OWN_NO = re.compile(
@@ -207,20 +208,33 @@ def _all_symptoms(texts: Iterable[str]) -> int:
     return found
 
 
+def _pains(texts: Iterable[str]) -> int:
+    """Where it hurts, by the texts: "my back's been aching" and "back pain" name the same place."""
+    pain, places = lexicon.bit("pain"), lexicon.of_types("place")
+    found = 0
+    for named in map(lexicon.named, texts):
+        found |= named.names & places if named.closed & pain else 0
+    return found
+
+
 def _turned(said: str, told: Told) -> str:
     """Whether the words affirm what is denied, or deny what is affirmed."""
     no, yes = [fact for fact in told.facts if fact.denied], [fact for fact in told.facts if not fact.denied]
     present = _all_symptoms(f"{fact.text}. {fact.says or ''}" for fact in yes)
-    absent = (_all_symptoms(fact.text for fact in no) | _all_symptoms(told.denied)) & ~present
-    if any(_symptoms(piece) & absent for piece in _affirming(said)):
+    denials = [*(fact.text for fact in no), *told.denied]
+    absent = _all_symptoms(denials) & ~present
+    painless = _pains(denials) & ~_pains(text for fact in yes for text in (fact.text, fact.says or ""))
+    affirming = list(_affirming(said))
+    if any(_symptoms(piece) & absent for piece in affirming) or _pains(affirming) & painless:
         return "you said that you have something that you have not"
     denied = _all_symptoms(match["what"] for match in _OWN_NO.finditer(said))
     own = _all_symptoms(fact.text for fact in yes if not has_denying_word(f"{fact.text} {fact.says or ''}"))
-    if denied & own & ~_all_symptoms((*(fact.text for fact in no), *told.denied)):
+    if denied & own & ~_all_symptoms(denials):
         return "you said that you have not something that you have"
-    if yes and not no and not told.denied and answers_no(said) and not stems(said) & stems(" ".join(told.texts)):
-        plain = not any(has_denying_word(text) for text in told.texts)
-        return "you said no, and the facts you chose say otherwise" if plain else ""
+    plain = yes and not denials and not any(map(has_denying_word, told.texts))
+    alike = stems(said) & stems(" ".join(told.texts))
+    if plain and answers_no(said) and (not alike or (not affirming and _AS_USUAL.search(said))):
+        return "you said no, and the facts you chose say otherwise"
     return ""
 
 
