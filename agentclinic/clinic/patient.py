@@ -14,7 +14,17 @@ from typing import Literal
 
 from agentclinic.cases.model import Case, Fact, as_text
 from agentclinic.clinic import grounded, reply_checks
-from agentclinic.clinic.answers import EXAMINE, UNCLEAR, Part, matched, payload_of, withheld, worded
+from agentclinic.clinic.answers import (
+    EXAMINE,
+    NOT_SURE,
+    NOT_WATCHED,
+    UNCLEAR,
+    Part,
+    matched,
+    payload_of,
+    withheld,
+    worded,
+)
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, joined, placed
@@ -208,6 +218,7 @@ class _Attempt:
             words=(*(part.text for part in self.parts), *(payload.manner.values() if social else ())),
             before=tuple(fact for fact in payload.facts if fact.path in earlier),
             denied=tuple(part.about for part in untold),
+            open=all(part.text in (NOT_SURE, NOT_WATCHED) for part in self.parts),
             silent=all(part in untold or _denied(part) for part in self.parts),
             kept=tuple(fact for fact in payload.facts if fact not in chosen and withheld(fact, payload)),
         )

@@ -66,6 +66,8 @@ class Told:
     """What was asked, if no fact answers it and the answer is no or not known."""
     silent: bool = False
     """Whether no part is answered otherwise than with no or not known."""
+    open: bool = False
+    """Whether nothing of what was asked may be denied: the patient does not know."""
     kept: tuple[Fact, ...] = ()
     """What the patient keeps back."""
 
@@ -88,6 +90,8 @@ def problems(said: str, told: Told, question: str) -> list[Problem]:
         found.append(Problem(DISEASE, f"you named an illness that you do not know of ({', '.join(sorted(named))})"))
     if told.silent and (answers_yes(said) or not (has_denying_word(said) or _UNSURE.search(said))):
         found.append(Problem(POLARITY, "you said yes where the answer is no or not known"))
+    elif told.open and _PLAIN_NO.match(said) and not _KNOWS_NOT.search(said):
+        found.append(Problem(POLARITY, "you do not know this: say so, and neither confirm nor deny it"))
     elif turned := _turned(said, told):
         found.append(Problem(POLARITY, turned))
     if _results_in(said, [*told.texts, *told.words]):
@@ -162,10 +166,13 @@ def _guessed(said: str, allowed: Sequence[str]) -> frozenset[str]:
 
 _UNSURE = re.compile(
     r"\b(?:unsure|uncertain|unaware|cannot|nothing|nobody|no one|examine|what do you mean|another way|rephrase"
-    r"|couldn|rather|everything|all right|that['’]?s all|much to (?:tell|say)|(?:would|['’]d) have to|measure|go ahead|yourself)\b",
+    r"|couldn|rather|everything|all right|that['’]?s all|much to (?:tell|say)|(?:would|['’]d) have to|measure"
+    r"|go ahead|yourself)\b",
     re.IGNORECASE,
 )
 """Other ways to avoid a yes, besides the words that deny (`vocabulary.denial`)."""
+_PLAIN_NO = re.compile(r"\W*(?:no|nope|none|never|nothing)\b", re.IGNORECASE)
+_KNOWS_NOT = re.compile(r"\b(?:know|sure|say|tell|idea|remember|recall|aware|attention|notic\w+)\b", re.IGNORECASE)
 _AS_USUAL = re.compile(
     r"\b(?:fine|okay|ok|normal(?:ly)?|good|(?<!as )well|healthy|steady|strong|same|regular|usual(?:ly)?|clear"
     r"|all there|hardly|nothing|nobody|no one|nope|neither|unsure|free of|used to|if|stopped|gone|before)\b|\?",
