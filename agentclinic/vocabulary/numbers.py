@@ -38,6 +38,8 @@ _ARTICLE = re.compile(
 )
 _ABOUT = {"half": (0.5, 0.5), "couple of": (2, 3), "few": (2, 5), "several": (3, 9)}
 """How many of a unit people mean by a word, from and to."""
+_VAGUE = re.compile("few|several", re.IGNORECASE)
+"""Words that stand for no number."""
 _SAID = re.compile(
     rf"(?P<before>\b(?:for|about|around|almost|nearly|over|within|only|just|maybe|roughly|lasted|lasts|takes?|took) )?"
     rf"(?:(?:about|around|almost|nearly|over|only|just|the) )?(?P<all>\b(?:a )?(?P<much>half an?|an?|one|couple of|few"
@@ -144,13 +146,14 @@ def _compound(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=16384)
 def _spans(text: str) -> tuple[float, ...]:
-    """The durations in a text in days, including "a week", "half an hour" and what "a few days" may be."""
-    vague = (
-        count * DAYS[match["unit"].lower()]
-        for match in _ARTICLE.finditer(text)
-        for count in _counts(match["much"], match["more"])
-    )
-    return (*(number.days for number in numbers(text) if number.days is not None), *vague)
+    """The durations in a text in days, including "a week", "half an hour" and "a couple of days"."""
+    articles = (_lasting(match)[0] for match in _ARTICLE.finditer(text) if not _VAGUE.match(match["much"]))
+    return (*(number.days for number in numbers(text) if number.days is not None), *articles)
+
+
+def _lasting(match: re.Match[str]) -> tuple[float, ...]:
+    """How many days a duration without a number may have."""
+    return tuple(count * DAYS[match["unit"].lower()] for count in _counts(match["much"], match["more"]))
 
 
 def _counts(much: str, more: str | None) -> tuple[float, ...]:
@@ -175,8 +178,7 @@ def rough_durations(text: str) -> tuple[Rough, ...]:
         if much in ("a", "an", "one") and not (match["before"] or match["after"] or match["more"]):
             continue
         if DAYS[unit] >= DAYS["minute"]:
-            counts = [count * DAYS[unit] for count in _counts(much, match["more"])]
-            found.append(Rough(match["all"], min(counts), max(counts)))
+            found.append(Rough(match["all"], min(_lasting(match)), max(_lasting(match))))
     return tuple(found)
 
 
@@ -190,6 +192,8 @@ class KnownNumbers:
         self._rounded = sorted(other for value in values for other in _rounded(value))
         self._decimals = sorted({*self._rounded, *values})
         self._spans = sorted({span for text in texts for span in _spans(text)})
+        vague = (match for text in texts for match in _ARTICLE.finditer(text) if _VAGUE.match(match["much"]))
+        self._vague = {span for match in vague for span in _lasting(match)}
         self._amounts: dict[str, set[float]] = {}
         for of, much in (number.amount for text in texts for number in numbers(text) if number.amount):
             self._amounts.setdefault(of, set()).add(much)
@@ -206,11 +210,12 @@ class KnownNumbers:
 
     @property
     def has_durations(self) -> bool:
-        return bool(self._spans)
+        return bool(self._spans or self._vague)
 
     def has_about(self, rough: Rough) -> bool:
         """Whether one of the durations is about as long."""
-        return any(rough.low <= span * _ROUGH_SLACK and span <= rough.high * _ROUGH_SLACK for span in self._spans)
+        spans = (*self._spans, *self._vague)
+        return any(rough.low <= span * _ROUGH_SLACK and span <= rough.high * _ROUGH_SLACK for span in spans)
 
     def _has_rounded(self, said: float) -> bool:
         places = len(f"{said:g}".partition(".")[2])

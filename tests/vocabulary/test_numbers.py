@@ -34,9 +34,11 @@ def test_numbers_of_several_words_are_one_number(text: str, values: list[float])
         ("ten cigarettes a day", "half a pack", True),
         ("ten cigarettes a day", "a pack", False),
         ("220 mg", "220", True),
+        ("a couple of days", "two days", True),
+        ("a few days", "four days", False),
     ],
 )
-def test_amounts_are_the_same_in_any_unit(known: str, said: str, same: bool) -> None:
+def test_amounts_and_durations_are_the_same_in_any_words_and_units(known: str, said: str, same: bool) -> None:
     (number,) = numbers(said)
     assert KnownNumbers([known]).has(number) is same
 
