@@ -10,12 +10,14 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
+from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.matcher.talk import Talk, small_talk
 from agentclinic.cases.model import Fact
-from agentclinic.clinic.answers import MOST_FACTS, Part, answer_parts
+from agentclinic.clinic.answers import MOST_FACTS, Part, answer_parts, withheld
 from agentclinic.clinic.payloads import PatientPayload
 from agentclinic.models.structured import at_most, choosing
 from agentclinic.results.turn import Provenance
+from agentclinic.vocabulary import lexicon
 
 AnswerKind = Literal["answer", "denial", "unknown", "not_for_the_patient", "social"]
 LONGEST_REPLY = 600
@@ -105,6 +107,11 @@ def _chosen(
     )
 
 
+def _names(asked: str, fact: Fact) -> bool:
+    """Whether what was asked is what a fact tells."""
+    return bool(lexicon.named(asked).names & statement(fact).main & ~lexicon.roots())
+
+
 _DENIABLE = (Asked.SYMPTOM, Asked.BACKGROUND, Asked.FAMILY)
 
 
@@ -120,6 +127,8 @@ def _untold(given: GroundedPart, name: str, payload: PatientPayload, *, alone: b
         case "unknown":
             details = [topic for topic in read if topic.kind is Asked.DETAIL]
             return details[0] if details else Topic(name, Asked.DETAIL, ())
+    if kept := tuple(fact for fact in payload.facts if _names(name, fact) and withheld(fact, payload)):
+        return Topic(name, Asked.SYMPTOM, kept)  # what is kept back is not denied either
     for topic in (topic for topic in read if topic.kind in _DENIABLE):
         (part,) = answer_parts([topic], payload)
         if part.disclosure.provenance is Provenance.DEFAULT_NEGATIVE or topic.concepts & payload.undeniable:

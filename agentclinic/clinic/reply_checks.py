@@ -232,12 +232,13 @@ def _turned(said: str, told: Told) -> str:
     absent = _all_symptoms(denials) & ~present
     painless = _pains(denials) & ~_pains(text for fact in yes for text in (fact.text, fact.says or ""))
     affirming = list(_affirming(said))
-    if any(_symptoms(piece) & absent for piece in affirming) or _pains(affirming) & painless:
-        return "you said that you have something that you have not"
-    denied = _all_symptoms(match["what"] for match in _OWN_NO.finditer(said))
+    for piece in affirming:
+        if _symptoms(piece) & absent or _pains([piece]) & painless:
+            return f"you said “{piece.strip(' .')}”, and the answer is no"
     own = _all_symptoms(fact.text for fact in yes if not has_denying_word(f"{fact.text} {fact.says or ''}"))
-    if denied & own & ~_all_symptoms(denials):
-        return "you said that you have not something that you have"
+    for no_more in _OWN_NO.finditer(said):
+        if _symptoms(no_more["what"]) & own & ~_all_symptoms(denials):
+            return f"you said “{no_more[0].strip(' .')}”, and the facts you chose say otherwise"
     plain = yes and not denials and not any(map(has_denying_word, told.texts))
     alike = stems(said) & stems(" ".join(told.texts))
     if plain and answers_no(said) and (not alike or (not affirming and _AS_USUAL.search(said))):
@@ -290,7 +291,11 @@ def _beyond(said: str, told: Told, allowed: Sequence[str], question: str) -> lis
     pieces = list(_affirming(said))
     if any(_hints_at(piece, fact, told, known, allowed) for fact in told.kept for piece in pieces):
         return [KEPT_BACK]
-    if answers_no(said) and any(_tellable(asked) & statement(fact).main for fact in told.kept for asked in told.denied):
+    if answers_no(said) and any(
+        lexicon.named(asked).names & statement(fact).main & ~lexicon.roots()
+        for fact in told.kept
+        for asked in told.denied
+    ):
         return [DENIED_BACK]
     kinds, there = known.closed, frozenset(token for text in allowed for token in lexicon.tokens(text))
     if told.silent:
@@ -300,10 +305,6 @@ def _beyond(said: str, told: Told, allowed: Sequence[str], question: str) -> lis
         return []
     where = "after a denial, add nothing" if told.silent else "you told more than the facts you chose"
     return [Problem(ADDED, f"{where} (“{added[0].strip(' .')}”)")]
-
-
-def _tellable(text: str) -> int:
-    return lexicon.named(text).names & lexicon.of_types(*_TELLABLE) & ~lexicon.roots()
 
 
 def _adds(piece: str, known: int, narrower: int, there: frozenset[str]) -> bool:

@@ -129,6 +129,12 @@ async def test_what_is_kept_back_is_not_told_beside_another_fact(reply: str) -> 
     assert said.text == "My head has been splitting since Monday."
 
 
+async def test_what_is_kept_back_is_not_denied_either() -> None:
+    no = answer(part("hit by husband", kind="denial"), reply="No, he doesn't.")
+    reply = await patient(Choosing(no, no), annotated()).answer("Does your husband hit you?")
+    assert (reply.text, reply.slips) == ("I'd rather not go into that right now.", ("withheld", "withheld"))
+
+
 async def test_a_patient_who_does_not_know_may_not_deny() -> None:
     no = answer(part("knees", kind="denial"), reply="No, they don't.")
     reply = await patient(Choosing(no, no), silent_symptom="unknown").answer("Do your knees hurt?")
