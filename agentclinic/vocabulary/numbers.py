@@ -110,9 +110,9 @@ def numbers(text: str) -> tuple[Number, ...]:
     """The numbers in a text, without idioms, ordinals and the digits of names."""
     text, found = _in_digits(_IDIOM.sub(" ", text)), []
     for match in _NUMBER.finditer(text):
-        value = float(match["digits"].replace(",", "")) if match["digits"] else NUMBER_WORDS[match["word"].lower()]
+        value = float(match["digits"].replace(",", "")) if match["digits"] else NUMBER_WORDS[match["word"].casefold()]
         unit = match["unit"] or match["shared"]
-        days = value * DAYS[unit.lower()] if unit else None
+        days = value * DAYS[unit.casefold()] if unit else None
         measure = None if unit else _MEASURE.match(text, match.end())
         amount = _amount(value, measure["unit"]) if measure else None
         found.append(Number(match[0].strip(), value, days, spelled=not match["digits"], amount=amount))
@@ -123,19 +123,19 @@ def numbers(text: str) -> tuple[Number, ...]:
 
 
 def _amount(value: float, unit: str) -> tuple[str, float]:
-    of, one = _MEASURES[unit.lower()]
+    of, one = _MEASURES[unit.casefold()]
     return of, value * one
 
 
 def _in_digits(text: str) -> str:
     """A text with its numbers of several words in digits; single words stay, since many are idioms."""
-    text = _DOZEN.sub(lambda match: str(_DOZENS[match["how"].lower()]), text)
+    text = _DOZEN.sub(lambda match: str(_DOZENS[match["how"].casefold()]), text)
     return _COMPOUND.sub(_compound, text)
 
 
 def _compound(match: re.Match[str]) -> str:
     def value(name: str) -> float:
-        word = (match[name] or "").lower()
+        word = (match[name] or "").casefold()
         return {"": 0.0, "zero": 0.0, "a": 1.0, "an": 1.0, "one": 1.0, **NUMBER_WORDS}[word]
 
     if not (match["hundreds"] or match["ones"] or match["point"]):
@@ -153,11 +153,11 @@ def _spans(text: str) -> tuple[float, ...]:
 
 def _lasting(match: re.Match[str]) -> tuple[float, ...]:
     """How many days a duration without a number may have."""
-    return tuple(count * DAYS[match["unit"].lower()] for count in _counts(match["much"], match["more"]))
+    return tuple(count * DAYS[match["unit"].casefold()] for count in _counts(match["much"], match["more"]))
 
 
 def _counts(much: str, more: str | None) -> tuple[float, ...]:
-    low, high = _ABOUT.get(much.lower().removesuffix(" a").removesuffix(" an"), (1, 1))
+    low, high = _ABOUT.get(much.casefold().removesuffix(" a").removesuffix(" an"), (1, 1))
     whole = [low + step for step in range(round(high - low) + 1)]
     return tuple(count + (0.5 if more else 0) for count in whole)
 
@@ -174,7 +174,7 @@ def rough_durations(text: str) -> tuple[Rough, ...]:
     """The durations in a text that are not given by a number: "a couple of weeks", "for a year", "a month ago"."""
     found = []
     for match in _SAID.finditer(text):
-        much, unit = match["much"].lower(), match["unit"].lower()
+        much, unit = match["much"].casefold(), match["unit"].casefold()
         if much in ("a", "an", "one") and not (match["before"] or match["after"] or match["more"]):
             continue
         if DAYS[unit] >= DAYS["minute"]:

@@ -59,5 +59,11 @@ def test_durations_without_a_number_are_about_as_long(known: str, said: str, sam
     assert KnownNumbers([known]).has_about(rough) is same
 
 
+def test_letters_that_only_look_alike_are_read_too() -> None:
+    """A pattern that ignores the case matches them."""
+    assert [number.value for number in numbers("twenty-ſix or ſix dayſ")] == [26, 6]
+    assert len(rough_durations("a couple of ſeconds, ſeveral dayſ ago")) == 1
+
+
 def test_how_often_is_no_duration() -> None:
     assert rough_durations("twice a day, three times a week, and one day it stopped") == ()
