@@ -10,7 +10,7 @@ from benchmark_support import load_benchmark
 from agentclinic.cases.model import Fact, Section
 from agentclinic.clinic.reply_checks import Told, problems
 
-B = load_benchmark("replies")
+B = load_benchmark("reply_checks")
 ROWS = B.read_rows(*B.LABELS)
 MISSED = {
     "It comes and goes.",  # for a pain that has not let up: no word of it is in the fact
