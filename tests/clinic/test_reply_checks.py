@@ -16,18 +16,19 @@ MISSED = {
     "It comes and goes.",  # for a pain that has not let up: no word of it is in the fact
     "No, but her neck has a big lump on the side.",  # not in the lexicon
 }
-REJECTED = {  # the questions do not name what is told only if asked directly
-    "Yeah, it's looked like strong tea these last two days. I blamed the heat.",
-    "I haven't planned anything. But it'd be no loss if I didn't wake up.",
+REJECTED = {
+    "Yeah, it's looked like strong tea these last two days. I blamed the heat.",  # told only if asked directly
 }
 pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.error}: {row.answer['reply'][:50]}")
 async def test_errors_are_kept_from_the_doctor_and_faultless_words_are_not(row: Any) -> None:
-    expected = row.error is not None
-    said = row.answer["reply"]
-    assert B.rejected(await B.played(row)) is (expected != (said in MISSED | REJECTED))
+    said, turn = row.answer["reply"], await B.played(row)
+    if row.error:
+        assert B.rejected(turn) or said in MISSED
+    else:
+        assert not B.rejected(turn) or said in REJECTED, turn.notes
 
 
 def test_there_are_enough_labeled_replies() -> None:
