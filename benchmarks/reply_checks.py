@@ -1,9 +1,9 @@
 """How well code checks what a grounded patient says: planted errors caught, and faultless replies rejected.
 
 `python benchmarks/reply_checks.py [FILE ...]` reads labeled answers (`labels/patient_replies*.jsonl`), lets a patient
-of the bundled case give each of them twice, and prints how many with an error were kept from the doctor, by kind of error,
-and how many without one were. `--missed` lists those that were judged wrongly. An error counts as caught whatever kind
-of slip it was taken for.
+of the bundled case give each of them twice, and prints how many with an error were kept from the doctor, by kind of
+error, and how many without one were. `--missed` lists those that were judged wrongly. An error counts as caught
+whatever kind of slip it was taken for.
 """
 
 from __future__ import annotations
