@@ -1,6 +1,6 @@
 """How often the builtin patient denies what the chart says, and how often it asks back.
 
-`python benchmarks/denials.py [--part development|second|third|test|fourth] [--folds DIR]` prints, for the questions
+`python benchmarks/denials.py [--part development|second|third|test|fifth|...] [--folds DIR]` prints, for the questions
 whose answer is in the chart, how many are
 - denied wholly (a denial, and no fact told) or in part (a denial, and a marked fact not told),
 - contradicted (the same, and the fact that was not told affirms something that no told fact says: most denials in part
@@ -43,9 +43,10 @@ from agentclinic.results.turn import Provenance
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
 PARTS = {part: f"questions3_{part}" for part in ("development", "second", "third", "test")} | {
-    "fourth": "questions4_test"
+    "fifth_development": "questions5_development",
+    "fifth": "questions5_test",
 }
-READABLE = ("development", "second")
+READABLE = ("development", "second", "fifth_development")
 FOLDS = 5
 
 

@@ -136,6 +136,8 @@ class _Script:
     chart: Chart
     has_words: bool
     """Whether the chart has the patient's words."""
+    has_questions: bool
+    """Whether the author says which questions facts answer."""
     denials: NDArray[np.bool_]
     of_kin: NDArray[np.bool_]
     of_patient: NDArray[np.bool_]
@@ -153,6 +155,7 @@ def _script(facts: Facts) -> _Script:
     return _Script(
         chart,
         any(fact.says for fact in facts),
+        any(fact.asked for fact in facts),
         np.array([fact.denied for fact in facts], dtype=bool),
         np.array([one.of_kin for one in chart.statements], dtype=bool),
         np.array([_tells_of_patient_alone(one) for one in chart.statements], dtype=bool),
@@ -163,21 +166,27 @@ def _script(facts: Facts) -> _Script:
 
 ALIKE = 0.55
 """From this likeness on, a question is one that the author says a fact answers."""
-UNLIKE = 0.6
+UNLIKE = 0.4
 """How much the trees count for a fact whose questions have nothing in common with the one asked."""
+_AUTHORED, _BOTH = 0.9, 0.3
+"""How much likeness counts, and how much the trees count beside it."""
+_AS_CLOSE, _BESIDE = 0.85, 0.3
+"""Where one of the author's questions is asked: what part of its likeness is as close, and how much others count."""
 
 
 def _with_authored(found: Floats, alike: Floats) -> Floats:
     """Probabilities with what the author says about which questions a fact answers.
 
-    Where one of the author's questions is asked, only facts that are nearly as close are told.
+    The numbers were chosen on the 50 questions of `fifth_development` (`benchmarks/denials.py`).
     """
+    similar = alike > 0.25
     both = np.maximum(
-        found * (UNLIKE + (1 - UNLIKE) * np.minimum(1, alike / 0.4)), 0.8 * alike + 0.4 * found * (alike > 0.25)
+        found * (UNLIKE + (1 - UNLIKE) * np.minimum(1, alike / 0.4)), _AUTHORED * alike + _BOTH * found * similar
     )
     both = np.where(alike >= ALIKE, np.maximum(both, threshold() + MARGIN + 0.01), both)
     best = alike.max(axis=0)
-    return np.where((best >= ALIKE) & (alike < 0.75 * best), 0.5 * both, np.minimum(both, 1.0))
+    others = (best >= ALIKE) & (alike < _AS_CLOSE * best)
+    return np.where(others, _BESIDE * both, np.minimum(both, 1.0))
 
 
 def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script, facts: Facts) -> Floats:
@@ -185,12 +194,17 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
     chart = script.chart
     found = chances(read, chart)
     likely = likeness([one.part.text for one in asked], facts)
+    authored = np.zeros(len(asked), dtype=bool)
     if likely is not None and likely.size:
         found = _with_authored(found, likely)
+        authored = likely.max(axis=0) >= ALIKE
     for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
-            if (certain := settled[one.at]) is not None:
+            certain = settled[one.at]
+            if certain and authored[at] and likely is not None and likely[rows, at].max() < ALIKE:
+                continue  # the author has another answer to this question
+            if certain is not None and not (certain is False and authored[at]):
                 found[_conditions(rows, chart) if certain else rows, at] = certain
     for at, one in enumerate(asked):
         if script.changes_denied and not one.part.main & lexicon.bit("pain"):
@@ -246,7 +260,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             elif mixed and likely.max() >= doubt:
                 covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
-            if cues.ASKS_JOB.search(clause.text):
+            if cues.ASKS_JOB.search(clause.text) and not script.has_questions:
                 jobs = [one.fact for one in chart.statements if _is_job(one)]
                 others = [fact for found_here in told[at].values() for fact in found_here if fact not in jobs]
                 if jobs:  # others only mention work, or someone else's
@@ -378,7 +392,7 @@ def _denies_a_change(one: Statement) -> bool:
 
 
 def _is_job(one: Statement) -> bool:
-    works = one.named.closed & lexicon.bit("occupation") or cues.TELLS_JOB.search(one.fact.text)
+    works = lexicon.named(one.fact.text).closed & lexicon.bit("occupation") or cues.TELLS_JOB.search(one.fact.text)
     return one.fact.section is Section.SOCIAL and bool(works)
 
 
