@@ -74,11 +74,12 @@ class DifferentialDiagnosisEngine(engine.DifferentialDiagnosisEngine):
             key = "probability_to_finish" if by_table else "finish_early_if_confident"
             known = file.constraints.model_dump() | {key: finish_threshold}
             file = file.model_copy(update={"constraints": type(file.constraints).model_validate(known)})
+        alone = assignment is None  # no doctor of ours has the rules in its prompt
         if assignment is None:
             prompts = Prompts({"doctor": load_prompt("doctor", user_prompts())})
             assignment = Assignment(Door(case_overview.strip(), ""), LazyModel(llm_model), prompts, limit=20)
         told = patient_overview.strip()
-        super().__init__(assignment, file, Baseline("full", told) if told else None, rules=not assignment.policy)
+        super().__init__(assignment, file, Baseline("full", told) if told else None, rules=alone)
         self.llm_model = assignment.model.name
         self.finish_threshold = file.finish_at
         self.close_gap = file.differential_settings.confidence_close_threshold

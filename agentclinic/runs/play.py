@@ -286,8 +286,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
             script = chart_exchanges(replace(case, facts=case.patient_facts))
             baseline = Baseline("full", as_text(case.patient), script)
         planning = assignment if inline else replace(assignment, model=models.for_role("planner"))
-        # A custom doctor has a prompt of its own, or none: it reads the rules in the notes.
-        rules = plan.custom_doctor is not None
+        rules = not _rules_in_prompt(plan)
         engine = DifferentialDiagnosisEngine(planning, plan.policy.file, baseline, rules=rules)
         doctor = PolicyDoctor(speaker, engine, inline=inline)
     if memory and plan.memory:
@@ -329,8 +328,17 @@ def _policy_text(plan: Plan) -> str:
     planner = plan.settings.planner
     if planner is None or plan.policy is None or planner.inline:
         return ""
-    whole = plan.settings.run.policy_in_prompt and plan.settings.run.doctor in PLAIN
-    return plan.policy.file.for_doctor if whole else rules_line(plan.policy.file)
+    if plan.settings.run.policy_in_prompt and plan.settings.run.doctor in PLAIN:
+        return plan.policy.file.for_doctor
+    return rules_line(plan.policy.file) if _rules_in_prompt(plan) else ""
+
+
+def _rules_in_prompt(plan: Plan) -> bool:
+    """Whether the doctor's system prompt has the planning rules; otherwise the notes have them.
+
+    A custom doctor has a prompt of its own, or none. In the transcript form, system prompts are as in the original.
+    """
+    return plan.custom_doctor is None and plan.roles.dialogue["doctor"] == "chat"
 
 
 def _policy_in_prompt(plan: Plan) -> bool:

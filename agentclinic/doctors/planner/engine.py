@@ -245,7 +245,12 @@ class DifferentialDiagnosisEngine:
             found,
             asked,
             self.requirement,
-            (*attempt.remarks, *(read.remarks if read else ()), *dict.fromkeys(attempt.endpoint_notes)),
+            (
+                *attempt.remarks,
+                *(read.remarks if read else ()),
+                *attempt.recorded,
+                *dict.fromkeys(attempt.endpoint_notes),
+            ),
             attempt.usage,
             attempt.spoken,
             scoring.differential(hypotheses) if hypotheses else None,
@@ -377,7 +382,10 @@ class DifferentialDiagnosisEngine:
             return tuple(found[:MOST_DISCRIMINATORS])
         named = read.discriminators
         if how == "separate":
-            named = (await self._ask_discriminators(attempt, close) or ()) if close else ()
+            asked = await self._ask_discriminators(attempt, close) if close else ()
+            named = asked or ()
+        if close and not named:
+            attempt.recorded.append("the planner named nothing that tells them apart")
         return tuple(one for one in named if not is_done(self.policy, one.request, before))[:MOST_DISCRIMINATORS]
 
     def _step(self, read: Reading, found: Sequence[Discriminator]) -> str:
@@ -407,7 +415,7 @@ class DifferentialDiagnosisEngine:
             if error.kind in FATAL:
                 raise
             attempt.usage += error.usage or Usage()
-            attempt.remarks.append(f"no discriminators: {error.kind}")
+            attempt.recorded.append(f"no discriminators: {error.kind}")
             return None
         attempt.add(reply)
         return tuple(reply.parsed.discriminators) if isinstance(reply.parsed, Discriminators) else ()
@@ -423,6 +431,8 @@ class _Attempt:
     """The plan; None if there is none."""
     remarks: list[str] = field(default_factory=list)
     """On the planning of this turn, for the doctor and the record."""
+    recorded: list[str] = field(default_factory=list)
+    """For the record alone."""
     problem: str = ""
     said: str = ""
     """The planner's own words, to send them back."""

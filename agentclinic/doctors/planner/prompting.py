@@ -71,12 +71,12 @@ def _advice(policy: PolicyFile, baseline: str, plan: Planned) -> Iterator[str]:
     settings, table = policy.differential_settings, plan.other is not None
     gap = settings.confidence_close_threshold
     digits = decimals([hypothesis.confidence for hypothesis in plan.hypotheses], gap, policy.finish_at)
-    other = "" if plan.other is None else f"{plan.other:.2f}"
+    other = "" if plan.other is None else _probability(plan.other, 2)
     yield _SCALE[settings.scoring].format(other=other) + _BASIS[baseline]
     for place, hypothesis in enumerate(plan.hypotheses[:_SHOWN], start=1):
-        numbers = f"{hypothesis.confidence:.{digits}f}"
-        if not table:
-            numbers = f"confidence {numbers}, coverage {hypothesis.coverage:.2f}"
+        numbers = f"confidence {hypothesis.confidence:.{digits}f}, coverage {hypothesis.coverage:.2f}"
+        if table:
+            numbers = _probability(hypothesis.confidence, digits)
         unknown = "; ".join(hypothesis.unknowns[:_UNKNOWNS])
         yield f"{place}. {hypothesis.diagnosis}: {numbers}." + (f" Not known: {unknown}." if unknown else "")
     if plan.close:
@@ -87,6 +87,14 @@ def _advice(policy: PolicyFile, baseline: str, plan: Planned) -> Iterator[str]:
         yield f"Best next step: {plan.step}"
     if plan.danger and not _settled(plan.danger, plan):
         yield f"Dangerous and not yet excluded: {plan.danger}."
+
+
+def _probability(p: float, digits: int) -> str:
+    """A probability that the table leaves open is never printed as 0 or 1."""
+    least = 10**-digits
+    if round(p, digits) < least:
+        return f"less than {least:g}"
+    return f"{p:.{digits}f}" if round(p, digits) <= 1 - least else f"more than {1 - least:g}"
 
 
 def _settled(danger: str, plan: Planned) -> bool:

@@ -118,7 +118,8 @@ async def test_the_utterance_comes_last_in_the_schema(discriminators: str) -> No
     (shape,) = {request.schema for request in consultation.model.requests}
     assert shape is not None
     fields = list(format_of(shape).schema["properties"])
-    assert fields == ["hypotheses", *(["discriminators"] if discriminators == "with_plan" else []), "utterance"]
+    asked = ["discriminators"] if discriminators == "with_plan" else []
+    assert fields == ["hypotheses", "danger", *asked, "utterance"]
 
 
 async def test_a_sure_plan_overrides_the_utterance() -> None:
