@@ -17,8 +17,9 @@ from typing import Any
 from agentclinic.cases.completion import completion
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.laboratory import hours_for, matched, results_line
+from agentclinic.clinic.laboratory import matched, results_line
 from agentclinic.clinic.payloads import LaboratoryPayload
+from agentclinic.clinic.pending import hours_for
 from agentclinic.results.turn import Provenance
 
 TABLES = Path(__file__).parent / "labels" / "availability.json"

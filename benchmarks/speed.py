@@ -109,11 +109,15 @@ def encounters() -> Figures:
 
 
 def question() -> Figures:
-    """The labeled questions, each asked once; a chart is read with its first question."""
+    """The labeled questions, each asked once; a chart is read with its first question.
+
+    Questions about version 1 of OpenOSCE are asked about the version that the checkout plays by default.
+    """
     files = {"MedQA_Ext": str(labeled.DATA / "agentclinic" / labeled.FILES["MedQA_Ext"])}
     known = {name: load_cases(name, files) for name in ("OpenOSCE", *(n for n in files if Path(files[n]).is_file()))}
     rows = [row for part in QUESTIONS for row in labeled.lines(labeled.LABELS / f"questions3_{part}.jsonl")]
-    asked = {(row["dataset"], row["case"], row["question"]): None for row in rows if row["dataset"] in known}
+    named = ((row["dataset"].removesuffix("_1"), row["case"], row["question"]) for row in rows)
+    asked = dict.fromkeys(key for key in named if key[0] in known)
     load_tables()
     charts = {key[:2]: known[key[0]][key[1]].patient_facts for key in asked}
     first = [seconds(partial(asked_of_patient, "What brings you in?", chart)) for chart in charts.values()]

@@ -110,7 +110,7 @@ def step(payload: DoctorPayload) -> Reply:
 
 
 def _learned(payload: DoctorPayload) -> str:
-    """The findings in the newest reply; at the first step, what the doctor knows at the door."""
+    """The findings in the newest reply, if any; at the first step, what the doctor knows at the door."""
     if not payload.exchanges:
         return f"{payload.door.demographics}. {payload.door.objective}"
     if payload.door.menu:
@@ -119,7 +119,7 @@ def _learned(payload: DoctorPayload) -> str:
     findings = knowledge().findings
     present = [findings[finding].name for finding, state in told.items() if state]
     absent = [f"no {findings[finding].name}" for finding, state in told.items() if not state]
-    return "; ".join([*present, *absent]) or "nothing that tells diagnoses apart"
+    return "; ".join([*present, *absent])
 
 
 def _as_action(text: str) -> str:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import random
 import re
+from bisect import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
-from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex
+from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
 from agentclinic.vocabulary.text import fold, words
@@ -39,15 +41,27 @@ _ROOTS = {
 class Completion:
     """What the table adds to a chart."""
 
-    facts: tuple[Fact, ...]
+    everything: Facts
+    """Charted and completed facts, in the order of the table. The completed ones have no value yet (`worded`)."""
     rare: frozenset[str]
     """Paths of facts that are reported only if ordered by their own name."""
-    everything: tuple[Fact, ...]
-    """Charted and completed facts, in the order of the table."""
     answers: Mapping[str, Answer]
     """What an order for an entry of the table is answered with, by its heading."""
     not_offered: frozenset[int]
     """Ranks of the entries that patients of this age and sex cannot have."""
+    patient: _Patient
+    entries: Mapping[str, Normal]
+    """The entries of the completed facts, by their paths."""
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each fact in `everything`, by its path."""
+        return {fact.path: place for place, fact in enumerate(self.everything)}
+
+    def worded(self, fact: Fact) -> Fact:
+        """A fact with its result: a charted one has it, and that of a completed one is drawn."""
+        entry = self.entries.get(fact.path)
+        return replace(fact, text=self.patient.result(entry)) if entry else fact
 
 
 class Answer(NamedTuple):
@@ -59,7 +73,13 @@ class Answer(NamedTuple):
 
 def completed(case: Case) -> tuple[Fact, ...]:
     """The facts that the table of normal results adds to a case, in the order of the table."""
-    return completion(case).facts
+    return tuple(fact for fact in completed_chart(case) if is_completed(fact.path))
+
+
+def completed_chart(case: Case) -> tuple[Fact, ...]:
+    """Charted and completed facts, in the order of the table."""
+    added = completion(case)
+    return tuple(map(added.worded, added.everything))
 
 
 def completion(case: Case) -> Completion:
@@ -86,14 +106,12 @@ def _sex(case: Case) -> str | None:
 
 
 @lru_cache(maxsize=512)
-def _completion(
-    case_id: str, door: str, sex_: str | None, told: tuple[Fact, ...], charted: tuple[Fact, ...]
-) -> Completion:
+def _completion(case_id: str, door: str, sex_: str | None, told: Facts, charted: Facts) -> Completion:
     patient = _Patient(case_id, door, sex_, told, charted)
     offered = [entry for entry in normals() if entry.applies(patient.age, patient.sex, pregnant=patient.pregnant)]
     answers: dict[str, Answer] = {}
     facts: list[Fact] = []
-    rare: list[str] = []
+    entries: dict[str, Normal] = {}
     for entry in offered:
         held = patient.held.get(entry.heading)
         covered = () if held else patient.covering(entry)
@@ -103,14 +121,14 @@ def _completion(
         fact = patient.fact(entry)
         facts.append(fact)
         answers[entry.heading] = Answer((fact,), own=True)
-        if entry.rare:
-            rare.append(fact.path)
+        entries[fact.path] = entry
     return Completion(
-        tuple(facts),
-        frozenset(rare),
         _in_order((*charted, *facts)),
+        frozenset(path for path, entry in entries.items() if entry.rare),
         answers,
         frozenset(range(len(normals()))) - {entry.rank for entry in offered},
+        patient,
+        entries,
     )
 
 
@@ -131,12 +149,12 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
 
 
 @lru_cache(maxsize=32)
-def _catalog(without: frozenset[int]) -> tuple[tuple[Fact, ...], Mapping[str, Normal]]:
+def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
     """A fact for every spelling of every entry, for the matcher, with the entries by path."""
     spelled = [
         (_headed(heading), entry) for entry in normals() if entry.rank not in without for heading in entry.headings
     ]
-    return tuple(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
+    return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
 
 
 def named_in(fact: Fact, asked: frozenset[str]) -> bool:
@@ -151,14 +169,14 @@ def _label(fact: Fact) -> str:
     return "" if fact.section is Section.EXAMINATION else fact.heads[0]
 
 
-def _in_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+def _in_order(facts: Iterable[Fact]) -> Facts:
     """Charted and completed facts in the order of the table; others keep their place after the one before them."""
     placed, last = [], -1
     for fact in facts:
         entry = normal_of(fact.heads)
         last = entry.rank if entry else last
         placed.append((last, fact))
-    return tuple(fact for _, fact in sorted(placed, key=lambda pair: pair[0]))
+    return Facts(fact for _, fact in sorted(placed, key=lambda pair: pair[0]))
 
 
 def is_completed(path: str) -> bool:
@@ -186,6 +204,13 @@ def _headed(heading: str) -> Fact:
     section = Section.VITALS if vital else Section.EXAMINATION if examined else Section.TESTS
     path = "/".join((ROOT, _ROOTS[section], *(head.replace(" ", "_").replace("/", "-") for head in heads)))
     return Fact(path, section, heads, "")
+
+
+@lru_cache(maxsize=2048)
+def _unworded(heading: str, entry: Normal) -> Fact:
+    """A completed fact for the matcher, with the commonest form of the result and no value: the same in all cases."""
+    forms = entry.forms(())
+    return replace(_headed(heading), text=max(forms, key=lambda form: forms[form], default=""))
 
 
 _Key = TypeVar("_Key")
@@ -219,8 +244,8 @@ def _about(fact: Fact) -> _Tokens:
 
 
 @lru_cache(maxsize=1024)
-def _entry_about(entry: Normal) -> _Tokens:
-    return _about(_template(entry))
+def _entry_about(entry: Normal) -> tuple[tuple[str, ...], ...]:
+    return tuple(sorted(_about(_template(entry))))  # the order decides which of several charted results comes first
 
 
 def _grouped(pairs: Iterable[tuple[_Key, Fact]]) -> dict[_Key, list[Fact]]:
@@ -246,6 +271,7 @@ class _Patient:
             _PREGNANT.search(door) or any("hcg" in fold(" ".join(f.heads)) and "positive" in f.text for f in charted)
         )
         self._numbers: dict[str, float | None] = {}
+        self._draws: dict[str, float] = {}
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -303,13 +329,13 @@ class _Patient:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
         found = [*self._same.get(entry.same or "", ())]
         found += [fact for token in _entry_about(entry) for fact in self._tokens.get(token, ())]
-        if entry.general or (len(levels(entry.heading)) == 1 and entry.examination):
+        if entry.general or (entry.examination and entry.heading == entry.system):
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
             found += self._summarized.get(entry.system, ())
         found += self._ill_regions.get(entry.region or "", ())[:1]
         if not found and entry.examination and not entry.apart:
-            found += self._about_subjects(fold(levels(entry.heading)[-1]))
+            found += [fact for subject in _subjects_of(entry) for fact in self._subjects.get(subject, ())]
         return tuple(dict.fromkeys(found))
 
     @cached_property
@@ -338,11 +364,20 @@ class _Patient:
     # --- what is added -----------------------------------------------------------------------------------------
 
     def fact(self, entry: Normal) -> Fact:
+        """The fact that completes an entry, without its result."""
         # Items of one panel have the same heading: the choice depends on the panel alone.
-        heading = _chosen(entry.heads, f"{self._id}|{entry.system}")
-        return replace(_headed(heading), text=self._text(entry))
+        heads = tuple(entry.heads)
+        if len(heads) > 1:
+            heads = (_at(self._draw(entry.system), entry.heads),)
+        return _unworded(heads[0], entry)
 
-    def _text(self, entry: Normal) -> str:
+    def _draw(self, system: str) -> float:
+        if system not in self._draws:
+            self._draws[system] = random.Random(f"{self._id}|{system}").random()
+        return self._draws[system]
+
+    def result(self, entry: Normal) -> str:
+        """What is reported for a completed entry."""
         linked = LINKED_WORDS.get(entry.heading)
         said = linked(self) if linked else None
         if said is not None:
@@ -469,10 +504,19 @@ def _general(fact: Fact) -> bool:
     return fact.heads[-1].lower() in _SUMMARIES
 
 
+@lru_cache(maxsize=1024)
+def _subjects_of(entry: Normal) -> tuple[str, ...]:
+    return tuple(_SUBJECT.findall(fold(levels(entry.heading)[-1])))
+
+
 def _chosen(weights: Mapping[str, int], seed: str) -> str:
-    if len(weights) == 1:
-        return next(iter(weights))
-    return random.Random(seed).choices(tuple(weights), tuple(weights.values()))[0]
+    return next(iter(weights)) if len(weights) == 1 else _at(random.Random(seed).random(), weights)
+
+
+def _at(draw: float, weights: Mapping[str, int]) -> str:
+    """The choice for a random number from 0 to 1."""
+    reached = list(accumulate(weights.values()))
+    return list(weights)[bisect(reached, draw * reached[-1], 0, len(reached) - 1)]
 
 
 def _drawn(spread: Spread, draw: random.Random) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -114,6 +114,21 @@ class Fact:
         return hash((self.path, self.text))  # the hash of an enum is slow, and charts are looked up for each question
 
 
+class Facts(tuple[Fact, ...]):
+    """The facts of a chart. Tables about a chart are found by its facts, so their hash is computed only once."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @classmethod
+    def of(cls, facts: Iterable[Fact]) -> Facts:
+        return facts if isinstance(facts, cls) else cls(facts)
+
+
 @dataclass(frozen=True)
 class Door:
     """What every doctor is told before the encounter."""
@@ -176,12 +191,12 @@ class Case:
         return self.annotations.get("history_source") not in WITHOUT_SYMPTOMS
 
     @cached_property
-    def patient_facts(self) -> tuple[Fact, ...]:
-        return tuple(fact for fact in self.facts if fact.section in PATIENT_SECTIONS)
+    def patient_facts(self) -> Facts:
+        return Facts(fact for fact in self.facts if fact.section in PATIENT_SECTIONS)
 
     @cached_property
-    def exam_facts(self) -> tuple[Fact, ...]:
-        return tuple(fact for fact in self.facts if fact.section not in PATIENT_SECTIONS)
+    def exam_facts(self) -> Facts:
+        return Facts(fact for fact in self.facts if fact.section not in PATIENT_SECTIONS)
 
 
 def case_name(annotations: Mapping[str, JSON], dataset: str | None, row: int) -> str:

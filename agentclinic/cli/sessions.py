@@ -90,11 +90,10 @@ def _entry(kept: Kept) -> dict[str, Any]:
 
 
 def _leader(session: Session) -> tuple[str | None, float | None]:
-    """The first hypothesis of the last step, and its probability."""
-    from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
+    """The first hypothesis of the newest differential, and its probability."""
+    from agentclinic.doctors.uncertainty.steps import stated_differential
 
-    given = getattr(session.steps[-1], "differential", None) if session.steps else None
-    differential = stated_differential(read_uncertainties(given)) if given else None
+    differential = stated_differential(session.doubts)
     if not differential:
         return None, None
     return differential.hypotheses[0].diagnosis, differential.hypotheses[0].probability
@@ -121,8 +120,6 @@ def _show_list(found: Sessions, *, as_json: bool) -> None:
 
 
 def _show_one(kept: Kept, *, as_json: bool) -> None:
-    from agentclinic.doctors.uncertainty.steps import read_uncertainties
-
     session, record = kept.session, kept.record
     if as_json:
         print_json({**_entry(kept), "session": session})
@@ -133,9 +130,8 @@ def _show_one(kept: Kept, *, as_json: bool) -> None:
     for step in session.steps:
         by = "  (written by the clinic)" if getattr(step, "recorded_by", None) == "clinic" else ""
         print(f"\nstep {step.step_number}{by}")
-        print(f"  learned: {step.new_information}")
-        given = getattr(step, "differential", None) or step.current_uncertainties
-        for item in read_uncertainties(given).items:
+        print(f"  learned: {step.new_information or 'nothing new'}")
+        for item in step.doubts.items:
             share = "   ?" if item.probability is None else f"{item.probability:4.2f}"
             print(f"  {share}  {item.diagnosis}{f': {item.reason}' if item.reason else ''}")
         print(f"  action: {step.next_step_action}")

@@ -26,13 +26,13 @@ from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
+from agentclinic.clinic.pending import capital, hours_for, in_time, late, late_result
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
 from agentclinic.config import is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request, reads_prompts
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
 from agentclinic.results.utterance import RESULTS, as_results
-from agentclinic.vocabulary.normals import horizon_of, levels, normal_of, turnaround
 from agentclinic.vocabulary.text import words
 
 _SHOWN = 100
@@ -199,6 +199,11 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
+    items = _matched_with_table(payload, added)
+    return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
+
+
+def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
     found = asked_of_measurement(payload.request, added.everything)
     # Which entries of the table an order asks for does not depend on the chart.
     asked = offered(payload.request, added.not_offered)
@@ -226,12 +231,11 @@ def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion
     """Items with what else was found under the same name, in the order of the table; then what remains."""
     told = {fact.path for item in items for fact in item.facts}
     left = {item.name: tuple(fact for fact in item.facts if fact.path not in told) for item in more}
-    place = {fact.path: rank for rank, fact in enumerate(added.everything)}
     merged = []
     for item in items:
         extra = left.pop(item.name, ())
         own = extra if item.equivalent else (*item.facts, *extra)
-        facts = tuple(sorted(own, key=lambda fact: place.get(fact.path, len(place))))
+        facts = tuple(sorted(own, key=lambda fact: added.places.get(fact.path, len(added.places))))
         merged.append(Ordered(item.name, facts) if extra else replace(item, facts=facts or item.facts))
     return merged + [Ordered(name, facts) for name, facts in left.items() if facts]
 
@@ -257,27 +261,12 @@ def _answered(name: str, headings: Sequence[str], horizon: float | None, added: 
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS else None)
 
 
-def hours_for(case: Case) -> float | None:
-    """The case's own horizon, or that of its setting; None if neither is known."""
-    own = case.annotations.get("horizon_hours")
-    if isinstance(own, int | float) and own > 0:
-        return float(own)
-    setting = case.annotations.get("setting")
-    return horizon_of(setting if isinstance(setting, str) else None)
-
-
-def late(name: str, horizon: float | None) -> str:
-    """What is said of a test whose result cannot be back in time; empty if it can."""
-    hours, until = turnaround(name)
-    return until if horizon is not None and hours > horizon else ""
-
-
 def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tuple[str, tuple[Disclosure, ...]]:
     """The `RESULTS:` line, verbatim from the chart, and where each part of it comes from."""
     parts: list[str] = []
     disclosures: list[Disclosure] = []
     for item in ordered:
-        back, waiting = _in_time(replace(item, name=_as_written(item.name, payload.request)), payload.horizon)
+        back, waiting = in_time(replace(item, name=_as_written(item.name, payload.request)), payload.horizon)
         if back:
             text, provenance = _part(back, payload)
             parts.append(text)
@@ -297,85 +286,29 @@ def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:
         yield Disclosure(item.name, Provenance.DEFAULT_NORMAL, added)
 
 
-def _in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict[str, str]]:
-    """The part of an item whose results are back, and the tests that are not, with what is said of them.
-
-    It depends on the tests and the setting alone, not on what the chart has.
-    """
-    if horizon is None or (not item.facts and is_treatment(item.name)):
-        return item, {}
-    name = _capital(item.name)
-    if not item.facts:
-        until = late(item.name, horizon)
-        return (None, {name: until}) if until else (item, {})
-    # Several results that are all to come are one test, by the name under which it was ordered.
-    if len(item.facts) > 1 and not item.equivalent and len({late_result(fact, horizon) for fact in item.facts}) == 1:
-        until = late_result(item.facts[0], horizon)
-        heads = {fact.heads[0] for fact in item.facts}
-        if len(heads) == 1 and set(words(item.name)) & set(words(head := heads.pop())):
-            name = head
-        if until and not any(_STAINED.search(fact.text) for fact in item.facts):
-            return None, {name: until}
-    back: list[Fact] = []
-    waiting: dict[str, str] = {}
-    for fact in item.facts:
-        until = late_result(fact, horizon)
-        early = _STAINED.search(fact.text) if until else None
-        if early:
-            back.append(replace(fact, text=early[0].strip()))
-        elif not until:
-            back.append(fact)
-        if until:
-            whole = all(
-                late_result(other, horizon) for other in item.facts if _usual_heads(other)[0] == _usual_heads(fact)[0]
-            )
-            whole = whole and bool(late(_usual_heads(fact)[0], horizon))  # of a colonoscopy it is the biopsy
-            named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
-            waiting.setdefault(", ".join(named), until)
-    return (replace(item, facts=tuple(back)) if back else None), waiting
-
-
-def late_result(fact: Fact, horizon: float | None) -> str:
-    """What is said of a result that cannot be back in time, by its entry in the table: charts differ in headings."""
-    return late(" ".join(_usual_heads(fact)), horizon) if fact.section is Section.TESTS else ""
-
-
-def _usual_heads(fact: Fact) -> tuple[str, ...]:
-    """The heading of a result in the table, whichever the chart uses."""
-    entry = normal_of(fact.heads)
-    return levels(entry.heading) if entry else fact.heads
-
-
-_STAINED = re.compile(r"(?:Gram stain|Smear|Microscopy)[^;:]*:[^;]*", re.IGNORECASE)
-"""What is seen under the microscope on the same day, in the result of a culture."""
-
-
 def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance]:
     if not ordered.facts:
         if payload.missing_test == "normal":
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
         name = ordered.name
         if is_treatment(name):
-            return f"{_capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
+            return f"{capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
         if reading(ordered.name).by_kind:
-            return f"{_capital(name)} not available.", Provenance.UNAVAILABLE
+            return f"{capital(name)} not available.", Provenance.UNAVAILABLE
         return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know
     lines = _charted(ordered.facts)
     if ordered.equivalent:
-        name = ordered.name[:1].upper() + ordered.name[1:]
         stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
-        kind, wider = (reading(one).of("modalities") for one in (name, ordered.equivalent))
-        if (
-            kind and kind == wider and set(words(name)) <= set(words(ordered.equivalent))
-        ):  # "MRI brain", done with the orbits
-            return f"{stated}.", Provenance.CHART_EQUIVALENT
-        return f"{name} was not done; {stated}.", Provenance.CHART_EQUIVALENT
+        shown = _shows(ordered.equivalent, ordered.name)
+        said = f"{stated}." if shown else f"{capital(ordered.name)} was not done; {stated}."
+        return said, Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
 
 
-def _capital(name: str) -> str:
-    """A name as the beginning of a sentence; pH stays pH."""
-    return name if name[1:2].isupper() else name[:1].upper() + name[1:]
+def _shows(wider: str, name: str) -> bool:
+    """Whether one image shows all that another would: "MRI brain", done with the orbits."""
+    kind = reading(name).of("modalities")
+    return bool(kind) and kind == reading(wider).of("modalities") and set(words(name)) <= set(words(wider))
 
 
 def _as_written(name: str, request: str) -> str:

@@ -16,7 +16,7 @@ from agentclinic import sync_bridge
 from agentclinic.clinic.prompts import load_prompt, user_prompts
 from agentclinic.doctors.uncertainty.agent_config import load_agent
 from agentclinic.doctors.uncertainty.documented import QUERY, in_our_words, in_their_words
-from agentclinic.doctors.uncertainty.steps import read_uncertainties
+from agentclinic.doctors.uncertainty.steps import fact_in, read_uncertainties
 from agentclinic.doctors.uncertainty.store import current_store, needed_session
 from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import (
@@ -32,6 +32,7 @@ from agentclinic.doctors.uncertainty.tools import (
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.base import ModelError, ToolCall
 from agentclinic.models.gate import GateClosedError
+from agentclinic.results.utterance import DIAGNOSIS_READY
 from agentclinic.runs.build import LazyModel, current
 from agentclinic.trust import UntrustedError
 
@@ -83,12 +84,21 @@ def _step(
 
 
 @_failing_in_words
-def final_diagnosis(reason_ready: str) -> str:
-    """Turn the recorded facts into a diagnosis, once there are any."""
+def final_diagnosis(
+    reason_ready: str, new_information: str = "", current_uncertainties: str | Sequence[Any] = ()
+) -> str:
+    """Turn the recorded facts into a diagnosis, once there are any.
+
+    The original has only the first argument. The newest facts and the final probabilities become a last step.
+    """
     store, session_id = current_store(), needed_session()
     session = store.load(session_id)
-    if not session.facts:
+    if not (session.facts or fact_in(new_information)):
         return NOT_YET
+    doubts = read_uncertainties(current_uncertainties)
+    if fact_in(new_information) or doubts.items:
+        take_step(store, session_id, new_information, doubts if doubts.items else session.doubts, DIAGNOSIS_READY)
+        session = store.load(session_id)
     agent = load_agent().settings
     model = LazyModel(agent.synthesis_model or agent.model)
     prompt = load_prompt("synthesis", user_prompts())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from agentclinic.cases.matcher import asked_of_measurement
-from agentclinic.clinic.laboratory import hours_for, late_result
+from agentclinic.clinic.pending import hours_for, late_result
 from agentclinic.lint.annotations import listed, ways_of
 from agentclinic.lint.chart import Chart, Problem, warning
 from agentclinic.vocabulary.base import knowledge

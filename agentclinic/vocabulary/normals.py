@@ -53,16 +53,16 @@ class Normal:
         """Every heading that it covers."""
         return tuple(dict.fromkeys((self.heading, *self.heads, *self.also)))
 
-    @property
+    @cached_property
     def system(self) -> str:
         """The outermost heading: an examination, a panel, a specimen, or the test itself."""
         return self.heading.partition(_BETWEEN)[0]
 
-    @property
+    @cached_property
     def examination(self) -> bool:
         return _is_examination(self.system)
 
-    @property
+    @cached_property
     def general(self) -> bool:
         """Whether it is the summary of an examination."""
         return self.examination and self.heading.split(_BETWEEN)[-1].lower() in _GENERAL

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentclinic.cases.completion import completed, completion, is_completed
+from agentclinic.cases.completion import completed, completed_chart, completion, is_completed
 from agentclinic.cases.model import Case, Door, Fact, Section
 from agentclinic.cases.registry import load_cases
 from agentclinic.lint import physiology
@@ -122,7 +122,7 @@ def test_red_cell_indices_follow_from_the_chart() -> None:
 
 def test_white_cell_kinds_add_up_to_a_hundred() -> None:
     for case in BUNDLED:
-        everything = completion(case).everything
+        everything = completed_chart(case)
         kinds = ("Neutrophils", "Lymphocytes", "Monocytes", "Eosinophils", "Basophils")
         shares = [f.text for f in everything if f.heads[0] == "Complete Blood Count" and f.heads[-1] in kinds]
         if all("%" in share for share in shares):
@@ -216,7 +216,7 @@ def test_completed_charts_of_all_bundled_cases_pass_the_checks_of_physiology() -
     for case in BUNDLED:
         before = {(p.code, p.path) for check in checks for p in check(Chart(case))}
         # Completed items of a panel are checked with the charted ones.
-        facts = (replace(fact, path=fact.path.removeprefix("Completed/")) for fact in completion(case).everything)
+        facts = (replace(fact, path=fact.path.removeprefix("Completed/")) for fact in completed_chart(case))
         whole = replace(case, facts=(*case.patient_facts, *facts))
         found = [p for check in checks for p in check(Chart(whole)) if (p.code, p.path) not in before]
         assert found == [], case.name

@@ -16,9 +16,10 @@ from simulator_support import CASE, Choosing, ids
 from agentclinic.cases.completion import completion
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.laboratory import Laboratory, hours_for, matched, results_line
+from agentclinic.clinic.laboratory import Laboratory, matched, results_line
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload
+from agentclinic.clinic.pending import hours_for
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.models.base import MalformedError, RefusedError
 from agentclinic.results.turn import Provenance, Turn

@@ -18,7 +18,7 @@ from agentclinic.cases.matcher.order_words import (
     spelled_out,
     vocabulary,
 )
-from agentclinic.cases.model import Fact, Section
+from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.tests import Test, table
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
@@ -36,11 +36,11 @@ class Ordered:
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """The things an order names, each with the facts that answer it."""
-    return list(_asked_of_measurement(one_line(tidy(order)[:LONGEST_NAME]), tuple(facts)))
+    return list(_asked_of_measurement(one_line(tidy(order)[:LONGEST_NAME]), Facts.of(facts)))
 
 
 @lru_cache(maxsize=4096)  # the laboratory, and scoring after it
-def _asked_of_measurement(order: str, facts: tuple[Fact, ...]) -> list[Ordered]:
+def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
     chart = _charted(facts)
     examined = whole_examination(order, chart)
     if examined is not None:
@@ -99,11 +99,11 @@ def _only_in(written: frozenset[str], asked: Reading) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _charted(facts: tuple[Fact, ...]) -> Chart:
+def _charted(facts: Facts) -> Chart:
     return tuple((fact, charted_as(fact)) for fact in facts)
 
 
-def _headed(order: str, asked: Reading, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
     """Everything below the heading that an order names, if it names one exactly."""
     nodes = _headings(facts).get(_signature(asked), {}) if asked.named else {}
     # "Blood pressure and vital signs" are two things, not the blood pressure among the vital signs.
@@ -134,18 +134,25 @@ def _joints(text: str) -> int:
 
 
 @lru_cache(maxsize=512)
-def _headings(facts: tuple[Fact, ...]) -> Mapping[Hashable, Mapping[tuple[str, ...], Sequence[Fact]]]:
+def _headings(facts: Facts) -> Mapping[Hashable, Mapping[tuple[str, ...], Sequence[Fact]]]:
     """The headings with the facts below each, by what a heading, with those above it, names."""
     found: dict[Hashable, dict[tuple[str, ...], list[Fact]]] = {}
     for fact in facts:
-        for depth, head in enumerate(fact.heads, start=1):
+        for depth in range(1, len(fact.heads) + 1):
             path = fact.heads[:depth]
-            for named in {_signature(_of_path(path)): None, _signature(reading(" ".join(path))): None}:
+            for named in _signatures(path):
                 found.setdefault(named, {}).setdefault(path, []).append(fact)
-            if depth > 1 and _tested(reading(head)) and not _tested(_of_path(path[:-1])):
-                # A test charted with an examination, "Eye Examination / Slit Lamp", is ordered by its own name.
-                found.setdefault(_signature(reading(head)), {}).setdefault(path, []).append(fact)
     return found
+
+
+@lru_cache(maxsize=32768)
+def _signatures(path: tuple[str, ...]) -> tuple[Hashable, ...]:
+    """What a heading, with those above it, names."""
+    found = [_signature(_of_path(path)), _signature(reading(" ".join(path)))]
+    if len(path) > 1 and _tested(reading(path[-1])) and not _tested(_of_path(path[:-1])):
+        # A test charted with an examination, "Eye Examination / Slit Lamp", is ordered by its own name.
+        found.append(_signature(reading(path[-1])))
+    return tuple(dict.fromkeys(found))
 
 
 def _tested(read: Reading) -> bool:
@@ -205,7 +212,7 @@ _PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose
 _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
-def _answers(item: Item, chart: Chart, facts: tuple[Fact, ...]) -> Iterator[Ordered]:
+def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
     if item.given:
         yield Ordered(item.text, ())
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from agentclinic.cases.matcher.relevance import Asked as AskedPart
 from agentclinic.cases.matcher.relevance import Chart, Floats, chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.talk import small_talk
-from agentclinic.cases.model import Fact, Section
+from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, singular
@@ -73,11 +73,11 @@ class Topic:
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
-    return list(_asked_of_patient(question, tuple(facts)))
+    return list(_asked_of_patient(question, Facts.of(facts)))
 
 
 @lru_cache(maxsize=4096)  # doctors repeat themselves, and scoring asks again
-def _asked_of_patient(question: str, facts: tuple[Fact, ...]) -> list[Topic]:
+def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     said = small_talk(question)
     if said.kinds and not content_words(said.rest):
         return [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
@@ -135,27 +135,36 @@ class _Script:
     """What every question reads of a chart, with a place for each statement."""
 
     chart: Chart
-    spoken: Chart | None
-    """The same with what the patient says, if the chart has that."""
+    has_words: bool
+    """Whether the chart has the patient's words."""
     denials: NDArray[np.bool_]
     of_kin: NDArray[np.bool_]
     of_patient: NDArray[np.bool_]
     """Tells of the patient and of no relative."""
     unchanged: NDArray[np.bool_]
     """Denies that something changes a pain."""
+    changes_denied: bool
+    """Whether any statement does."""
+
+    @cached_property
+    def spoken(self) -> Chart:
+        """The chart with what the patient says in place of the statements."""
+        facts = (one.fact for one in self.chart.statements)
+        return chart_of(Facts(replace(fact, text=fact.says or fact.text) for fact in facts))
 
 
 @lru_cache(maxsize=512)
-def _script(facts: tuple[Fact, ...]) -> _Script:
+def _script(facts: Facts) -> _Script:
     chart = chart_of(facts)
-    spoken = tuple(replace(fact, text=fact.says or fact.text) for fact in facts)
+    unchanged = np.array([_denies_a_change(one) for one in chart.statements], dtype=bool)
     return _Script(
         chart,
-        chart_of(spoken) if any(fact.says for fact in facts) else None,
+        any(fact.says for fact in facts),
         np.array([fact.denied for fact in facts], dtype=bool),
         np.array([one.of_kin for one in chart.statements], dtype=bool),
         np.array([_tells_of_patient_alone(one) for one in chart.statements], dtype=bool),
-        np.array([_denies_a_change(one) for one in chart.statements], dtype=bool),
+        unchanged,
+        bool(unchanged.any()),
     )
 
 
@@ -163,7 +172,7 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
     """How likely each fact (row) is to answer each part (column), with what is certain settled."""
     chart = script.chart
     found = chances(read, chart)
-    if script.spoken:
+    if script.has_words and (found.max(axis=0, initial=0.0) < threshold() + MARGIN).any():
         # What the patient says has the plain words that doctors ask in.
         spoken = chances(read, script.spoken)
         found = np.where(spoken > found, SPOKEN * spoken + (1 - SPOKEN) * found, found)
@@ -172,22 +181,21 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
         for at, one in enumerate(asked):
             if (certain := settled[one.at]) is not None:
                 found[_conditions(rows, chart) if certain else rows, at] = certain
-    is_open = [cues.OPEN.search(clause.text) for clause in read]
     for at, one in enumerate(asked):
-        if script.unchanged.any() and not one.part.main & lexicon.bit("pain"):
+        if script.changes_denied and not one.part.main & lexicon.bit("pain"):
             found[script.unchanged & ~_settling(one.part, chart), at] = 0.0
-        if read[one.at].aspects[_CHARACTER] and lexicon.bit("pain quality") & lexicon.named(one.part.text).closed:
+        if read[one.at].aspects[_CHARACTER] and lexicon.bit("pain quality") & one.part.named.closed:
             found[script.denials, at] = 0.0  # what it is like is not told by what it is not like
-        if head := _other_head(read[one.at], one.part):
+        if (example := _example(read[one.at].text)) and (head := _other_head(read[one.at], one.part, example)):
             found[[not one.named.closed & head for one in chart.statements], at] = 0.0
         if _asks_of_kin_alone(read[one.at], one.part):
             found[script.of_patient, at] = 0.0
-        if is_open[one.at] and (found[~script.denials, at] >= threshold()).any():
+        if _is_open(read[one.at].text) and (found[~script.denials, at] >= threshold()).any():
             found[script.denials, at] = 0.0  # "how do you sleep?" is not answered by "I don't snore" beside an answer
     return found
 
 
-def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_Answered]:
+def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     """What answers each clause: the facts above the threshold, and for a part without any, the nearest."""
     asked = parts_of(read)
     script = _script(facts)
@@ -202,9 +210,9 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
-        beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if script.spoken else (NEAR_BESIDE, DOUBT)
+        beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if script.has_words else (NEAR_BESIDE, DOUBT)
         for at, one in enumerate(asked):
-            can_be_denied = bool(one.part.main) and not cues.OPEN.search(read[one.at].text)
+            can_be_denied = bool(one.part.main) and not _is_open(read[one.at].text)
             near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR)
             likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
             if can_be_denied:  # the denial of something else is no better than a plain one
@@ -241,7 +249,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: tuple[Fact, ...]) -> list[_An
                 covered[at].update(part.place for part in clause.parts)
             else:
                 _keep_what_tells(clause, told[at], at, asked, found, chart)
-        most = MOST_TOLD if script.spoken else len(facts)
+        most = MOST_TOLD if script.has_words else len(facts)
         direct = _keep_most_direct(told, most, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
     return [_Answered(each, frozenset(places), direct) for each, places in zip(told, covered, strict=True)]
 
@@ -258,7 +266,7 @@ _CHANGES = re.compile(
 
 def _treatments(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats, chart: Chart) -> list[Fact]:
     """What was taken or done, for a clause that asks for it: what is likely, or else the drugs."""
-    if not cues.OPEN.search(clause.text):
+    if not _is_open(clause.text):
         return []
     columns = [column for column, one in enumerate(asked) if one.at == at]
     best = found[:, columns].max(axis=1)
@@ -290,7 +298,7 @@ def _keep_what_tells(
             facts[:] = [fact for fact in facts if tells(statement(fact))]
             if not facts:
                 del told[place]
-    elif changes or (cues.OPEN.search(clause.text) and not clause.where):
+    elif changes or (_is_open(clause.text) and not clause.where):
         best = found[:, [column for column, one in enumerate(asked) if one.at == at]].max(axis=1)
         near = [(best[row], -row) for row, one in _at_least(NEAREST, best, chart) if tells(one) and not one.of_kin]
         if near:
@@ -337,7 +345,11 @@ def _settling(part: Part, chart: Chart) -> NDArray[np.bool_]:
 
 def _pain_elsewhere(part: Part, chart: Chart) -> NDArray[np.bool_]:
     """For a part that asks for pain at a place: the statements about a pain, if the main complaint is not there."""
-    places = part.named.closed & lexicon.of_types("place")
+    return _elsewhere(part.named.closed & lexicon.of_types("place"), chart)
+
+
+@lru_cache(maxsize=4096)
+def _elsewhere(places: int, chart: Chart) -> NDArray[np.bool_]:
     if not places or any(places & one.named.closed for one in chart.statements if one.primary):
         return np.zeros(len(chart.statements), dtype=bool)
     return np.array([not places & one.named.closed for one in chart.statements], dtype=bool)
@@ -359,10 +371,21 @@ def _is_job(one: Statement) -> bool:
     return one.fact.section is Section.SOCIAL and bool(works)
 
 
-def _other_head(clause: Clause, part: Part) -> int:
+@lru_cache(maxsize=1024)
+def _is_open(text: str) -> bool:
+    return bool(cues.OPEN.search(text))
+
+
+@lru_cache(maxsize=1024)
+def _example(text: str) -> int:
+    """Where the examples of what is asked for begin; 0 if there are none."""
+    found = _EXAMPLE.search(text)
+    return found.start() if found else 0
+
+
+def _other_head(clause: Clause, part: Part, example: int) -> int:
     """What the quality that a part names belongs to, if not to a pain: "problems with urination, such as burning"."""
-    example = _EXAMPLE.search(clause.text)
-    if part.whole or not example or clause.text.find(part.text) < example.start():
+    if part.whole or clause.text.find(part.text) < example:
         return 0
     head = clause.parts[0].main & ~lexicon.closed("pain") & ~lexicon.roots()
     return head if part.named.names & lexicon.of_types("quality") else 0
@@ -371,12 +394,9 @@ def _other_head(clause: Clause, part: Part) -> int:
 def _of_like_quality(clause: Clause, part: Part, likely: Floats, chart: Chart) -> int | None:
     """For a part that only names a quality of pain, such as tightness: the statement that tells one, best the same."""
     asked = part.named.names & lexicon.of_types("quality")
-    if (
-        _other_head(clause, part)
-        or part.main
-        or not asked
-        or not lexicon.named(part.text).closed & lexicon.bit("pain quality")
-    ):
+    if part.main or not asked or not part.named.closed & lexicon.bit("pain quality"):
+        return None
+    if (example := _example(clause.text)) and _other_head(clause, part, example):
         return None
     alike = [
         (bool(one.named.names & asked), likely[row], -row)
@@ -388,13 +408,12 @@ def _of_like_quality(clause: Clause, part: Part, likely: Floats, chart: Chart) -
 
 def _of_one_complaint(part: Part, likely: Floats, chart: Chart) -> int | None:
     """The likeliest statement about the same basic complaint as a part, at the same place if both name one."""
-    asked = lexicon.complaints(part.text)
+    near = [] if part.whole or not part.main else _at_least(ONE_COMPLAINT, likely, chart)
+    asked = lexicon.complaints(part.text) if near else frozenset()
     places = part.named.closed & lexicon.of_types("place")
-    if part.whole or not asked or not part.main:
-        return None
     alike = [
         (likely[row], -row)
-        for row, one in _at_least(ONE_COMPLAINT, likely, chart)
+        for row, one in near
         if asked & lexicon.complaints(one.fact.says or one.fact.text)
         and not (places and one.places and not places & one.named.closed)
     ]
@@ -425,16 +444,16 @@ def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats,
     That is an aspect of the complaint, or a section of the background.
     """
     columns = [column for column, one in enumerate(asked) if one.at == at]
-    best = found[:, columns].max(axis=1) if columns else np.zeros(len(found))
-    aspects = np.array(clause.aspects)
-    tells = np.array(
-        [
-            one.fact.section in clause.sections or (clause.of_kin and one.of_kin)
-            if clause.sections
-            else bool((aspects & one.aspects).any()) and one.fact.section in _OF_STORY
-            for one in chart.statements
-        ]
-    )
+    if not columns or not (clause.sections or any(clause.aspects)):
+        return None
+    best = found[:, columns].max(axis=1)
+    if clause.sections:
+        tells = np.array(
+            [one.fact.section in clause.sections or (clause.of_kin and one.of_kin) for one in chart.statements]
+        )
+    else:
+        told = chart.aspects[np.array(clause.aspects)].any(axis=0)
+        tells = told & [one.fact.section in _OF_STORY for one in chart.statements]
     best = np.where(tells, best, 0.0)
     enough = NEAREST_IN_SECTION if clause.sections else NEAREST
     return int(best.argmax()) if best.max(initial=0.0) >= enough else None
@@ -503,7 +522,7 @@ def _topics(clause: Clause, answered: _Answered, facts: Sequence[Fact]) -> list[
         return [Topic("other symptoms", Asked.MORE, everything)]
     aspects = [aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on]
     if aspects and clause.parts and len([part for part in clause.parts if not part.whole]) <= 1:
-        yes_or_no = aspects[0] != "timing" and not cues.OPEN.search(clause.text) and clause.main
+        yes_or_no = aspects[0] != "timing" and not _is_open(clause.text) and clause.main
         kind = Asked.SYMPTOM if everything or yes_or_no else Asked.DETAIL
         return [Topic(aspects[0], kind, everything, concepts=clause.main)]
     return _symptom_topics(clause, answered)
@@ -576,7 +595,7 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
     topics: list[Topic] = []
     everything = answered.everything
     aspect = next((aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on), "")
-    open_question = bool(cues.OPEN.search(clause.text))
+    open_question = _is_open(clause.text)
     parts = [part for part in clause.parts if not part.whole or part.place in answered.told]
     for part in parts:
         found = tuple(answered.told.get(part.place, ()))
@@ -585,13 +604,9 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
         if found:
             _add(topics, Topic(label, Asked.SYMPTOM, found))
         elif part.place not in answered.covered:
-            if (
-                everything
-                and (example := _EXAMPLE.search(clause.text))
-                and clause.text.find(part.text) > example.start()
-            ):
+            if everything and (example := _example(clause.text)) and clause.text.find(part.text) > example:
                 continue
-            opens = bool(cues.OPEN.search(part.text)) or (open_question and not cues.YES_OR_NO.match(part.text))
+            opens = _is_open(part.text) or (open_question and not cues.YES_OR_NO.match(part.text))
             detail = opens or (aspect and (part.conditional or not names))
             _add(topics, Topic(aspect or label, Asked.DETAIL, ()) if detail else _unanswered(part, label, names))
     if any(topic.facts for topic in topics):

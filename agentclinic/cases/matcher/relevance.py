@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import MAIN_TYPES, Clause, Part
 from agentclinic.cases.matcher.statements import Statement, statement
-from agentclinic.cases.model import PATIENT_SECTIONS, Fact, Section
+from agentclinic.cases.model import PATIENT_SECTIONS, Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 
 Floats = NDArray[np.float64]
@@ -86,7 +86,7 @@ def parts_of(clauses: Sequence[Clause]) -> tuple[Asked, ...]:
 
 def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     """The probability that each statement (row) answers each part of the question (column, as in `parts_of`)."""
-    return chances(tuple(clauses), chart_of(tuple(facts)))
+    return chances(tuple(clauses), chart_of(Facts.of(facts)))
 
 
 def chances(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
@@ -158,7 +158,7 @@ def _packed(sets: Sequence[int], concepts: NDArray[np.intp]) -> NDArray[np.uint6
 
 
 @lru_cache(maxsize=512)  # one takes about 40 kB
-def chart_of(facts: tuple[Fact, ...]) -> Chart:
+def chart_of(facts: Facts) -> Chart:
     told = tuple(map(statement, facts))
     counts = Counter(word for one in told for word in one.stems)
     weights = {word: math.log((len(told) + 1) / (count + 0.5)) for word, count in counts.items()}
@@ -271,7 +271,7 @@ _OF_QUESTION = [
 
 def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     """The features of each statement (row) and each part of the question (column)."""
-    return _features(tuple(clauses), chart_of(tuple(facts))).T
+    return _features(tuple(clauses), chart_of(Facts.of(facts))).T
 
 
 def _features(clauses: tuple[Clause, ...], chart: Chart) -> Floats:

@@ -27,12 +27,14 @@ from agentclinic.doctors.uncertainty.documented import (
     in_our_words,
     in_their_words,
 )
+from agentclinic.doctors.uncertainty.notes import shown_notes
 from agentclinic.doctors.uncertainty.steps import (
     FEWEST,
     MOST,
     NO_DOUBTS,
     Doubts,
     Uncertainty,
+    fact_in,
     loosely,
     read_action,
     read_uncertainties,
@@ -65,8 +67,16 @@ from agentclinic.models.base import (
     UnknownModelError,
 )
 from agentclinic.models.structured import at_most
-from agentclinic.results.turn import Differential, Turn, Usage
+from agentclinic.results.turn import Turn, Usage
 from agentclinic.results.utterance import UNCLEAR, Action, parse_action
+
+
+def _from(fewest: int) -> Any:
+    """The differential of a form: so many diagnoses are asked for, others are accepted."""
+    return Field(max_length=10, json_schema_extra={"minItems": fewest, "maxItems": MOST})
+
+
+_Uncertainties = Annotated[list[Uncertainty], BeforeValidator(loosely)]
 
 
 class ToolChoice(BaseModel):
@@ -74,9 +84,7 @@ class ToolChoice(BaseModel):
 
     tool: Literal["diagnosis_step", "final_diagnosis"]
     new_information: str = Field(json_schema_extra=at_most(LONGEST_INFORMATION))
-    current_uncertainties: Annotated[list[Uncertainty], BeforeValidator(loosely)] = Field(
-        max_length=10, json_schema_extra={"minItems": FEWEST, "maxItems": MOST}
-    )
+    current_uncertainties: _Uncertainties = _from(1)
     next_step_action: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
     reason_ready: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
 
@@ -86,9 +94,7 @@ class DocumentedChoice(BaseModel):
 
     tool: Literal["document_step", "final_diagnosis_documented"]
     new_information: str = Field(json_schema_extra=at_most(LONGEST_INFORMATION))
-    uncertainties: Annotated[list[Uncertainty], BeforeValidator(loosely)] = Field(
-        max_length=10, json_schema_extra={"minItems": FEWEST, "maxItems": MOST}
-    )
+    uncertainties: _Uncertainties = _from(1)
     reference_relevance: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
     action: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
     reason: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
@@ -98,6 +104,7 @@ class StepChoice(ToolChoice):
     """The same while it is too early to conclude."""
 
     tool: Literal["diagnosis_step"]
+    current_uncertainties: _Uncertainties = _from(FEWEST)
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,8 @@ class _Call:
     """What the doctor wants to do."""
 
     tool: str
-    new_information: str = ""
+    new_information: str | None = None
+    """Empty: nothing new. None: it did not say."""
     doubts: Doubts = NO_DOUBTS
     action: str = ""
     reason: str = ""
@@ -145,6 +153,7 @@ class UncertaintyDoctor:
         self.images: tuple[Image, ...] = ()
         self.last_action: Action | None = None
         self.structured = False
+        self.may_request_images = assignment.images
         self._dialogue = assignment.dialogue
         self._clarify = assignment.clarify
         self._synthesis_model = synthesis_model
@@ -239,29 +248,22 @@ class UncertaintyDoctor:
                 remarks.extend(found.second.notes)
             details["synthesis"] = {"model": found.model, "failed": found.error}
             text, usage = conclude(self._store, self.session_id, call.reason, found), usage + found.usage
-        reply = Reply(text, usage=usage, differential=_differential(session), notes=tuple(remarks))
+        reply = Reply(text, usage=usage, differential=stated_differential(session.doubts), notes=tuple(remarks))
         earlier = self._history.said_by("Doctor")
         said = utterance(reply, turn=attempt.seen.turn, earlier=earlier, dialogue=self._dialogue)
         self._repetition.note(said)
         return said.model_copy(update={"details": details, **unclear})
 
     def _record(self, call: _Call, attempt: _Attempt) -> tuple[str, list[str]]:
-        """Write the step. If the doctor recorded nothing, or concludes, it holds the newest reply."""
-        doubts, information = call.doubts, call.new_information.strip()
+        """Write the step. If the doctor did not say what is new, it holds the newest reply, at first the door."""
         ours: dict[str, Any] = {"turn": attempt.seen.turn, **call.further}
-        if call.tool == "final_diagnosis" or not information:
+        information = call.new_information
+        if information is None or not (fact_in(information) or attempt.seen.incoming.speaker):
             information, ours["recorded_by"] = attempt.fact, "clinic"
-        if not doubts.items:  # the doubts of the previous step still apply
-            steps = self.session().steps
-            doubts = read_uncertainties(getattr(steps[-1], "differential", [])) if steps else doubts
+        doubts = call.doubts if call.doubts.items else self.session().doubts  # the earlier ones still apply
         action = call.action or ("DIAGNOSIS READY" if call.ready else "")
         following, remarks = take_step(self._store, self.session_id, information, doubts, action, **ours)
         return following.utterance, remarks
-
-
-def _differential(session: Session) -> Differential | None:
-    given = getattr(session.steps[-1], "differential", None) if session.steps else None
-    return stated_differential(read_uncertainties(given)) if given else None
 
 
 def as_fact(door: Door, incoming: Incoming, asked: Action | None) -> str:
@@ -325,10 +327,9 @@ class _Attempt:
         advice = "" if doctor.agent.lookups and not doctor.structured else seen.advice
         user = fill(
             doctor.text("user_prompt_template"),
-            record=doctor.session().accumulated_notes or doctor.text("no_notes"),
+            record=shown_notes(doctor.session()) or doctor.text("no_notes"),
             asked=_shown(doctor.last_action) if doctor.last_action else doctor.text("no_action"),
-            # On the first turn there is no reply yet; record what is known at the door.
-            reply=seen.incoming.line if seen.incoming.speaker else door_text(doctor.door),
+            reply=seen.incoming.line if seen.incoming.speaker else doctor.text("no_action"),
             turn=seen.turn,
             max_infs=doctor.limit,
             notes=joined(advice, seen.notes, doctor.text(doctor.moment(seen))),
@@ -355,7 +356,8 @@ class _Attempt:
             messages = (system, *messages[1:])
         every = (OURS.get(name, name) for name in agent.tools if name != QUERY)
         names = tuple(name for name in every if name != "final_diagnosis" or not self._too_early)
-        offered = tuple(map(documented, tools(names))) if agent.documented else tools(names)
+        offered = tools(names, images=doctor.may_request_images)
+        offered = tuple(map(documented, offered)) if agent.documented else offered
         schema = DocumentedChoice if agent.documented else StepChoice if self._too_early else ToolChoice
         reply = await doctor.model.reply(
             Request(
@@ -395,7 +397,7 @@ class _Attempt:
         if call.ready and self._too_early:
             raise _Unusable("concluding before anything was learned", "not_yet")
         if call.tool == "diagnosis_step" and not self.seen.last:
-            problem = check_step(call.doubts, call.action)
+            problem = check_step(call.doubts, call.action, images=self._doctor.may_request_images)
             if problem:
                 raise _Unusable(problem)
         return call
@@ -435,7 +437,7 @@ class _Attempt:
         elif action.kind == "question" and not read_action(words):
             words = f"ASK PATIENT: {words or OPEN_QUESTION}"
         doubts = read_uncertainties(given.get("current_uncertainties") or ())
-        return _Call("diagnosis_step", str(given.get("new_information") or ""), doubts, words, said=said or None)
+        return _Call("diagnosis_step", given.get("new_information") or None, doubts, words, said=said or None)
 
 
 def _shown(action: Action) -> str:
@@ -459,10 +461,11 @@ def _read_call(reply: Reply) -> _Call:
     else:
         raise _Unusable("prose instead of a tool call", "reminder")
     doubts = read_uncertainties(given.get("current_uncertainties", ()))
+    said, reason = given.get("new_information"), given.get("reason_ready", "")
     if tool == "final_diagnosis":
-        return _Call(tool, doubts=doubts, reason=given["reason_ready"])
-    said, action, reason = given["new_information"], given["next_step_action"], given.get("reason_ready", "")
-    return _Call(tool, said, doubts, action, reason, further=further)
+        # A form has every field, so an empty one may only mean that the model took it for the other tool's.
+        return _Call(tool, said or None if reply.parsed else said, doubts, reason=reason)
+    return _Call(tool, said, doubts, given["next_step_action"], reason, further=further)
 
 
 def _as_ours(given: DocumentedChoice) -> ToolChoice:

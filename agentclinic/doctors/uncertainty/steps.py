@@ -19,7 +19,22 @@ ASK_PATIENT = "ASK PATIENT"
 READY_MESSAGE = "I'm ready to provide a diagnosis. Let me finalize my assessment."
 ALLOWED = ("ASK PATIENT: <question>", "REQUEST TEST: <test>", "REQUEST IMAGES", "DIAGNOSIS READY")
 FEWEST, MOST = 2, 4
-"""Hypotheses in a step: a single one is not a doubt, and the original asks for two to four."""
+"""Hypotheses in a step: a single one is not a doubt, and the original asks for two to four. At the end, one may stand
+alone."""
+
+_NO_NEWS = re.compile(
+    r"(?:(?:there (?:is|are|was|were) )?no (?:new |further |more )?(?:relevant )?(?:facts?|information|data)"
+    r"|no (?:new|further|additional|more) (?:relevant )?findings?|nothing(?: new| further| else)?|none|n/?a)"
+    r"(?: (?:is|are|was|were|has been|have been))?"
+    r"(?: (?:learned|learnt|obtained|gained|given|provided|recorded|reported|yet|so far"
+    r"|in (?:this|the) (?:newest |last )?(?:reply|answer|result)|since (?:the|my) last step))*"
+)
+
+
+def fact_in(information: str) -> str:
+    """What a doctor wrote as a fact; empty if it only says that there is none."""
+    said = re.sub(r"\s+", " ", information).strip(" .;:!-–()[]\"'").lower()
+    return "" if _NO_NEWS.fullmatch(said) else information.strip()
 
 
 def _share(value: object) -> object:
@@ -36,17 +51,24 @@ def _share(value: object) -> object:
     return None
 
 
+def _as_asked_for(schema: dict[str, Any]) -> None:
+    """A probability is asked for; a call without one is still read."""
+    schema["required"] = ["diagnosis", "probability"]
+    del schema["properties"]["probability"]["anyOf"]
+    schema["properties"]["probability"]["type"] = "number"
+
+
 class Uncertainty(BaseModel):
     """One diagnosis that is still possible."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, json_schema_extra=_as_asked_for)
 
     diagnosis: str = Field(min_length=1, json_schema_extra=at_most(80))
     """The disease, by its usual name."""
     probability: Annotated[float | None, BeforeValidator(_share)] = None
-    """How likely it is right now, between 0 and 1."""
+    """0 to 1, of the disease, whatever its cause or subtype."""
     reason: str = Field(default="", json_schema_extra=at_most(160))
-    """What speaks for it or against it, in a few words."""
+    """What speaks for or against it."""
 
     @property
     def said(self) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agentclinic.doctors.uncertainty.steps import read_uncertainties
+from agentclinic.doctors.uncertainty.steps import NO_DOUBTS, Doubts, read_uncertainties
 from agentclinic.errors import AgentClinicError
 from agentclinic.files import folders_up, make_folder, read_limited, write_whole
 from agentclinic.jsonl import CHANGED, checksum_of, loads
@@ -60,6 +60,11 @@ class Step(BaseModel):
             kept = [item.model_dump(mode="json") for item in doubts.items]
             renamed |= {"current_uncertainties": list(doubts.said), "differential": kept}
         return renamed
+
+    @property
+    def doubts(self) -> Doubts:
+        """The differential of the step, with probabilities if it has them."""
+        return read_uncertainties(getattr(self, "differential", None) or self.current_uncertainties)
 
 
 _RENAMED = {"uncertainties": "current_uncertainties", "action": "next_step_action"}
@@ -110,6 +115,12 @@ class Session(BaseModel):
     def facts(self) -> list[str]:
         """Everything learned, step by step."""
         return [step.new_information for step in self.steps if step.new_information.strip()]
+
+    @property
+    def doubts(self) -> Doubts:
+        """The newest differential that the doctor stated: a planner that speaks in its name repeats only the names."""
+        own = (step.doubts for step in reversed(self.steps) if getattr(step, "recorded_by", None) != "planner")
+        return next((doubts for doubts in own if doubts.items), NO_DOUBTS)
 
     def add(self, new_information: str, uncertainties: Sequence[str], action: str, **ours: Any) -> Step:
         """Add a step with the next number."""

@@ -210,10 +210,10 @@ def test_a_failed_call_can_be_repeated_without_a_second_step(server: ScriptedSer
 
 @pytest.mark.slow
 async def test_on_the_builtin_clinic_the_synthesis_reads_back_what_was_recorded(tmp_path: Path) -> None:
-    """OpenOSCE's development part: the same diagnoses as the plain doctor's, and complete sessions."""
+    """OpenOSCE: the same diagnoses as the plain doctor's, and complete sessions."""
     plain, before = await run_here(settings_for(None, tmp_path / "plain", dataset="OpenOSCE"))
     done, after = await run_here(settings_for(None, tmp_path / "doubting", dataset="OpenOSCE", doctor="uncertainty"))
-    assert len(before) == 64
+    assert len(before) == 96
     said = {record["scenario_id"]: record["diagnosis_text"] for record in before}
     assert {record["scenario_id"]: record["diagnosis_text"] for record in after} == said
     kept = sessions_in(done.folder / "diagnosis_sessions")

@@ -354,7 +354,7 @@ def test_a_full_disk_ends_the_run_with_a_message_and_complete_files(tmp_path: Pa
     script = """
         import resource, signal, sys
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (12000, 12000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (18000, 18000))  # the case fits, its session does not
         from agentclinic.cli import main
         main(sys.argv[1:])
     """

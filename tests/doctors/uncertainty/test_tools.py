@@ -22,6 +22,7 @@ from agentclinic.doctors.uncertainty import store, tools
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED
 from agentclinic.doctors.uncertainty.steps import (
     READY_MESSAGE,
+    fact_in,
     loosely,
     read_action,
     read_uncertainties,
@@ -130,6 +131,42 @@ def test_final_diagnosis_waits_for_facts(folder: Path) -> None:
     assert not folder.exists()
 
 
+def test_final_diagnosis_takes_the_newest_facts_and_final_probabilities() -> None:
+    given = {"reason_ready": "Sure.", "new_information": "58-year-old man, hot toe, needle-shaped crystals"}
+    final = given | {"current_uncertainties": [{"diagnosis": "Gout", "probability": 0.98}]}
+    assert execute_tool("final_diagnosis", given | {"new_information": "Nothing new."}) == compat_tools.NOT_YET
+    assert execute_tool("final_diagnosis", final) == "DIAGNOSIS READY: Gout"
+    (last,) = kept()
+    assert (last["new_information"], last["next_step_action"]) == (given["new_information"], "DIAGNOSIS READY")
+    assert last["differential"] == [{"diagnosis": "Gout", "probability": 0.98, "reason": ""}]
+    assert "0.98" not in store.load_session("scenario_1_test")["synthesis_prompt"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "No new facts", "no new facts.", "No new information was obtained.", "Nothing new", "none", "N/A",
+     "(none yet)", "There is no new information in this reply.", "No further findings"],
+)  # fmt: skip
+def test_no_new_facts_is_not_a_fact(text: str) -> None:
+    assert fact_in(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["no fever", "No findings on examination", "no new rash", "nothing relieves the pain", "ECG not available",
+             "no new facts about the rash, but fever of 39 C"],
+)  # fmt: skip
+def test_a_fact_that_denies_is_a_fact(text: str) -> None:
+    assert fact_in(f" {text} ") == text
+
+
+def test_a_step_without_new_facts_is_kept_and_adds_none() -> None:
+    said = {"current_uncertainties": "gout, flu", "next_step_action": "ASK PATIENT: Pain?"}
+    for information in ("fever", "", "No new facts."):
+        execute_tool("diagnosis_step", said | {"new_information": information})
+    assert [step["new_information"] for step in kept()] == ["fever", "", ""]
+    assert store.get_all_new_information("scenario_1_test") == ["fever"]
+
+
 def step(action: str, doubts: Any = "gout, flu") -> str:
     return execute_tool(
         "diagnosis_step", {"new_information": "fever", "current_uncertainties": doubts, "next_step_action": action}
@@ -211,6 +248,9 @@ def test_the_tools_of_the_documentation_agent_can_be_called_by_hand() -> None:
     assert kept.new_information == "fever"
     assert (kept.action_reason, kept.reference_relevance) == ("separates gout from flu", "none apply")  # type: ignore[attr-defined]
     assert execute_tool("final_diagnosis_documented", {"reason": "enough"}).startswith("DIAGNOSIS READY: ")
+    last = {"reason": "enough", "new_information": "crystals", "uncertainties": [{"diagnosis": "gout"}]}
+    assert execute_tool("final_diagnosis_documented", last).startswith("DIAGNOSIS READY: ")
+    assert store.get_all_new_information(store.needed_session()) == ["fever", "crystals"]
     refused = execute_tool("document_step", {"x": 1})
     assert refused.startswith("Error: the arguments of document_step cannot be used")
     assert "uncertainties" in refused
@@ -231,7 +271,7 @@ def test_schemas_have_the_functions_parameters_and_do_not_mention_the_session() 
     for name, tool in offered.items():
         function = getattr(compat_tools, name)
         assert set(tool.parameters["properties"]) == set(inspect.signature(function).parameters)
-        assert tool.parameters["required"] == list(inspect.signature(function).parameters)
+        assert tool.parameters["required"] == list(tool.parameters["properties"])
         text = json.dumps([tool.name, tool.description, tool.parameters]).lower()
         assert "session" not in text
         assert "$ref" not in text
@@ -256,8 +296,8 @@ def test_every_string_a_tool_asks_for_is_bounded_and_longer_ones_are_accepted() 
         return own + [found for value in node.values() for found in strings(value)]
 
     found = [string for tool in tools.tools() for string in strings(tool.parameters)]
-    assert len(found) == 5
-    assert all(0 < string["maxLength"] <= 600 for string in found)
+    assert len(found) == 8
+    assert {string["maxLength"] for string in found} == {80, 160, 250, 900}
     long = {"new_information": "x" * 5000, "current_uncertainties": "gout", "next_step_action": "DIAGNOSIS READY"}
     assert tools.read_arguments("diagnosis_step", long)["new_information"] == "x" * 5000
 

@@ -1,0 +1,85 @@
+"""Which results are back in time, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from agentclinic.cases.matcher import Ordered
+from agentclinic.cases.matcher.order_items import is_treatment
+from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.vocabulary.normals import horizon_of, levels, normal_of, turnaround
+from agentclinic.vocabulary.text import words
+
+
+def hours_for(case: Case) -> float | None:
+    """The case's own horizon, or that of its setting; None if neither is known."""
+    own = case.annotations.get("horizon_hours")
+    if isinstance(own, int | float) and own > 0:
+        return float(own)
+    setting = case.annotations.get("setting")
+    return horizon_of(setting if isinstance(setting, str) else None)
+
+
+def late(name: str, horizon: float | None) -> str:
+    """What is said of a test whose result cannot be back in time; empty if it can."""
+    hours, until = turnaround(name)
+    return until if horizon is not None and hours > horizon else ""
+
+
+def in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict[str, str]]:
+    """The part of an item whose results are back, and the tests that are not, with what is said of them.
+
+    It depends on the tests and the setting alone, not on what the chart has.
+    """
+    if horizon is None or (not item.facts and is_treatment(item.name)):
+        return item, {}
+    name = capital(item.name)
+    if not item.facts:
+        until = late(item.name, horizon)
+        return (None, {name: until}) if until else (item, {})
+    # Several results that are all to come are one test, by the name under which it was ordered.
+    if len(item.facts) > 1 and not item.equivalent and len({late_result(fact, horizon) for fact in item.facts}) == 1:
+        until = late_result(item.facts[0], horizon)
+        heads = {fact.heads[0] for fact in item.facts}
+        if len(heads) == 1 and set(words(item.name)) & set(words(head := heads.pop())):
+            name = head
+        if until and not any(_STAINED.search(fact.text) for fact in item.facts):
+            return None, {name: until}
+    back: list[Fact] = []
+    waiting: dict[str, str] = {}
+    for fact in item.facts:
+        until = late_result(fact, horizon)
+        early = _STAINED.search(fact.text) if until else None
+        if early:
+            back.append(replace(fact, text=early[0].strip()))
+        elif not until:
+            back.append(fact)
+        if until:
+            whole = all(
+                late_result(other, horizon) for other in item.facts if _usual_heads(other)[0] == _usual_heads(fact)[0]
+            )
+            whole = whole and bool(late(_usual_heads(fact)[0], horizon))  # of a colonoscopy it is the biopsy
+            named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
+            waiting.setdefault(", ".join(named), until)
+    return (replace(item, facts=tuple(back)) if back else None), waiting
+
+
+def late_result(fact: Fact, horizon: float | None) -> str:
+    """What is said of a result that cannot be back in time, by its entry in the table: charts differ in headings."""
+    return late(" ".join(_usual_heads(fact)), horizon) if fact.section is Section.TESTS else ""
+
+
+def _usual_heads(fact: Fact) -> tuple[str, ...]:
+    """The heading of a result in the table, whichever the chart uses."""
+    entry = normal_of(fact.heads)
+    return levels(entry.heading) if entry else fact.heads
+
+
+_STAINED = re.compile(r"(?:Gram stain|Smear|Microscopy)[^;:]*:[^;]*", re.IGNORECASE)
+"""What is seen under the microscope on the same day, in the result of a culture."""
+
+
+def capital(name: str) -> str:
+    """A name as the beginning of a sentence; pH stays pH."""
+    return name if name[1:2].isupper() else name[:1].upper() + name[1:]

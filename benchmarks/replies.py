@@ -1,0 +1,50 @@
+"""Count how readers marked replies of the builtin patient and laboratory.
+
+Three language models, as doctors, played 21 OpenOSCE cases with the builtin clinic before and after the changes of
+OpenOSCE 2. Readers, also language models, marked the replies without knowing the version (`labels/replies.jsonl`): two
+in each round. In round 2 and 3 the changed clinic answered the same questions and orders again.
+
+`python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
+called fine or faulty and in what way. `--list` prints the newest replies to which both readers gave a mark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+LABELS = Path(__file__).parent / "labels" / "replies.jsonl"
+MARKS = ("fine", "not_answered", "false_denial", "ignorant", "unnatural", "wrong")
+
+
+def read() -> list[dict[str, Any]]:
+    """The marked replies."""
+    return [json.loads(line) for line in LABELS.read_text(encoding="utf-8").splitlines()]
+
+
+def main() -> None:
+    """Print the counts of each reader."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", choices=MARKS, metavar="MARK", help=f"one of {', '.join(MARKS)}")
+    given = parser.parse_args()
+    rows = read()
+    groups = dict.fromkeys((row["round"], row["role"], row["version"]) for row in rows)
+    print(f"{'round, role, version':34}{'replies':>8}" + "".join(f"{mark:>14}" for mark in (*MARKS, "ungrammatical")))
+    for group in sorted(groups):
+        found = [row for row in rows if (row["round"], row["role"], row["version"]) == group]
+        by_reader = [Counter(row["marks"][reader] for row in found) for reader in range(2)]
+        for reader, counts in enumerate(by_reader):
+            counts["ungrammatical"] = sum(row["ungrammatical"][reader] for row in found)
+        shown = (" and ".join(str(counts[mark]) for counts in by_reader) for mark in (*MARKS, "ungrammatical"))
+        print(f"{', '.join(map(str, group)):34}{len(found):>8}" + "".join(f"{text:>14}" for text in shown))
+    newest = max(row["round"] for row in rows if row["role"] == "patient")
+    for row in rows:
+        if given.list and row["version"] == "new" and row["round"] >= newest and set(row["marks"]) == {given.list}:
+            print(f"\n{row['case']} {row['role']}\n  doctor: {row['doctor']}\n  reply: {row['reply']}")
+
+
+if __name__ == "__main__":
+    main()
