@@ -94,6 +94,9 @@ class Request:
     tool_choice: Literal["auto", "required", "none"] = "auto"
     schema: type[BaseModel] | None = None
     """When given, the reply's `parsed` holds a validated instance."""
+    described: bool = False
+    """Whether the prompt describes the form of the answer, so that a server that takes schemas need not be sent the
+    schema in the prompt as well."""
     payload: object | None = None
     """Structured context, only what the role may see. Never sent to an endpoint."""
     temperature: float | None = None

@@ -134,6 +134,9 @@ class Client:
         """Models for which the server refuses a format with maximum lengths."""
         self.prompt_only: set[tuple[wire.Api, str]] = set()
         """Models for which the server refuses a structured output format, so that only the prompt asks for it."""
+        self.shown_schemas: set[str] = set()
+        """Models that once did not obey a schema, so that the prompt always has it too, whether or not it describes the
+        form."""
         self.calls_tools: dict[tuple[wire.Api, str], bool] = {}
         """Whether a model makes tool calls; unknown until it is asked for one. Some write them as text."""
         self._session: ClientSession | None = None
@@ -295,7 +298,7 @@ class Endpoint:
             return tally.reply(await self._embed(request, tally))
         if request.schema is None:
             return tally.reply(await self._ask(request, request.messages, tally))
-        messages = with_instruction(request.messages, request.schema)
+        messages = request.messages
         answer = await self._ask(request, messages, tally)
         if answer.tool_calls:
             return tally.reply(answer)
@@ -303,6 +306,7 @@ class Endpoint:
             return tally.reply(answer, parse(answer.text, request.schema))
         except InvalidReplyError as invalid:
             problem = invalid
+            self.client.shown_schemas.add(self.name)
             self._doubt_formats(tally)
         if not request.repair:
             raise self._malformed("one answer", problem, answer)
@@ -361,10 +365,6 @@ class Endpoint:
         client, runtime = self.client, self.client.runtime
         if client.gate.closed:
             _refuse_remote_images(messages)
-        if runtime.clip_prompt:
-            messages, left_out = wire.clip(messages, runtime.max_prompt_len)
-            if left_out:
-                tally.note(f"prompt clipped: {left_out} characters left out")
         while True:
             api = client.api or "responses"
             here = (api, self.name)
@@ -374,7 +374,15 @@ class Endpoint:
             form = None
             if request.schema and here not in client.prompt_only:
                 form = format_of(request.schema, bounds=not client.is_openai and here not in client.no_bounds)
-            content = wire.encoded(wire.request_body(api, self._target, request, messages, form))
+            sent = messages
+            if request.schema:
+                brief = request.described and form is not None and self.name not in client.shown_schemas
+                sent = with_instruction(messages, request.schema, brief=brief)
+            if runtime.clip_prompt:
+                sent, left_out = wire.clip(sent, runtime.max_prompt_len)
+                if left_out:
+                    tally.note(f"prompt clipped: {left_out} characters left out")
+            content = wire.encoded(wire.request_body(api, self._target, request, sent, form))
             try:
                 got = await client.retried(partial(self._try, api, content, request.purpose, tally))
             except (faults.NoRouteError, faults.FormatRejectedError) as error:

@@ -65,19 +65,26 @@ def instruction(shape: type[BaseModel]) -> str:
     return f"Answer with exactly one JSON object that matches this JSON schema, and nothing else:\n{schema}"
 
 
-def with_instruction(messages: Sequence[Message], shape: type[BaseModel]) -> tuple[Message, ...]:
+BRIEF = "Answer with exactly one JSON object of this form, and nothing else."
+"""The instruction where the prompt describes the form and the schema is sent as a parameter."""
+
+
+def with_instruction(
+    messages: Sequence[Message], shape: type[BaseModel], *, brief: bool = False
+) -> tuple[Message, ...]:
     """Add the instruction to the last of the leading system messages.
 
     Not as a separate message, because many chat templates refuse a second system message. It is static, so later
     turns keep the same prefix.
     """
+    told = BRIEF if brief else instruction(shape)
     system = 0
     while system < len(messages) and messages[system].role == "system":
         system += 1
     if system == 0:
-        return (Message("system", instruction(shape)), *messages)
+        return (Message("system", told), *messages)
     last = messages[system - 1]
-    joined = replace(last, content=f"{last.content}\n\n{instruction(shape)}")
+    joined = replace(last, content=f"{last.content}\n\n{told}")
     return (*messages[: system - 1], joined, *messages[system:])
 
 

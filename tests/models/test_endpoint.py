@@ -384,6 +384,33 @@ async def test_a_wrong_reply_is_repaired_in_one_more_turn(
     assert reply.usage.reasoning_tokens == 14
 
 
+@pytest.mark.parametrize("api", APIS)
+async def test_a_form_that_the_prompt_describes_is_sent_once(
+    api: str, connect: Connect, server: ScriptedServer
+) -> None:
+    server.control(rules=[{"reply": '{"hypotheses": []}'}])
+    await connect(llm_api=api).reply(ask(schema=Opinion, described=True))
+    assert json.dumps(server.bodies()[0]).count("additionalProperties") == 2, "the object and its hypotheses, once"
+    assert "JSON schema" not in str(server.bodies()[0])
+
+
+async def test_the_schema_is_in_the_prompt_too_once_it_was_not_obeyed(connect: Connect, server: ScriptedServer) -> None:
+    server.fault("prose_instead_of_json", times=1)
+    endpoint, request = connect(llm_api="chat"), ask(schema=Opinion, described=True)
+    for _ in range(2):
+        assert (await endpoint.reply(request)).parsed is not None
+    assert ["JSON schema" in str(body) for body in server.bodies()] == [False, True, True]
+
+
+async def test_the_schema_is_in_the_prompt_if_the_server_takes_no_formats(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    by_prompt = {"reply": '{"hypotheses": []}', "match": {"text_contains": "JSON schema"}}
+    server.control(rules=[by_prompt, {"match": {}, "fault": "reject_format"}])
+    reply = await connect(llm_api="chat").reply(ask(schema=Opinion, described=True))
+    assert reply.parsed == Opinion(hypotheses=[])
+
+
 IGNORED = {"match": {"api": "responses"}, "reply": "I think it is Gout."}
 
 
