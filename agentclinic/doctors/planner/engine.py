@@ -288,11 +288,12 @@ class DifferentialDiagnosisEngine:
         known = PlannerPayload(self.door, now.exchanges, self.requirement, most, self._baseline.exchanges, table)
         schema = self._scoring.shape(inline=speak is not None)
         if speak is None:
-            messages = self._prompts.plan(now, self.requirement, table)
-            return Request(Purpose.PLANNER, messages, schema=schema, payload=known, repair=False)
-        request = self._prompts.inline(speak, self.requirement, broken, table)
+            messages = self._prompts.plan(now, schema, self.requirement, table)
+            return Request(Purpose.PLANNER, messages, schema=schema, described=True, payload=known, repair=False)
+        request = self._prompts.inline(speak, schema, self.requirement, broken, table)
         assert isinstance(request.payload, DoctorPayload), "a doctor's request says what the doctor knows"
-        return replace(request, schema=schema, payload=InlinePayload(request.payload, known), repair=False)
+        payload = InlinePayload(request.payload, known)
+        return replace(request, schema=schema, described=True, payload=payload, repair=False)
 
     async def _plan(self, attempt: _Attempt, request: Request) -> None:
         """Ask for a plan; the one place that decides about trying again, relaxing and giving up."""

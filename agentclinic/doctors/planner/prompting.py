@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pydantic import BaseModel
+
 from agentclinic.clinic.doctor import Assignment, Observation, door_text
 from agentclinic.clinic.prompts import fill, joined
 from agentclinic.doctors.planner.scoring import Scored
@@ -18,6 +20,7 @@ from agentclinic.doctors.planner.settings import PolicyFile
 from agentclinic.doctors.planner.table import Table, same_disease
 from agentclinic.doctors.planner.weighing import ahead
 from agentclinic.models.base import Message, Request
+from agentclinic.models.structured import outline
 from agentclinic.results.turn import Exchange
 from agentclinic.results.utterance import REQUEST_TEST
 
@@ -168,27 +171,37 @@ class PlannerPrompts:
         self._baseline = baseline
         self._chat = assignment.dialogue == "chat" and policy.chat
         context = fill(policy.chat_system, door=self._door, baseline=baseline.shown) if self._chat else ""
+        self._context = re.sub(r"\n{3,}", "\n\n", context)
         # A biased doctor also plans with its bias: unbiased notes would talk the doctor out of it.
-        self._system = joined(
-            policy.texts.system_base.strip(), re.sub(r"\n{3,}", "\n\n", context), assignment.bias_text
-        )
+        self._bias = assignment.bias_text
 
-    def plan(self, now: Observation, requirement: int, table: Table | None) -> tuple[Message, ...]:
+    def plan(
+        self, now: Observation, form: type[BaseModel], requirement: int, table: Table | None
+    ) -> tuple[Message, ...]:
         texts = self._policy.texts
         template = texts.chat_task if self._chat else texts.user_prompt_template
-        return self._messages(template, now, **self._task(requirement, table))
+        more = joined(self._for_system(template), _form(form))
+        return self._messages(template, now, more, **self._task(requirement, table))
 
     def discriminators(self, now: Observation, close: Sequence[str]) -> tuple[Message, ...]:
         template = self._policy.chat_discriminators if self._chat else self._policy.discriminator_template
-        return self._messages(template, now, close=", ".join(close))
+        return self._messages(template, now, "", close=", ".join(close))
 
-    def inline(self, speak: Speak, requirement: int, broken: Sequence[str], table: Table | None) -> Request:
+    def inline(
+        self, speak: Speak, form: type[BaseModel], requirement: int, broken: Sequence[str], table: Table | None
+    ) -> Request:
         """The doctor's own request, with the planning rules after its system prompt and the task in its notes."""
         policy = self._policy
         task = fill(policy.texts.inline_task, **self._task(requirement, table))
         request = speak("\n".join((*broken_rules(broken), task)))
         system, *dialogue = request.messages
-        instructions = joined(system.content, policy.texts.inline_system.strip(), rules_line(policy))
+        instructions = joined(
+            system.content,
+            policy.texts.inline_system.strip(),
+            self._for_system(policy.texts.inline_task),
+            _form(form),
+            rules_line(policy),
+        )
         return replace(request, messages=(replace(system, content=instructions), *dialogue))
 
     def numbers(self, requirement: int) -> dict[str, int]:
@@ -201,14 +214,23 @@ class PlannerPrompts:
         }
 
     def _task(self, requirement: int, table: Table | None) -> dict[str, object]:
-        with_plan = self._policy.differential_settings.discriminators == "with_plan"
-        return {
-            **self.numbers(requirement),
-            "discriminators": self._policy.discriminators_with_plan if with_plan else "",
-            "table": table.shown if table else "",
-        }
+        shown = table.shown if table else ""
+        return {**self.numbers(requirement), "discriminators": self._discriminators, "table": shown}
 
-    def _messages(self, template: str, now: Observation, **values: object) -> tuple[Message, ...]:
+    @property
+    def _discriminators(self) -> str:
+        """What is said about discriminators; with a table, code finds them."""
+        settings = self._policy.differential_settings
+        with_plan = settings.discriminators == "with_plan" and settings.scoring == "weights"
+        return self._policy.discriminators_with_plan if with_plan else ""
+
+    def _for_system(self, task: str) -> str:
+        """What the task leaves to the system prompt."""
+        return "" if "{discriminators}" in task else self._discriminators
+
+    def _messages(self, template: str, now: Observation, more: str, **values: object) -> tuple[Message, ...]:
+        """Instructions, those in `more` and the case, and then the dialogue with the task in the newest message."""
+        system = joined(self._policy.texts.system_base.strip(), more, self._context, self._bias)
         values |= {"turn": now.turn, "max_infs": self._limit}
         images = now.incoming.images
         if not self._chat:
@@ -220,13 +242,17 @@ class PlannerPrompts:
                 reply=now.incoming.line if now.exchanges else "(none yet)",
                 **values,
             )
-            return Message("system", self._system), Message("user", user, images=images)
+            return Message("system", system), Message("user", user, images=images)
         *before, newest = self._policy.chat_opening, *_conversation(now.exchanges)
         # Opening and replies are the user's, and the doctor's words in between the assistant's: some chat templates
         # refuse any other order.
         dialogue = (Message("assistant" if place % 2 else "user", said) for place, said in enumerate(before))
         task = Message("user", fill(template, reply=newest, **values), images=images)
-        return Message("system", self._system), *dialogue, task
+        return Message("system", system), *dialogue, task
+
+
+def _form(shape: type[BaseModel]) -> str:
+    return f"The form of your answer:\n{outline(shape)}"
 
 
 def _conversation(exchanges: Sequence[Exchange]) -> Iterator[str]:

@@ -222,12 +222,12 @@ class Category(_Part):
 _SWITCHES = tuple(name for name, field in Constraints.model_fields.items() if field.annotation is bool)
 _CASE = ("door", "baseline", "transcript", "reply")
 _NEEDED = {
-    "user_prompt_template": (*_CASE, "min_findings", "discriminators"),
+    "user_prompt_template": (*_CASE, "min_findings"),
     "discriminator_template": (*_CASE, "close"),
     "chat_system": ("door", "baseline"),
-    "chat_task": ("reply", "min_findings", "discriminators"),
+    "chat_task": ("reply", "min_findings"),
     "chat_discriminators": ("reply", "close"),
-    "inline_task": ("min_findings", "discriminators"),
+    "inline_task": ("min_findings",),
 }
 """Placeholders that each text must contain."""
 _NEEDED_FOR_TABLE = {
@@ -266,6 +266,7 @@ class PolicyFile(Texts):
 
     bayes: TableTexts
     discriminators_with_plan: str = ""
+    """After the instructions, or in place of `{discriminators}` in a task."""
     discriminator_template: str = Field(min_length=1)
     chat_system: str = ""
     """With `chat_task` and the next two, shows the planner the dialogue as a chat; if one is missing, it gets a

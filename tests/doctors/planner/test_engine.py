@@ -357,7 +357,7 @@ async def test_step_5_discriminators_for_close_hypotheses_come_in_the_same_reque
     decision = await planning.turn()
     assert len(planning.model.requests) == 1
     assert asked_for(planning.model.requests[0]) == {"hypotheses", "danger", "discriminators"}
-    assert "fill discriminators" in planning.model.prompts[0]
+    assert planning.engine.policy.discriminators_with_plan in planning.model.requests[0].messages[0].content
     assert "Too close to call (within 0.12): A, B.\nBest next step: REQUEST TEST: Lumbar puncture\n" in decision.notes
     assert decision.details["close"] == ["A", "B"]
     assert decision.details["discriminators"] == TELLS
@@ -447,6 +447,17 @@ async def test_step_5_off_means_neither_asked_for_nor_shown() -> None:
     assert "Best next step" not in decision.notes
     assert "Too close to call" in decision.notes
     assert decision.remarks == ()
+
+
+async def test_step_5_a_task_of_ones_own_may_say_where_discriminators_are_asked_for() -> None:
+    model = Scripted(replied(plan(A=OPEN)))
+    shipped = policy()
+    worded = shipped.model_copy(update={"chat_task": f"{shipped.chat_task} {{discriminators}}"})
+    engine = DifferentialDiagnosisEngine(assigned(DOOR, model), worded)
+    await engine.decide(Observation(Incoming("Patient", ASKED.reply), (ASKED,), 2))
+    system, *_, task = model.requests[0].messages
+    assert task.content.endswith(shipped.discriminators_with_plan)
+    assert shipped.discriminators_with_plan not in system.content
 
 
 async def test_step_5_what_was_done_is_no_next_step() -> None:

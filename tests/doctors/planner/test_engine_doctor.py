@@ -116,7 +116,8 @@ async def test_with_structured_output_or_json_in_the_prompt(
     forms = [body.get("text" if api == "responses" else "response_format") is not None for body in sent]
     # Refused with greatest lengths and without them, then not sent again.
     assert forms == ([True, True] if structured else [True, True, False, False])
-    assert all("JSON schema" in json.dumps(body) for body in sent)
+    assert ["JSON schema" in json.dumps(body) for body in sent] == [not form for form in forms], "sent once"
+    assert all('{\\"hypotheses\\": [' in json.dumps(body) for body in sent), "the form in short"
     for turn in turns(record, "planner"):
         assert ("structured output asked for in the prompt only" in turn["notes"]) is not structured
         assert "prompt only" not in turn["text"]

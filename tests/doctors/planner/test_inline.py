@@ -103,7 +103,10 @@ async def test_the_request_is_the_doctors_own_with_the_plan_asked_for_as_well() 
         assert system.endswith(f"Rules: {' '.join(file.rules)}")
         newest = request.messages[-1].content
         assert "3 to 5 diagnoses, each with at least 4 findings" in newest
-        assert file.discriminators_with_plan in newest
+        assert file.discriminators_with_plan in system
+        assert file.discriminators_with_plan not in newest
+        assert '"danger": "...", "discriminators": [' in system, "the form in short"
+        assert request.described
         assert isinstance(request.payload, InlinePayload)
         assert request.payload.doctor.exchanges == request.payload.planner.exchanges
     first, second = consultation.model.requests
