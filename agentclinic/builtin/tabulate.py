@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -18,7 +19,7 @@ from agentclinic.doctors.planner.schema import (
     TableReply,
     TableState,
 )
-from agentclinic.doctors.planner.table import OTHER, Table, nearest_word
+from agentclinic.doctors.planner.table import OTHER, REST, Table, nearest_word
 from agentclinic.vocabulary.base import Finding
 
 _NEW = 8
@@ -80,11 +81,23 @@ class _Additions:
         gains = self._mind.expected_information(self._now.posterior)
         order = [findings[place] for place in np.argsort(-gains, kind="stable")]
         listed = {row.finding for row in self._table.rows}
-        new = [f for f in order if f.name not in listed and f.id not in self._at_door.evidence]
+        new = [f for f in order if f.name not in listed and f.id not in self._at_door.evidence and self._tells(f)]
         known = [finding for finding in new if finding.id in self._now.evidence]
         open_ = [finding for finding in new if finding.id not in self._now.evidence]
         yield from known[: _NEW - _OPEN]
         yield from open_[: _OPEN if self._table.rows else _OPEN_AT_FIRST]
+
+    def _tells(self, finding: Finding) -> bool:
+        """Whether the words differ between the hypotheses."""
+        return len(self._ratings(finding)) > 1
+
+    def _ratings(self, finding: Finding) -> list[Rating]:
+        """Those that differ from the most common one, and that for the rest."""
+        words = {letter: nearest_word(self._expected(finding, row)) for row, letter in self._letters.items()}
+        words[OTHER] = nearest_word(float(self._other[self._mind.column[finding.id]]))
+        ((common, _),) = Counter(words.values()).most_common(1)
+        differing = [Rating(of=of, how=word) for of, word in words.items() if word != common]
+        return [*differing, Rating(of=REST, how=common)]
 
     def _row(self, finding: Finding) -> NewFinding:
         column = self._mind.column[finding.id]
@@ -93,13 +106,7 @@ class _Additions:
             finding=finding.name,
             request=f"REQUEST TEST: {test}" if test else finding.ask or f"Do you have {finding.name}?",
             group=self._mind.group[column] or "",
-            ratings=[
-                *(
-                    Rating(of=letter, how=nearest_word(self._expected(finding, row)))
-                    for row, letter in self._letters.items()
-                ),
-                Rating(of=OTHER, how=nearest_word(float(self._other[column]))),
-            ],
+            ratings=self._ratings(finding),
             observed=_STATES[self._now.evidence.get(finding.id)],
         )
 

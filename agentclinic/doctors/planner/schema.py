@@ -302,7 +302,7 @@ class Rating(_Planned):
     """How expected a finding is under one hypothesis."""
 
     of: Of
-    """The letter of the hypothesis, or other."""
+    """The letter of the hypothesis, other, or rest for all that are not named."""
     how: Rated
     """How often the finding is present if it is the right one."""
 
@@ -316,7 +316,7 @@ class NewFinding(_Planned):
     group: Annotated[str, _cut(_GROUP), Field(json_schema_extra={"maxLength": _GROUP})] = ""
     """A label shared by findings that go together; empty if it stands alone."""
     ratings: list[Rating] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_HYPOTHESES + 1})
-    """One for each hypothesis, and one for other."""
+    """For every hypothesis and for other."""
     observed: State = "unknown"
 
     @field_validator("ratings", mode="before")

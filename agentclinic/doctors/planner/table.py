@@ -47,6 +47,8 @@ _OTHER_WORDS: dict[str, Word] = {
     **dict.fromkeys(("always", "nearly always", "very likely"), "almost always"),
 }
 OTHER = "other"
+REST = "rest"
+"""In a rating: all hypotheses, and `other`, that have no rating of their own."""
 OTHER_NAME = "something else"
 LEAST_OTHER = 0.05
 """The list of hypotheses is never complete, and no finding may make it seem so."""
@@ -228,16 +230,22 @@ class Table:
         """The table as the planner reads it."""
         if not self.priors:
             return "(empty)"
-        lines = [f"{self.letter(name)}: {name}, prior {prior:g}" for name, prior in self.priors.items()]
+        lines = [f"{self.letter(name)}: {name}, prior {prior:.2g}" for name, prior in self.priors.items()]
         lines.append(f"{OTHER}: {OTHER_NAME}, prior {self.prior[OTHER]:.2g}")
         for place, row in enumerate(self.rows, start=1):
-            by_word: dict[str, list[str]] = {}
-            for name in (*self.priors, OTHER):
-                by_word.setdefault(row.rated.get(name, "?"), []).append(self.letter(name))
-            cells = "; ".join(f"{word} {' '.join(names)}" for word, names in by_word.items())
+            cells = "; ".join(f"{word} {' '.join(names)}" for word, names in self._by_word(row))
             group = f" [{row.group}]" if row.group else ""
             lines.append(f"{place}. {row.finding}{group}: {cells} | {row.observed}")
         return "\n".join(lines)
+
+    def _by_word(self, row: Row) -> list[tuple[str, list[str]]]:
+        """The ratings of a finding: who has which word, and last the word of the rest."""
+        by_word: dict[str, list[str]] = {}
+        for name in (*self.priors, OTHER):
+            by_word.setdefault(row.rated.get(name, "?"), []).append(self.letter(name))
+        common = max(by_word, key=lambda word: len(by_word[word]))
+        rest = {} if common == "?" or len(by_word[common]) < 2 else {common: [REST]}
+        return [*((word, names) for word, names in by_word.items() if word not in rest), *rest.items()]
 
     @property
     def recorded(self) -> dict[str, object]:
@@ -369,7 +377,11 @@ class _Adding:
         """Fill empty cells; a cell that has a word keeps it."""
         row = self._rows[place]
         rated = dict(row.rated)
-        for rating in ratings:
+        named = sorted(ratings, key=lambda rating: fold(rating.of) == REST)
+        for rating in named:
+            if fold(rating.of) == REST and (word := read_word(rating.how)):
+                rated = dict.fromkeys((*self._priors, OTHER), word) | rated
+                continue
             name, word = self._hypothesis_of(rating.of), read_word(rating.how)
             if name is None:
                 self._remarks.append(f"{row.finding}: rating left out, there is no hypothesis {rating.of!r}")

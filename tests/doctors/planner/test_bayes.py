@@ -163,7 +163,7 @@ async def test_the_planner_is_shown_its_table_and_adds_to_it(dialogue: Dialogue)
     assert "[Table]\n(empty)\n" in first.messages[-1].content
     shown = second.messages[-1].content
     assert "A: A, prior 0.4\nB: B, prior 0.2\nC: C, prior 0.1\nother: something else, prior 0.3\n" in shown
-    assert "1. fever: almost always A; almost never B C other | unknown\n" in shown
+    assert "1. fever: almost always A; almost never rest | unknown\n" in shown
     assert first.schema is second.schema is TableReply
     assert isinstance(second.payload, PlannerPayload)
     assert second.payload.table is not None

@@ -220,6 +220,16 @@ def test_what_cannot_be_read_is_left_out_with_a_remark() -> None:
     ]
 
 
+def test_a_rating_of_the_rest_holds_for_all_that_are_not_named_and_no_one_later() -> None:
+    ratings = [{"of": "Rest", "how": "rarely"}, {"of": "A", "how": "often"}]
+    made, remarks = added(table(), findings=[{"finding": "cough", "ratings": ratings}])
+    assert made.rows[0].rated == {"A": "often", "B": "rarely", OTHER: "rarely"}
+    assert remarks == []
+    assert "1. cough: often A; rarely rest | unknown" in made.shown
+    later, _ = added(made, hypotheses=[{"diagnosis": "C", "prior": 0.1}])
+    assert "C" not in later.rows[0].rated
+
+
 def test_letters_follow_the_plans_own_order_even_if_a_name_is_known() -> None:
     made, _ = added(
         Table(),
