@@ -14,15 +14,13 @@ from agentclinic.builtin.tabulate import additions
 from agentclinic.cases.model import age_in_years
 from agentclinic.clinic.findings import Evidence, evidence_in, gather_facts
 from agentclinic.clinic.payloads import DoctorPayload
+from agentclinic.doctors.planner.payloads import DiscriminatorPayload, InlinePayload, PlannerPayload
 from agentclinic.doctors.planner.schema import (
     Discriminator,
-    DiscriminatorPayload,
     Discriminators,
     FindingState,
-    InlinePayload,
     PlannedFinding,
     PlannedHypothesis,
-    PlannerPayload,
     PlannerReply,
     PlanThenSpeak,
     TableReply,

@@ -9,16 +9,8 @@ import numpy as np
 
 from agentclinic.builtin.beliefs import Beliefs, Floats
 from agentclinic.builtin.doctor import Thought, think
-from agentclinic.doctors.planner.schema import (
-    NewFinding,
-    OldRating,
-    PlannerPayload,
-    Prior,
-    Rating,
-    Seen,
-    TableReply,
-    TableState,
-)
+from agentclinic.doctors.planner.payloads import PlannerPayload
+from agentclinic.doctors.planner.schema import NewFinding, OldRating, Prior, Rating, Seen, TableReply, TableState
 from agentclinic.doctors.planner.table import OTHER, REST, Table, nearest_word
 from agentclinic.vocabulary.base import Finding
 

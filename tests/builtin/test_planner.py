@@ -12,7 +12,8 @@ from agentclinic.cases.model import Door
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.plain import ConfidencePayload, StatedDifferential
-from agentclinic.doctors.planner.schema import DiscriminatorPayload, Discriminators, PlannerPayload, PlannerReply
+from agentclinic.doctors.planner.payloads import DiscriminatorPayload, PlannerPayload
+from agentclinic.doctors.planner.schema import Discriminators, PlannerReply
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.models.base import Purpose, Reply, Request, Tool
 from agentclinic.results.record import Record

@@ -23,6 +23,7 @@ from agentclinic.clinic.doctor import Assignment, Observation, Speaker, utteranc
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import fill, joined
 from agentclinic.doctors.plain import PlainDoctor
+from agentclinic.doctors.planner.payloads import DiscriminatorPayload, InlinePayload, PlannerPayload
 from agentclinic.doctors.planner.prompting import (
     Baseline,
     Planned,
@@ -36,10 +37,7 @@ from agentclinic.doctors.planner.rules import check_order, is_done
 from agentclinic.doctors.planner.schema import (
     MOST_DISCRIMINATORS,
     Discriminator,
-    DiscriminatorPayload,
     Discriminators,
-    InlinePayload,
-    PlannerPayload,
     PlanThenSpeak,
     Spoken,
     TableReply,

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
 
 from pydantic import (
     BaseModel,
@@ -28,13 +27,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from agentclinic.cases.model import Door
-from agentclinic.clinic.payloads import DoctorPayload
-from agentclinic.results.turn import Exchange
 from agentclinic.vocabulary.denial import says_absent
-
-if TYPE_CHECKING:
-    from agentclinic.doctors.planner.table import Table
 
 MOST_HYPOTHESES = 10
 MOST_FINDINGS = 10
@@ -46,38 +39,6 @@ _REQUEST = 160
 _TOLD_APART = 4
 _UTTERANCE = 600
 """Characters: three long sentences. llama.cpp turns a bound into as many grammar rules, and refuses more than 2000."""
-
-
-@dataclass(frozen=True)
-class PlannerPayload:
-    """What the planner knows, and how much it should return."""
-
-    door: Door
-    exchanges: tuple[Exchange, ...]
-    min_findings: int
-    """Findings each hypothesis must list."""
-    max_hypotheses: int
-    baseline: tuple[Exchange, ...] = ()
-    """What it knows about the patient beyond what is known at the door, as if it had asked."""
-    table: Table | None = None
-    """The table so far; None if findings are weighed."""
-
-
-@dataclass(frozen=True)
-class InlinePayload:
-    """What the doctor knows when it plans and speaks in one reply."""
-
-    doctor: DoctorPayload
-    planner: PlannerPayload
-
-
-@dataclass(frozen=True)
-class DiscriminatorPayload:
-    """What the planner knows when asked how to distinguish close hypotheses."""
-
-    door: Door
-    exchanges: tuple[Exchange, ...]
-    hypotheses: tuple[str, ...]
 
 
 FindingState = Literal["present", "absent", "unknown"]

@@ -14,7 +14,8 @@ from scripted_server import ScriptedServer
 from agentclinic.clinic.doctor import Dialogue
 from agentclinic.config import Settings
 from agentclinic.doctors.planner.engine import Decision
-from agentclinic.doctors.planner.schema import PlannerPayload, TableReply, TableThenSpeak
+from agentclinic.doctors.planner.payloads import PlannerPayload
+from agentclinic.doctors.planner.schema import TableReply, TableThenSpeak
 from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import MalformedError, RefusedError

@@ -13,8 +13,9 @@ from policy_support import ASKED, DOOR, Planning, plan, policy, replied
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.doctor import Dialogue, Incoming, Observation
 from agentclinic.doctors.planner.engine import Decision, DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.payloads import PlannerPayload
 from agentclinic.doctors.planner.prompting import Baseline, decimals
-from agentclinic.doctors.planner.schema import Discriminators, PlannerPayload, WeightedDifferential
+from agentclinic.doctors.planner.schema import Discriminators, WeightedDifferential
 from agentclinic.models.base import (
     AuthError,
     ConnectError,

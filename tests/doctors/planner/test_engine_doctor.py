@@ -245,6 +245,16 @@ async def test_off_means_requests_identical_byte_for_byte(server: ScriptedServer
     assert not any("Rules:" in turn_text for turn_text in re.findall(r"\[Planning Notes\].*?\"", json.dumps(on)))
 
 
+async def test_in_the_transcript_form_the_rules_are_in_the_notes(server: ScriptedServer, tmp_path: Path) -> None:
+    rules = rules_line(policy())
+    for dialogue in ("chat", "transcript"):
+        server.reset()
+        (record,) = await run_on(server, tmp_path / dialogue, planner(FAIR), dialogue=dialogue)
+        system = [body["input"][0]["content"] for body in bodies(server, "doctor")]
+        assert all((rules in text) is (dialogue == "chat") for text in system)
+        assert all((rules in turn["text"]) is (dialogue == "transcript") for turn in turns(record, "planner"))
+
+
 async def directly(settings: Any) -> Transcript:
     case, prompts = make_plan(settings).cases[0], load_prompts()
     async with Models(settings) as models:

@@ -17,7 +17,8 @@ from agentclinic.clinic.doctor import REPEATS_BEFORE_COMMITTING
 from agentclinic.clinic.encounter import Seat, Transcript, encounter
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
-from agentclinic.doctors.planner.schema import InlinePayload, PlanThenSpeak, WeighThenSpeak
+from agentclinic.doctors.planner.payloads import InlinePayload
+from agentclinic.doctors.planner.schema import PlanThenSpeak, WeighThenSpeak
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import AuthError, MalformedError, Purpose, Reply, ServerError
 from agentclinic.models.structured import InvalidReplyError, format_of, parse
