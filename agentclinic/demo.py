@@ -212,9 +212,10 @@ def _planner(asked: Asked) -> Json:
 def _patient(asked: Asked) -> str | Json:
     if asked.schema is not None:
         chosen = _suggested(asked)
-        texts = [re.search(rf"^{fact}: (?:[^:\n]+: )?(.+)", asked.messages[0], re.MULTILINE) for fact in chosen]
-        reply = " ".join(text[1] for text in texts if text)
-        return {"facts": chosen, "kind": "answer" if chosen else "unknown", "reply": (reply or "I do not know.")[:600]}
+        lines = [re.search(rf'^{fact}: ([^"\n]*)(?:"(.+)")?', asked.messages[0], re.MULTILINE) for fact in chosen]
+        reply = " ".join(line[2] or line[1] for line in lines if line)
+        part = {"asked": asked.newest[:80], "facts": chosen, "kind": "answer" if chosen else "unknown"}
+        return {"parts": [part], "reply": (reply or "I do not know.")[:600]}
     noted = next((text for text in reversed(asked.messages) if "Your notes:" in text), "")
     return " ".join(re.findall(r"^- (.+)", noted, re.MULTILINE)) or "I am not sure."
 

@@ -167,6 +167,7 @@ def readers() -> dict[str, Reader]:
     policy = settings.load_policy().file
     names = Names("Gout", (), [])
     chart, exam, door = case.patient_facts, case.exam_facts, case.door
+    no_gout = reply_checks.Told(words=("gout",), denied=("knee pain",), kept=(chart[0],), silent=True)
     host, note = (
         Host("http://localhost/v1", "a-secret-key"),
         "Medications on Admission:\n1. x\nHistory of Present Illness:\n",
@@ -240,8 +241,10 @@ def readers() -> dict[str, Reader]:
         "clinic.first_person.caregiver_voice": lambda t: first_person.caregiver_voice(t, "child", "she"),
         "clinic.first_person.own_voice": lambda t: first_person.own_voice(t, Section.HISTORY),
         "clinic.reply_checks.diseases_beyond": lambda t: reply_checks.diseases_beyond(t, ["gout"]),
-        "clinic.reply_checks.problems(said)": lambda t: reply_checks.problems(t, ["gout"], "Any fever?", silent=True),
-        "clinic.reply_checks.problems(facts)": lambda t: reply_checks.problems("Gout for 3 days.", [t], t),
+        "clinic.reply_checks.problems(said)": lambda t: reply_checks.problems(t, no_gout, "Any fever?"),
+        "clinic.reply_checks.problems(facts)": lambda t: reply_checks.problems(
+            "Gout for 3 days.", replace(no_gout, words=(t,)), t
+        ),
         "doctors.planner.rules.check_order": lambda t: rules.check_order(policy, door, t, told(t)),
         "doctors.planner.rules.named_tests": lambda t: rules.named_tests(policy, t),
         "doctors.planner.schema.read_state": schema.read_state,

@@ -361,6 +361,7 @@ _TOLD: Mapping[str, Callable[[JSON], bool]] = {
     "told": lambda value: value in get_args(Told),
     "sensitive": lambda value: isinstance(value, bool),
     "private": lambda value: isinstance(value, bool),
+    "asked": lambda value: isinstance(value, list) and all(isinstance(one, str) and one.strip() for one in value),
 }
 
 
@@ -369,12 +370,16 @@ def _patient_facts(row: Row, value: JSON) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
-        raise row.fail("Patient_Facts must be an object of chart paths, each with says, told, sensitive or private")
+        raise row.fail(
+            "Patient_Facts must be an object of chart paths, each with says, told, sensitive, private or asked"
+        )
     for path, entry in value.items():
         wrong = next((key for key, given in entry.items() if key not in _TOLD or not _TOLD[key](given)), None)
         if wrong:
             raise row.fail(f"Patient_Facts: {wrong} of {path} is unknown or malformed (see docs/annotations.md)")
-    return value
+    return {
+        path: {**entry, "asked": tuple(entry["asked"])} if "asked" in entry else entry for path, entry in value.items()
+    }
 
 
 def _names(value: JSON) -> tuple[str, ...]:

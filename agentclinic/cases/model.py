@@ -109,6 +109,8 @@ class Fact:
     """People hesitate to tell it: sex, drugs, mental health, violence, money."""
     private: bool = False
     """Told only when no one else can hear it."""
+    asked: tuple[str, ...] = field(default=(), repr=False)
+    """Questions that it answers, in the author's words."""
 
     def __hash__(self) -> int:
         return hash((self.path, self.text))  # the hash of an enum is slow, and charts are looked up for each question

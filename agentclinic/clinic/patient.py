@@ -1,26 +1,25 @@
 """The patient: answers the doctor from the patient's part of the chart.
 
-There are three ways (`run.simulator`). *Grounded*: the model names the facts that answer, then speaks. *Voiced*: our
-matcher chooses the facts and the model only finds the words. *Free*: the model gets the script and writes what it
-likes, as in the original. In the first two, code checks the words; if one repair fails, code words the facts.
+There are three ways (`run.simulator`). *Grounded*: the model names the facts that answer each part of a question, then
+speaks. *Voiced*: our matcher chooses the facts and the model only finds the words. *Free*: the model gets the script
+and writes what it likes, as in the original. In the first two, code checks the words; if one repair fails, code words
+the facts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from agentclinic.cases.matcher import Asked, Topic
-from agentclinic.cases.model import Case, as_text
-from agentclinic.clinic import reply_checks
+from agentclinic.cases.model import Case, Fact, as_text
+from agentclinic.clinic import grounded, reply_checks
 from agentclinic.clinic.answers import (
     EXAMINE,
-    MOST_FACTS,
+    NOT_SURE,
+    NOT_WATCHED,
     UNCLEAR,
     Part,
-    answer_parts,
     matched,
     payload_of,
     withheld,
@@ -28,39 +27,17 @@ from agentclinic.clinic.answers import (
 )
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
-from agentclinic.clinic.prompts import Prompt, fill, id_lines, placed
+from agentclinic.clinic.prompts import Prompt, fill, joined, placed
 from agentclinic.config import is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request, reads_prompts
-from agentclinic.models.structured import choosing
 from agentclinic.results.turn import Exchange, Provenance, Turn, Usage
 
 Simulator = Literal["grounded", "voiced", "free"]
-AnswerKind = Literal["answer", "denial", "unknown", "not_for_the_patient"]
-_TOPIC_OF: dict[str, Asked] = {
-    "answer": Asked.SYMPTOM,
-    "denial": Asked.SYMPTOM,
-    "unknown": Asked.BACKGROUND,
-    "not_for_the_patient": Asked.RESULT,
-}
-LONGEST_REPLY = 600
-"""Characters a patient may say at once, about six sentences."""
-
-
 _NOTES = {
     EXAMINE: "I cannot know that. The doctor would have to examine me or order a test.",
     UNCLEAR: "I do not understand the question. I ask the doctor to say it in another way.",
 }
 """Set phrases as notes to a voiced patient: given the phrases themselves, it would take "you" to mean itself."""
-
-
-class GroundedAnswer(BaseModel):
-    """The facts that answer the question, and then the words."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    facts: list[str] = Field(max_length=MOST_FACTS)
-    kind: AnswerKind
-    reply: str = Field(max_length=LONGEST_REPLY)
 
 
 class Patient:
@@ -82,14 +59,16 @@ class Patient:
         self._suggestions = suggestions
         self.history = History()
         self._spoken = History()
-        """The chat with the model, exactly as it was sent: nothing in it changes, so a prompt cache can reuse it."""
+        """The chat with the model as it is sent again: of a grounded patient only what doctor and patient said, of a
+        voiced one with the notes too. Nothing in it changes, so a prompt cache can reuse it."""
         self._case = case
         self._prompt = prompt
         self._silent: SilentSymptom = silent_symptom
         # The builtin patient speaks from the facts anyway, and what a person says is not checked.
         self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
         self._dialogue = dialogue
-        self._caregiver = payload_of(case, "").caregiver
+        known = payload_of(case, "")
+        self._caregiver, self._manner = known.caregiver, known.manner
         self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}
         self._bias = bias
 
@@ -97,13 +76,15 @@ class Patient:
     def system_prompt(self) -> str:
         prompt, simulator = self._prompt, self._simulator
         silence = {"free": "silent", "grounded": "grounded"}.get(simulator)
+        manner = grounded.manner_lines(self._manner) if simulator == "grounded" else ""
         parts = {
             "silence": prompt.text(f"{silence}_{self._silent}") if silence else "",
+            "manner": fill(prompt.text("manner"), lines=manner) if manner else "",
             "caregiver": prompt.text("caregiver") if self._caregiver else "",
             "bias": prompt.bias(self._bias),
         }
         opening = prompt.text("system_base" if simulator == "free" else f"{simulator}_system")
-        return placed(opening, parts, patient=as_text(self._case.patient), facts=id_lines(self._by_id))
+        return placed(opening, parts, patient=as_text(self._case.patient), facts=grounded.fact_lines(self._by_id))
 
     async def answer(self, said: str, asked: tuple[Exchange, ...] = (), *, turn: int = 0) -> Turn:
         payload = payload_of(self._case, said, asked, self._silent)
@@ -111,16 +92,15 @@ class Patient:
             reply = turn_of(await self._free(said, payload), turn=turn, role="patient")
         else:
             attempt = _Attempt(turn, self._simulator, matched(payload))
-            prompted = self._grounded_turn if self._simulator == "grounded" else self._voiced_turn
-            reply = await self._ask(attempt, payload, prompted(attempt, payload))
+            reply = await self._ask(attempt, payload)
         self.history.add("Doctor", said)
         self.history.add("Patient", reply.text)
         return reply
 
     @cached_property
-    def _shape(self) -> type[GroundedAnswer]:
+    def _shape(self) -> type[grounded.GroundedAnswer]:
         """The schema of a choice among this case's ids, built only if a model is asked to choose."""
-        return choosing(GroundedAnswer, "facts", tuple(self._by_id), MOST_FACTS)
+        return grounded.shape_of(tuple(self._by_id))
 
     async def _free(self, said: str, payload: PatientPayload) -> Reply:
         messages = self._free_messages(said) if reads_prompts(self.model) else ()
@@ -133,35 +113,40 @@ class Patient:
         user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), reply=said)
         return system, Message("user", user)
 
-    def _kept(self, newest: str, reply: Turn, sent: str = "") -> Turn:
-        """Add an exchange to the chat: what the model sent, or else what was said in its name."""
-        self._spoken.add("Doctor", newest)
-        self._spoken.add("Patient", sent or reply.text)
+    async def _ask(self, attempt: _Attempt, payload: PatientPayload) -> Turn:
+        """Ask the model, and again if its words cannot be said; if that fails too, code words the facts."""
+        chooses = self._simulator == "grounded"
+        newest = self._grounded_turn(attempt, payload) if chooses else self._voiced_turn(attempt, payload)
+        messages = (Message("system", self.system_prompt), *self._spoken.messages("Patient", newest=newest))
+        reply = await self._tried(attempt, payload, messages, chooses=chooses)
+        # A choice is not sent again, nor what helped to make it.
+        self._spoken.add("Doctor", self._grounded_text(payload.question) if chooses else newest)
+        self._spoken.add("Patient", reply.text)
         return reply
 
-    async def _ask(self, attempt: _Attempt, payload: PatientPayload, newest: str) -> Turn:
-        """Ask the model, and again if its words cannot be said; if that fails too, code words the facts."""
-        grounded = self._simulator == "grounded"
-        messages = (Message("system", self.system_prompt), *self._spoken.messages("Patient", newest=newest))
-        schema = self._shape if grounded else None
+    async def _tried(
+        self, attempt: _Attempt, payload: PatientPayload, messages: tuple[Message, ...], *, chooses: bool
+    ) -> Turn:
+        schema = self._shape if chooses else None
         for _ in range(2):
+            request = Request(Purpose.PATIENT, messages, schema=schema, described=chooses, payload=payload)
             try:
-                reply = await self.model.reply(Request(Purpose.PATIENT, messages, schema=schema, payload=payload))
+                reply = await self.model.reply(request)
             except (MalformedError, RefusedError) as error:
-                return self._kept(newest, attempt.by_code(error))
+                return attempt.by_code(error)
             attempt.add(reply)
-            words, sent = reply.text, ""
-            if grounded:
-                if not isinstance(reply.parsed, GroundedAnswer):  # a tool call in place of an answer
-                    return self._kept(newest, attempt.by_code(MalformedError("no facts were chosen")))
-                attempt.choose(*self._chosen(reply.parsed, payload, attempt.matched))
-                words, sent = reply.parsed.reply, reply.text
-            said = attempt.read(words, payload.question)
+            words = reply.text
+            if chooses:
+                if not isinstance(reply.parsed, grounded.GroundedAnswer):  # a tool call in place of an answer
+                    return attempt.by_code(MalformedError("no facts were chosen"))
+                attempt.choose(reply.parsed, self._by_id, payload)
+                words = reply.parsed.reply
+            said = attempt.read(words, payload)
             if said is not None:
-                return self._kept(newest, attempt.by_model(said, words), sent)
+                return attempt.by_model(said, words)
             repair_prompt = fill(self._prompt.text(f"{self._simulator}_repair"), problem=attempt.problem)
             messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair_prompt))
-        return self._kept(newest, attempt.by_code())
+        return attempt.by_code()
 
     def _voiced_turn(self, attempt: _Attempt, payload: PatientPayload) -> str:
         """The question with the parts that the matcher chose, for the model to say."""
@@ -171,26 +156,16 @@ class Patient:
         return fill(self._prompt.text("voiced_turn"), question=payload.question, lines=lines)
 
     def _grounded_turn(self, attempt: _Attempt, payload: PatientPayload) -> str:
-        """The question with the facts that the matcher suggests, for the model to choose."""
+        """The question with the facts that the matcher suggests and those kept back, for the model to choose."""
         by_path = {fact.path: name for name, fact in self._by_id.items()}
         names = [by_path[path] for part in attempt.parts for path in part.disclosure.paths if path in by_path]
         hint = fill(self._prompt.text("suggested" if names else "none_suggested"), facts=", ".join(names))
-        suggested = hint if self._suggestions else ""
-        return fill(self._prompt.text("grounded_turn"), question=payload.question, suggested=suggested)
+        kept = ", ".join(name for name, fact in self._by_id.items() if withheld(fact, payload))
+        keep = fill(self._prompt.text("kept_back"), facts=kept) if kept else ""
+        return self._grounded_text(payload.question, joined(hint if self._suggestions else "", keep))
 
-    def _chosen(
-        self, given: GroundedAnswer, payload: PatientPayload, matched_parts: tuple[Part, ...]
-    ) -> tuple[tuple[Part, ...], bool]:
-        """The chosen facts as one part of an answer, and whether any of them is kept back.
-
-        Without any fact, it is what the patient says if the chart is silent, or if no fact was asked for.
-        """
-        facts = tuple(self._by_id[name] for name in dict.fromkeys(given.facts) if name in self._by_id)
-        if not facts and all(part.disclosure.provenance is Provenance.MANNER for part in matched_parts):
-            return matched_parts, False
-        kind = Asked.SYMPTOM if facts else _TOPIC_OF[given.kind]
-        kept_back = any(withheld(fact, payload) for fact in facts)
-        return answer_parts([Topic(payload.question.strip()[:80], kind, facts)], payload), kept_back
+    def _grounded_text(self, question: str, suggested: str = "") -> str:
+        return fill(self._prompt.text("grounded_turn"), question=question, suggested=suggested)
 
 
 class _Attempt:
@@ -214,25 +189,39 @@ class _Attempt:
         self._spend(reply.usage)
         self._notes.update(dict.fromkeys(reply.notes))
 
-    def choose(self, parts: tuple[Part, ...], kept_back: bool) -> None:
+    def choose(self, given: grounded.GroundedAnswer, facts: Mapping[str, Fact], payload: PatientPayload) -> None:
         """Take a model's choice in place of the matcher's."""
-        self.parts, self._kept_back = parts, kept_back
+        self.parts = grounded.chosen_parts(given, facts, payload)
+        chosen = (facts[name] for part in given.parts for name in part.facts if name in facts)
+        self._kept_back = any(withheld(fact, payload) for fact in chosen)
 
-    def read(self, raw: str, question: str) -> str | None:
+    def read(self, raw: str, payload: PatientPayload) -> str | None:
         """The model's own words, or None if they must not be used."""
         self._raw = raw
         said, slips = reply_checks.own_words(raw)
         self._slips += slips
-        silent = all(part.disclosure.provenance in _SILENT or _denied(part) for part in self.parts)
-        # The matcher's own wording withholds names of diseases, and the model has seen no more than that.
-        facts = [
-            text for part in self.parts for text in (part.text, *(f"{fact.text} {fact.says}" for fact in part.facts))
-        ]
         kept_back = [reply_checks.KEPT_BACK] if self._kept_back else []
-        wrong = kept_back or reply_checks.problems(said, facts, question, silent=silent)
+        wrong = kept_back or reply_checks.problems(said, self._told(payload), payload.question)
         self._slips += [problem.kind for problem in wrong]
         self.problem = "; ".join(problem.message for problem in wrong)
         return None if wrong else said
+
+    def _told(self, payload: PatientPayload) -> reply_checks.Told:
+        """What the words may tell."""
+        untold = [part for part in self.parts if not part.facts and part.disclosure.provenance in _SILENT]
+        social = any(part.disclosure.provenance is Provenance.MANNER for part in self.parts)
+        chosen = tuple(fact for part in self.parts for fact in part.facts)
+        earlier = {path for exchange in payload.asked for part in exchange.disclosures for path in part.paths}
+        return reply_checks.Told(
+            facts=chosen,
+            # The matcher's own wording withholds names of diseases, and the model has seen no more than that.
+            words=(*(part.text for part in self.parts), *(payload.manner.values() if social else ())),
+            before=tuple(fact for fact in payload.facts if fact.path in earlier),
+            denied=tuple(part.about for part in untold),
+            open=all(part.text in (NOT_SURE, NOT_WATCHED) for part in self.parts),
+            silent=all(part in untold or _denied(part) for part in self.parts),
+            kept=tuple(fact for fact in payload.facts if fact not in chosen and withheld(fact, payload)),
+        )
 
     def by_model(self, said: str, raw: str) -> Turn:
         return self._turn_of(said, "model", raw if raw.strip() != said else None)

@@ -296,15 +296,7 @@ def placed(template: str, parts: Mapping[str, str], **values: object) -> str:
 
 def id_lines(facts: Mapping[str, Fact], longest: int | None = None) -> str:
     """Facts with the ids by which a model names them, one per line."""
-    return "\n".join(
-        f"{name}: {' / '.join(fact.heads)}: {fact.text[:longest]}{_in_words(fact)}" for name, fact in facts.items()
-    )
-
-
-def _in_words(fact: Fact) -> str:
-    """How the patient tells a fact, where the case says so."""
-    when = " [only in private]" if fact.private else " [only if asked directly]" if fact.told == "if pressed" else ""
-    return f"{when} (you would say: {fact.says})" if fact.says else when
+    return "\n".join(f"{name}: {' / '.join(fact.heads)}: {fact.text[:longest]}" for name, fact in facts.items())
 
 
 def joined(*parts: str) -> str:

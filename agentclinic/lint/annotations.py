@@ -187,6 +187,7 @@ def check_patient_words(chart: Chart) -> Iterator[Problem]:
         yield error("path_not_in_chart", "Patient_Facts", f"{path!r} is not a fact of the patient")
     for fact in chart.case.patient_facts:
         yield from _check_words(chart, fact)
+    yield from _check_questions(chart)
     if not any(fact.told == "volunteered" for fact in chart.case.patient_facts):
         yield error("nothing_volunteered", "Patient_Facts", "mark what the patient says first: told volunteered")
     manner = chart.case.annotations.get("Manner")
@@ -211,6 +212,27 @@ def _check_words(chart: Chart, fact: Fact) -> Iterator[Problem]:
         yield error("words_polarity", fact.path, f"the words deny, the fact does not: {fact.says!r}")
     if named := diseases_beyond(fact.says, (fact.text, door.objective)):
         yield error("words_name_disease", fact.path, f"names {', '.join(sorted(named))}")
+
+
+MOST_ASKED_WORDS = 16
+"""Words in a question of an author: a longer one asks for more than one thing."""
+
+
+def _check_questions(chart: Chart) -> Iterator[Problem]:
+    """Where the author says which questions facts answer: all of them, and each question once."""
+    facts = chart.case.patient_facts
+    if not any(fact.asked for fact in facts):
+        return
+    answered: dict[str, str] = {}
+    for fact in facts:
+        if not fact.asked:
+            yield error("questions_missing", fact.path, "give the questions that it answers (Patient_Facts, asked)")
+        for question in fact.asked:
+            if not question.endswith("?") or len(words(question)) > MOST_ASKED_WORDS:
+                yield error("question_form", fact.path, f"{question[:80]!r}: must be one short question, ending with ?")
+            other = answered.setdefault(fold(question), fact.says or "")
+            if other != (fact.says or ""):  # one sentence may say several facts
+                yield error("question_twice", fact.path, f"{question!r} is also answered by {other!r}")
 
 
 def _in_chart(chart: Chart, path: str) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.clinic.answers import matched
 from agentclinic.clinic.payloads import PatientPayload
-from agentclinic.clinic.reply_checks import problems
+from agentclinic.clinic.reply_checks import Told, problems
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan
 from agentclinic.vocabulary import lexicon
@@ -54,7 +54,7 @@ def _pieces(plan: Plan, models: Models) -> Iterator[Callable[[], object]]:
         yield partial(lexicon.named, _SAID)
         for case in cases.values():
             yield partial(matched, PatientPayload(case.door, case.patient_facts, _SAID, (), "deny", False))
-        yield partial(problems, _SAID, (), "")
+        yield partial(problems, _SAID, Told(), "")
     yield partial(asked_of_measurement, "blood count", ())
     yield partial(commits, "migraine")
     if plan.roles.judge in ("builtin", "cascade"):

@@ -19,8 +19,8 @@ from pathlib import Path
 import anyio
 
 from agentclinic.clinic.answers import MOST_FACTS
+from agentclinic.clinic.grounded import GroundedAnswer
 from agentclinic.clinic.laboratory import MOST_ITEMS, ChosenResults
-from agentclinic.clinic.patient import GroundedAnswer
 from agentclinic.clinic.prompts import Prompt
 from agentclinic.config import ROLE_NAMES, Settings, SimulatorChoice, variable, without_credentials
 from agentclinic.errors import AgentClinicError, InputError

@@ -23,8 +23,16 @@ def patient(model: Scripted, simulator: Simulator, **more: Any) -> Patient:
     return Patient(CASE, model, load_prompt("patient"), simulator=simulator, dialogue="chat", **more)
 
 
+def part(*facts: str, kind: str = "answer", asked: str = "") -> dict[str, Any]:
+    return {"asked": asked, "facts": facts, "kind": kind}
+
+
 def chosen(*facts: str, kind: str = "answer", reply: str) -> str:
-    return json.dumps({"facts": facts, "kind": kind, "reply": reply})
+    return answered(part(*facts, kind=kind), reply=reply)
+
+
+def answered(*parts: dict[str, Any], reply: str) -> str:
+    return json.dumps({"parts": parts, "reply": reply})
 
 
 def paths(turn: Turn) -> set[str]:
@@ -156,11 +164,16 @@ async def test_the_matchers_suggestions_are_marked_and_the_schema_lists_the_ids(
     assert asthma in model.prompts[0]
     shape = model.requests[0].schema
     assert shape is not None
-    facts = format_of(shape).schema["properties"]["facts"]
-    assert set(facts["items"]["enum"]) == {f"f{n}" for n in range(1, len(CASE.patient_facts) + 1)}
-    assert facts["maxItems"]
-    assert format_of(shape, bounds=True).schema["properties"]["reply"]["maxLength"]
-    assert list(format_of(shape).schema["properties"]) == ["facts", "kind", "reply"], "facts come before words"
+    schema = format_of(shape, bounds=True).schema
+    one = schema["$defs"]["GroundedPart"]["properties"]
+    assert set(one["facts"]["items"]["enum"]) == {f"f{n}" for n in range(1, len(CASE.patient_facts) + 1)}
+    assert (list(one), list(schema["properties"])) == (["asked", "facts", "kind"], ["parts", "reply"]), (
+        "words come last"
+    )
+    assert schema["properties"]["parts"]["maxItems"]
+    assert one["facts"]["maxItems"]
+    assert one["asked"]["maxLength"]
+    assert schema["properties"]["reply"]["maxLength"]
 
 
 async def test_words_beyond_the_chosen_facts_are_repaired_and_then_replaced() -> None:

@@ -26,7 +26,10 @@ def chosen_as_marked(*roles: str) -> list[Json]:
         wanted = row.marked.paths | row.marked.equivalent
         names = [f"{letter}{place}" for place, fact in enumerate(facts, start=1) if fact.path in wanted]
         given = (
-            {"facts": names[:6], "kind": "answer" if names else "unknown", "reply": "Well, not that I know."}
+            {
+                "parts": [{"asked": "it", "facts": names[:6], "kind": "answer" if names else "unknown"}],
+                "reply": "Well, not that I know.",
+            }
             if row.role == "patient"
             else {"items": names, "not_in_chart": []}
         )

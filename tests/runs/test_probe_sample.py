@@ -66,7 +66,11 @@ class Choosing:
         names = self._choose(self._rows[payload.facts, said], request)
         if request.purpose is Purpose.PATIENT:
             words = "Well, not that I know."
-            given = {"facts": names[:6], "kind": "answer" if names else "unknown", "reply": words}
+            kind = "answer" if names else "unknown"
+            # One part for each fact: what counts is what the parts choose together.
+            chosen = [[name] for name in names[:6]] or [[]]
+            parts = [{"asked": "it", "facts": facts, "kind": kind} for facts in chosen]
+            given = {"parts": parts, "reply": words}
         else:
             given = {"items": names, "not_in_chart": []}
         assert request.schema is not None
@@ -85,7 +89,8 @@ def as_suggested(row: Row, request: Request) -> list[str]:
     """The ids that the newest message suggests."""
     del row
     newest = request.messages[-1].content
-    return re.findall(r"\b[fr]\d+\b", newest)
+    suggested = re.search(r"seem to fit: (.+)", newest)
+    return re.findall(r"\b[fr]\d+\b", suggested[1]) if suggested else []
 
 
 def tried(choose: Callable[[Row, Request], list[str]]) -> tuple[Trial, Result]:

@@ -209,7 +209,8 @@ def _part(text: str) -> Part:
 
 
 @lru_cache(maxsize=16384)
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """The beginning of a word by which its forms are recognized."""
     for ending in ("ing", "ness", "ed", "ly"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             word = word[: -len(ending)]
@@ -237,13 +238,13 @@ VAGUE = frozenset(
     "evaluation dose dosage wide base based rapid per few several many number brought symptom associated complaint "
     "visit doctor clear".split()
 )
-_VAGUE_STEMS = frozenset(_stem(singular(word)) for word in VAGUE)
+_VAGUE_STEMS = frozenset(stem(singular(word)) for word in VAGUE)
 
 
 @lru_cache(maxsize=32768)
 def stems(text: str) -> frozenset[str]:
     words = (word for word in lexicon.tokens(text) if word not in STOP_WORDS and word.isalpha())
-    return frozenset(_stem(word) for word in words) - _VAGUE_STEMS
+    return frozenset(stem(word) for word in words) - _VAGUE_STEMS
 
 
 def _known(clause: str) -> int:

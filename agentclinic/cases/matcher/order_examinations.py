@@ -17,10 +17,14 @@ Chart = tuple[tuple[Fact, Reading], ...]
 _WHOLE = re.compile(
     r"^(?:(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)?\s*)?"
     r"(?:a |full |complete |comprehensive |thorough |general |focused |detailed |repeat |targeted |newborn |infant "
-    r"|pediatric |neonatal )*"
+    r"|pediatric |neonatal |calm |gentle |careful |brief |quick |initial )*"
     r"(?:physical exam(?:ination)?\b(?! (?:of|for|on) )|physical$|head to toe exam|examination$|exam$"
     r"|newborn exam(?:ination)?\b|(?<=general )exam(?:ination)? (?:including|with)\b)|^full exam",
 )
+_AT_THE_END = re.compile(
+    r"^(.+?)(?:\s*[,;+&]|\s+and\b|\s+plus\b)+\s*((?:a |full |complete |thorough |general )*physical exam(?:ination)?)$"
+)
+"""Tests and then the physical examination: the examination is read first."""
 # "Physical examination" alone does not include vital signs.
 _WITH_VITALS = re.compile(r"\b(?:full|complete|comprehensive|thorough|head to toe|vitals?)\b")
 _OF_SOMETHING = re.compile(r"\bexam(?:ination)? (?!with\b|including\b|and\b)\w")
@@ -44,6 +48,7 @@ def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
     "Physical exam abdomen" and a focused examination include only what they name.
     """
     order = re.sub(r"[()\[\]:]", ",", fold(order).replace("head to toe", "complete")).strip(" .:,")
+    order = _AT_THE_END.sub(r"\2, \1", order)
     if not _WHOLE.search(order):
         return None
     # An order with a list includes vital signs only if it names them.

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses
+from agentclinic.cases.matcher.authored import likeness
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
 from agentclinic.cases.matcher.relevance import Chart, Floats, chances, chart_of, parts_of, threshold
@@ -37,8 +38,6 @@ MOST_TOLD = 4
 no words of the patient, its statements repeat each other: leaving some out cost recall and gained no precision."""
 NEARLY = 0.8
 """The part of the best probability from which on a fact is as direct an answer as the best."""
-SPOKEN = 0.8
-"""How much what the patient says counts against the statement of the chart: a lay sentence has many chance words."""
 NEAR_DENIAL = 0.25
 """The same for statements that deny something: telling them is as good as denying."""
 NEAR_BESIDE = 0.5
@@ -146,12 +145,6 @@ class _Script:
     changes_denied: bool
     """Whether any statement does."""
 
-    @cached_property
-    def spoken(self) -> Chart:
-        """The chart with what the patient says in place of the statements."""
-        facts = (one.fact for one in self.chart.statements)
-        return chart_of(Facts(replace(fact, text=fact.says or fact.text) for fact in facts))
-
 
 @lru_cache(maxsize=512)
 def _script(facts: Facts) -> _Script:
@@ -168,14 +161,32 @@ def _script(facts: Facts) -> _Script:
     )
 
 
-def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script) -> Floats:
+ALIKE = 0.55
+"""From this likeness on, a question is one that the author says a fact answers."""
+UNLIKE = 0.6
+"""How much the trees count for a fact whose questions have nothing in common with the one asked."""
+
+
+def _with_authored(found: Floats, alike: Floats) -> Floats:
+    """Probabilities with what the author says about which questions a fact answers.
+
+    Where one of the author's questions is asked, only facts that are nearly as close are told.
+    """
+    both = np.maximum(
+        found * (UNLIKE + (1 - UNLIKE) * np.minimum(1, alike / 0.4)), 0.8 * alike + 0.4 * found * (alike > 0.25)
+    )
+    both = np.where(alike >= ALIKE, np.maximum(both, threshold() + MARGIN + 0.01), both)
+    best = alike.max(axis=0)
+    return np.where((best >= ALIKE) & (alike < 0.75 * best), 0.5 * both, np.minimum(both, 1.0))
+
+
+def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script, facts: Facts) -> Floats:
     """How likely each fact (row) is to answer each part (column), with what is certain settled."""
     chart = script.chart
     found = chances(read, chart)
-    if script.has_words and (found.max(axis=0, initial=0.0) < threshold() + MARGIN).any():
-        # What the patient says has the plain words that doctors ask in.
-        spoken = chances(read, script.spoken)
-        found = np.where(spoken > found, SPOKEN * spoken + (1 - SPOKEN) * found, found)
+    likely = likeness([one.part.text for one in asked], facts)
+    if likely is not None and likely.size:
+        found = _with_authored(found, likely)
     for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
@@ -200,7 +211,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     asked = parts_of(read)
     script = _script(facts)
     chart, denials, of_kin = script.chart, script.denials, script.of_kin
-    found = _probabilities(read, asked, script)
+    found = _probabilities(read, asked, script, facts)
     told: list[dict[int, list[Fact]]] = [{} for _ in read]
     covered: list[set[int]] = [set() for _ in read]
     direct: frozenset[str] = frozenset()
@@ -486,11 +497,18 @@ def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
 
 
 def _conditions(rows: Sequence[int], chart: Chart) -> list[int]:
-    """Of statements in the past history, those that tell of a condition: not vaccines, smears or where one grew up."""
-    told = [chart.statements[row] for row in rows]
-    names = lexicon.of_types("disease", "symptom")
-    of_kind = [row for row, one in zip(rows, told, strict=True) if one.well or one.main & names]
-    return of_kind if of_kind and told[0].fact.section is Section.PAST else list(rows)
+    """Of statements about illnesses or medicines, those that tell of one: not vaccines, or what was never taken.
+
+    If nothing is left, all of them.
+    """
+    told = {row: chart.statements[row] for row in rows}
+    section = chart.statements[rows[0]].fact.section
+    if section is Section.PAST:
+        names = lexicon.of_types("disease", "symptom")
+        told = {row: one for row, one in told.items() if one.well or one.main & names} or told
+    if section in _WHOLE_SECTIONS:
+        told = {row: one for row, one in told.items() if not (one.negative and one.fact.asked)} or told
+    return list(told)
 
 
 @lru_cache(maxsize=1)

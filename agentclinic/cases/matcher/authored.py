@@ -1,0 +1,122 @@
+"""How like a question is to those that an author says a fact answers (`asked` in `Patient_Facts`).
+
+Authors word what doctors ask in several ways, so plain likeness of words is enough: the cosine of the words two
+questions share, where rare words of the chart's questions count more.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentclinic.cases.matcher.asking import stem
+from agentclinic.cases.model import Facts
+from agentclinic.vocabulary.text import singular
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """The authored questions of a chart."""
+
+    rows: NDArray[np.intp]
+    """The fact that each question asks for."""
+    starts: NDArray[np.intp]
+    """The first question of each fact that has any; the questions of a fact are in one run."""
+    weights: dict[str, float]
+    """How much each word counts."""
+    unknown: float
+    """The same for a word that no question has."""
+    having: dict[str, NDArray[np.intp]]
+    """The questions that have a word."""
+    lengths: Floats
+    facts: int
+
+    def _weight(self, word: str) -> float:
+        return self.weights.get(word, self.unknown * (FAINT if word in _faint() else 1.0))
+
+    def likeness(self, text: str) -> Floats:
+        """How like a text is to the question of each fact that is most like it, from 0 to 1."""
+        found = np.zeros(self.facts)
+        words = _words(text)
+        if not words or not len(self.rows):
+            return found
+        shared = np.zeros(len(self.rows))
+        for word in words & self.weights.keys():
+            shared[self.having[word]] += self.weights[word] ** 2
+        length = math.sqrt(sum(self._weight(word) ** 2 for word in words))
+        found[self.rows[self.starts]] = np.maximum.reduceat(shared / self.lengths, self.starts) / length
+        return found
+
+
+@lru_cache(maxsize=512)
+def index_of(facts: Facts) -> Index | None:
+    """The index of a chart; None if its author gives no questions."""
+    questions = [(row, _words(question)) for row, fact in enumerate(facts) for question in fact.asked]
+    if not questions:
+        return None
+    rows = np.array([row for row, _ in questions])
+    counts = Counter(word for _, words in questions for word in words)
+    weights = {
+        word: math.log((len(questions) + 1) / (count + 0.5)) * (FAINT if word in _faint() else 1.0)
+        for word, count in counts.items()
+    }
+    having: dict[str, list[int]] = {}
+    for place, (_, words) in enumerate(questions):
+        for word in words:
+            having.setdefault(word, []).append(place)
+    return Index(
+        rows,
+        np.flatnonzero(np.diff(rows, prepend=-1)),
+        weights,
+        math.log(2 * (len(questions) + 1)),
+        {word: np.array(places) for word, places in having.items()},
+        np.array([math.sqrt(sum(weights[word] ** 2 for word in words)) or 1.0 for _, words in questions]),
+        len(facts),
+    )
+
+
+def likeness(texts: Sequence[str], facts: Facts) -> Floats | None:
+    """How like each text (column) is to what each fact (row) is asked with; None if the author gives no questions."""
+    index = index_of(facts)
+    return None if index is None else np.array([index.likeness(text) for text in texts]).reshape(-1, len(facts)).T
+
+
+FAINT = 0.3
+"""How much a word counts that is in many questions of any kind."""
+
+
+@lru_cache(maxsize=1)
+def _faint() -> frozenset[str]:
+    return frozenset(
+        stem(singular(word))
+        for word in (
+            "recently recent lately currently usually usual normally normal really quite still yet right kind type "
+            "sort lot like doctor moment notice noticed anyone anybody".split()
+        )
+    )
+
+
+_WORD = re.compile(r"[a-z0-9]+")
+_LEAD = re.compile(r"\bhow (long|many|much|often|bad|old|far|severe)\b")
+"""Words that ask for something else together than apart."""
+_SMALL = frozenset(
+    "a an the is are was were be been being am do does did have has had having you your yours he his she her hers it "
+    "its they them their theirs i me my of to in on at for with and or any some that this these those there here as by "
+    "from about if so just than then also ever get got getting would could can will shall please tell now him himself "
+    "herself yourself sir madam thank thanks well okay ok hello hi child anything something s t re ve d ll m".split()
+)
+
+
+@lru_cache(maxsize=65536)
+def _words(text: str) -> frozenset[str]:
+    plain = _LEAD.sub(r"how\1", text.lower().replace("’", "'").replace("'", " "))
+    return frozenset(stem(singular(word)) for word in _WORD.findall(plain) if word not in _SMALL)
