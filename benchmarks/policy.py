@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.config import Settings
-from agentclinic.doctors.planner.schema import InlinePayload, PlannerPayload
+from agentclinic.doctors.planner.payloads import InlinePayload, PlannerPayload
 from agentclinic.doctors.uncertainty.store import SessionStore
 from agentclinic.models.base import MalformedError, Model, Purpose, Reply, Request
 from agentclinic.results.record import Record

@@ -14,7 +14,7 @@ from agentclinic.cases.model import WriterPayload
 from agentclinic.clinic.payloads import DoctorPayload, JudgePayload, LaboratoryPayload, PatientPayload
 from agentclinic.config import suggestion
 from agentclinic.doctors.plain import ConfidencePayload
-from agentclinic.doctors.planner.schema import DiscriminatorPayload, InlinePayload, PlannerPayload
+from agentclinic.doctors.planner.payloads import DiscriminatorPayload, InlinePayload, PlannerPayload
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.errors import ConfigError
 from agentclinic.memory.experience import LearnerPayload

@@ -10,24 +10,25 @@ import numpy as np
 from agentclinic.builtin.beliefs import Beliefs
 from agentclinic.builtin.doctor import Thought, act, think, weigh
 from agentclinic.builtin.menu import facts_in, known_in
+from agentclinic.builtin.tabulate import additions
 from agentclinic.cases.model import age_in_years
 from agentclinic.clinic.findings import Evidence, evidence_in, gather_facts
 from agentclinic.clinic.payloads import DoctorPayload
+from agentclinic.doctors.planner.payloads import DiscriminatorPayload, InlinePayload, PlannerPayload
 from agentclinic.doctors.planner.schema import (
     Discriminator,
-    DiscriminatorPayload,
     Discriminators,
     FindingState,
-    InlinePayload,
     PlannedFinding,
     PlannedHypothesis,
-    PlannerPayload,
     PlannerReply,
     PlanThenSpeak,
+    TableReply,
+    TableThenSpeak,
 )
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.models.base import Reply, ToolCall
-from agentclinic.results.turn import NO_TOKENS, Differential, Exchange
+from agentclinic.results.turn import NO_TOKENS, Exchange
 from agentclinic.vocabulary.base import Disease, knowledge
 from agentclinic.vocabulary.text import fold
 
@@ -41,29 +42,32 @@ _DISCRIMINATORS = 3
 
 
 def plan(payload: PlannerPayload) -> Reply:
-    """A weighted differential: each hypothesis with its most telling findings and their state."""
-    reply, given = _plan(payload)
+    """A weighted differential, each hypothesis with its most telling findings; or what is new in the table."""
+    reply = _plan(payload)
+    given = think(payload.door, (*payload.baseline, *payload.exchanges)).differential
     return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS, differential=given)
 
 
 def plan_and_speak(payload: InlinePayload) -> Reply:
-    planned, _ = _plan(payload.planner)
+    planned = _plan(payload.planner)
     said = act(payload.doctor)
-    reply = PlanThenSpeak(hypotheses=planned.hypotheses, discriminators=planned.discriminators, utterance=said.text)
+    shape = TableThenSpeak if isinstance(planned, TableReply) else PlanThenSpeak
+    reply = shape.model_validate({**planned.model_dump(), "utterance": said.text})
     return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS, differential=said.differential)
 
 
-def _plan(payload: PlannerPayload) -> tuple[PlannerReply, Differential]:
+def _plan(payload: PlannerPayload) -> PlannerReply | TableReply:
+    if payload.table is not None:
+        return additions(payload, payload.table)
     thought = think(payload.door, (*payload.baseline, *payload.exchanges))
     mind, evidence, leaders = thought.mind, thought.evidence, thought.ranked(payload.max_hypotheses)
-    reply = PlannerReply(
+    return PlannerReply(
         hypotheses=[
             PlannedHypothesis(diagnosis=disease.name, findings=_findings(mind, disease, evidence, payload.min_findings))
             for disease in leaders
         ],
         discriminators=_discriminators(thought, leaders[:_LEADERS], payload.exchanges),
     )
-    return reply, thought.differential
 
 
 def discriminate(payload: DiscriminatorPayload) -> Reply:

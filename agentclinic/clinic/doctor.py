@@ -82,7 +82,8 @@ class Assignment:
     clarify: bool = False
     """Whether a diagnosis that cannot be read as one disease is asked for once more."""
     policy: str = ""
-    """The test policy as part of the system prompt; empty unless `policy_in_prompt` is on."""
+    """The planning rules as part of the system prompt, or with `policy_in_prompt` all of the test policy; empty without
+    a planner."""
 
     @property
     def bias_text(self) -> str:

@@ -11,6 +11,7 @@ from agentclinic.clinic.doctor import Assignment, Incoming, Observation
 from agentclinic.clinic.prompts import Prompts, load_prompt, user_prompts
 from agentclinic.doctors.planner import engine
 from agentclinic.doctors.planner.prompting import Baseline, Speak
+from agentclinic.doctors.planner.scoring import Scored
 from agentclinic.doctors.planner.settings import PolicyFile, policy_of
 from agentclinic.doctors.planner.weighing import Weighed
 from agentclinic.results.turn import Exchange
@@ -69,15 +70,18 @@ class DifferentialDiagnosisEngine(engine.DifferentialDiagnosisEngine):
     ) -> None:
         file = policy if isinstance(policy, PolicyFile) else policy_of(policy or {}, "policy")
         if finish_threshold is not None:
-            known = file.constraints.model_dump() | {"finish_early_if_confident": finish_threshold}
+            by_table = file.differential_settings.scoring == "bayes"
+            key = "probability_to_finish" if by_table else "finish_early_if_confident"
+            known = file.constraints.model_dump() | {key: finish_threshold}
             file = file.model_copy(update={"constraints": type(file.constraints).model_validate(known)})
+        alone = assignment is None  # no doctor of ours has the rules in its prompt
         if assignment is None:
             prompts = Prompts({"doctor": load_prompt("doctor", user_prompts())})
             assignment = Assignment(Door(case_overview.strip(), ""), LazyModel(llm_model), prompts, limit=20)
         told = patient_overview.strip()
-        super().__init__(assignment, file, Baseline("full", told) if told else None)
+        super().__init__(assignment, file, Baseline("full", told) if told else None, rules=alone)
         self.llm_model = assignment.model.name
-        self.finish_threshold = file.constraints.finish_early_if_confident
+        self.finish_threshold = file.finish_at
         self.close_gap = file.differential_settings.confidence_close_threshold
         self.last_decision: PlannerDecision | None = None
 
@@ -122,7 +126,7 @@ def as_question(agent_hist: str) -> str:
     return agent_hist.strip().removeprefix("Doctor: ")
 
 
-def _listed(weighed: Sequence[Weighed]) -> list[DiseaseHypothesis]:
-    return [
-        DiseaseHypothesis(h.diagnosis, h.confidence, h.coverage, h.support, h.contradiction, h.unknown) for h in weighed
-    ]
+def _listed(scored: Sequence[Scored]) -> list[DiseaseHypothesis]:
+    """The hypotheses; those of a table have no weights."""
+    weights = [(h.support, h.contradiction, h.unknown) if isinstance(h, Weighed) else (0, 0, 0) for h in scored]
+    return [DiseaseHypothesis(h.diagnosis, h.confidence, h.coverage, *w) for h, w in zip(scored, weights, strict=True)]

@@ -69,6 +69,28 @@ BRIEF = "Answer with exactly one JSON object of this form, and nothing else."
 """The instruction where the prompt describes the form and the schema is sent as a parameter."""
 
 
+@lru_cache(maxsize=256)
+def outline(shape: type[BaseModel]) -> str:
+    """The form of an answer in short, for a prompt that explains the fields itself."""
+    schema = format_of(shape).schema
+    return _outlined(schema, schema.get("$defs", {}))
+
+
+def _outlined(node: dict[str, Any], defined: dict[str, Any]) -> str:
+    if "$ref" in node:
+        return _outlined(defined[node["$ref"].rpartition("/")[2]], defined)
+    if "anyOf" in node:
+        return _outlined(node["anyOf"][0], defined)
+    if "enum" in node:
+        return json.dumps(" | ".join(map(str, node["enum"])))
+    if "properties" in node:
+        fields = (f"{json.dumps(name)}: {_outlined(item, defined)}" for name, item in node["properties"].items())
+        return "{" + ", ".join(fields) + "}"
+    if node.get("type") == "array":
+        return f"[{_outlined(node['items'], defined)}, ...]"
+    return {"integer": "1", "number": "0.1", "boolean": "true"}.get(node.get("type", ""), '"..."')
+
+
 def with_instruction(
     messages: Sequence[Message], shape: type[BaseModel], *, brief: bool = False
 ) -> tuple[Message, ...]:

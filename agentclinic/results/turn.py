@@ -19,6 +19,7 @@ class Source(StrEnum):
     POSTERIOR = "posterior"
     STATED = "stated"
     PLANNER_SCORE = "planner_score"
+    PLANNER_POSTERIOR = "planner_posterior"
     ELICITED = "elicited"
 
 

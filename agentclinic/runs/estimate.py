@@ -35,6 +35,8 @@ VERDICT, RELATION = 5, 60
 """Tokens of a judge's Yes or No, and of a relation with its reason."""
 PLAN, NOTES = 600, 150
 """Tokens of a planner's differential (five diagnoses with four findings each) and of the notes made from it."""
+ADDED, TABLE = 250, 600
+"""With `scoring: bayes`, tokens of what a plan adds to the table, and of the table halfway through an encounter."""
 STEP = 250
 """Tokens of an uncertainty-aware doctor's step: new facts, open questions and the next action."""
 ADVICE = 120
@@ -220,9 +222,9 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
         amounts[role] = Amount(times, times * told, times * reply)
     amounts["moderator"] = judging(prompts["moderator"], plan.roles.judge, "", case.diagnosis)
     if plan.policy and not inline:
-        file = plan.policy.file
-        own = tokens_in(file.system_base, file.user_prompt_template) + door
-        amounts["planner"] = Amount(turns, turns * own + history, turns * PLAN)
+        texts, by_table = plan.policy.file.texts, plan.policy.file.differential_settings.scoring == "bayes"
+        own = tokens_in(texts.system_base, texts.user_prompt_template) + door + (TABLE if by_table else 0)
+        amounts["planner"] = Amount(turns, turns * own + history, turns * (ADDED if by_table else PLAN))
     if memory and memory.picker:
         listed = CANDIDATES * ADVICE / MOST_OFFERED + _fixed(prompts["memory"]) + door
         amounts["memory"] = Amount(replies, replies * listed + history, replies * VERDICT)

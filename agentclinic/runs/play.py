@@ -20,7 +20,7 @@ from agentclinic.clinic.payloads import JudgePayload, SilentSymptom
 from agentclinic.config import ROLES, is_at_endpoint
 from agentclinic.doctors.plain import PlainDoctor, elicit
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
-from agentclinic.doctors.planner.prompting import Baseline
+from agentclinic.doctors.planner.prompting import Baseline, rules_line
 from agentclinic.doctors.reference import REFERENCES, CommittingDoctor, chart_exchanges, without_tests
 from agentclinic.doctors.solvable import WorldDoctor
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
@@ -275,7 +275,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
         images=run.doctor_image_request,
         dialogue=plan.roles.dialogue["doctor"],
         clarify=committing and models.simulates("synthesis" if plan.agent else "doctor"),
-        policy=plan.policy.file.for_doctor if plan.policy and run.policy_in_prompt else "",
+        policy=_policy_text(plan),
     )
     speaker = _speaker(plan, unit, models, assignment)
     doctor: Doctor = speaker
@@ -286,7 +286,9 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
             script = chart_exchanges(replace(case, facts=case.patient_facts))
             baseline = Baseline("full", as_text(case.patient), script)
         planning = assignment if inline else replace(assignment, model=models.for_role("planner"))
-        doctor = PolicyDoctor(speaker, DifferentialDiagnosisEngine(planning, plan.policy.file, baseline), inline=inline)
+        rules = not _rules_in_prompt(plan)
+        engine = DifferentialDiagnosisEngine(planning, plan.policy.file, baseline, rules=rules)
+        doctor = PolicyDoctor(speaker, engine, inline=inline)
     if memory and plan.memory:
         prompt = plan.prompts["memory"]
         index = plan.memory.by_meaning(models.for_role("embedding")) if memory.embedding else None
@@ -316,6 +318,27 @@ def _speaker(plan: Plan, unit: Unit, models: UnitModels, assignment: Assignment)
 def _last_words(transcript: Transcript) -> str:
     """The doctor's last utterance; empty if it said nothing."""
     return next((turn.text for turn in reversed(transcript.turns) if turn.role == "doctor"), "")
+
+
+def _policy_text(plan: Plan) -> str:
+    """What the doctor's system prompt says of the policy: all of it, the planning rules, or nothing.
+
+    Inline, the request for plan and utterance has the rules.
+    """
+    planner = plan.settings.planner
+    if planner is None or plan.policy is None or planner.inline:
+        return ""
+    if plan.settings.run.policy_in_prompt and plan.settings.run.doctor in PLAIN:
+        return plan.policy.file.for_doctor
+    return rules_line(plan.policy.file) if _rules_in_prompt(plan) else ""
+
+
+def _rules_in_prompt(plan: Plan) -> bool:
+    """Whether the doctor's system prompt has the planning rules; otherwise the notes have them.
+
+    A custom doctor has a prompt of its own, or none. In the transcript form, system prompts are as in the original.
+    """
+    return plan.custom_doctor is None and plan.roles.dialogue["doctor"] == "chat"
 
 
 def _policy_in_prompt(plan: Plan) -> bool:

@@ -17,8 +17,9 @@ from agentclinic.vocabulary.base import OTHER_PRIOR, Knowledge, knowledge
 from agentclinic.vocabulary.compare import Relation, compare
 
 Scale = Literal["probability", "score"]
-PREFERRED = (Source.POSTERIOR, Source.STATED, Source.ELICITED)
-"""Which probability is shown if a record has several: the doctor's own before one asked for afterwards."""
+PREFERRED = (Source.POSTERIOR, Source.STATED, Source.ELICITED, Source.PLANNER_POSTERIOR)
+"""Which probability is shown if a record has several: the doctor's own before one asked for afterwards, and both before
+its planner's."""
 
 
 def final_differentials(record: Record) -> dict[str, Differential]:
@@ -34,7 +35,7 @@ def rank_of_truth(differential: Differential, record: Record) -> int | None:
 
 
 def scale_of(differential: Differential) -> Scale:
-    """What the numbers are: a planner's are scores whatever the field; others are probabilities if there are any."""
+    """What the numbers are: a planner's weights are scores in any field; others are probabilities if there are any."""
     if differential.source is Source.PLANNER_SCORE:
         return "score"
     hypotheses = differential.hypotheses
@@ -64,7 +65,7 @@ def committed(record: Record, differential: Differential) -> Hypothesis | None:
 
 
 def confidence(record: Record) -> tuple[float | None, str | None]:
-    """The probability given to the diagnosis, and its source; planner scores are not probabilities."""
+    """The probability given to the diagnosis, and its source; scores by weights are not probabilities."""
     given = final_differentials(record)
     for source in PREFERRED:
         differential = given.get(source.value)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import anyio
 import pytest
 
 from agentclinic.builtin import Builtin
+from agentclinic.builtin.doctor import think
 from agentclinic.cases.model import Door
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.plain import ConfidencePayload, StatedDifferential
-from agentclinic.doctors.planner.schema import DiscriminatorPayload, Discriminators, PlannerPayload, PlannerReply
+from agentclinic.doctors.planner.payloads import DiscriminatorPayload, PlannerPayload
+from agentclinic.doctors.planner.schema import Discriminators, PlannerReply, TableReply
+from agentclinic.doctors.planner.table import Table
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.models.base import Purpose, Reply, Request, Tool
 from agentclinic.results.record import Record
@@ -45,6 +49,23 @@ def test_a_plan_has_as_many_hypotheses_and_findings_as_asked_for() -> None:
     states = {finding.finding: finding.observed for finding in plan.hypotheses[0].findings}
     assert "present" in states.values(), "the crystals were reported"
     assert "unknown" in states.values(), "not everything was"
+
+
+def test_with_a_table_it_adds_what_is_new_and_the_probabilities_are_near_its_own() -> None:
+    table, payload = Table(), PlannerPayload(DOOR, (), min_findings=4, max_hypotheses=5, table=Table())
+    for exchanges in ((), KNEE[:1], KNEE):
+        plan = reply(replace(payload, exchanges=exchanges, table=table)).parsed
+        assert isinstance(plan, TableReply)
+        table, remarks = table.added(plan)
+        assert remarks == []
+    leader = table.ranked[0]
+    assert leader.diagnosis == "Gout"
+    own = think(DOOR, KNEE).differential.hypotheses[0]
+    assert own.diagnosis == "Gout"
+    assert leader.confidence == pytest.approx(own.probability, abs=0.05)
+    again = reply(replace(payload, exchanges=KNEE, table=table)).parsed
+    assert isinstance(again, TableReply)
+    assert (again.hypotheses, again.ratings, again.observed) == ([], [], []), "nothing is new"
 
 
 def discriminators(exchanges: tuple[Exchange, ...]) -> list[str]:

@@ -208,7 +208,7 @@ def test_the_originals_last_words_make_it_the_last_turn(scripted: dict[str, Scri
 
 def test_a_doctor_with_a_test_policy_plans_before_it_speaks(scripted: dict[str, Scripted]) -> None:
     sure = plan(Migraine="+5 +5 +5 +5", Stroke="-5 -5 ?1 ?1", Flu="-5 -5 ?1 ?1")
-    scripted["d"] = Scripted(replied(plan(Migraine="+2 ?2 ?2 ?2", Stroke="+2 ?2 ?2 ?2")), "Hello?", replied(sure))
+    scripted["d"] = Scripted(replied(plan(Migraine="+2 ?2 ?2 ?2", Stroke="+1 ?2 ?2 ?2")), "Hello?", replied(sure))
     scenario = Scenario(case_of(OSCE))
     doctor = agentclinic.DoctorAgent(scenario, "d", test_policy="test_policy", use_test_policy=True)
     assert doctor.inference_doctor("") == "Hello?"

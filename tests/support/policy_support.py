@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from fakes import Scripted, assigned
+from pydantic import BaseModel
 
 from agentclinic.cases.model import Door
 from agentclinic.clinic.doctor import Dialogue, Incoming, Observation
 from agentclinic.clinic.prompts import Prompts
 from agentclinic.doctors.planner.engine import Decision, DifferentialDiagnosisEngine
 from agentclinic.doctors.planner.prompting import Baseline
-from agentclinic.doctors.planner.schema import PlannerReply
+from agentclinic.doctors.planner.schema import PlannerReply, TableReply
 from agentclinic.doctors.planner.settings import PolicyFile, load_policy
 from agentclinic.models.base import Reply
 from agentclinic.models.structured import parse
@@ -40,9 +41,33 @@ def plan(discriminators: list[Json] | None = None, /, **hypotheses: str) -> str:
     return json.dumps({"hypotheses": listed, "discriminators": discriminators or []})
 
 
-def replied(text: str) -> Reply:
+def table_plan(priors: dict[str, float] | None = None, /, *, observed: str = "", **findings: str) -> str:
+    """A reply with `scoring: bayes`: findings with a word for each hypothesis and then for something else.
+
+    A finding named `test_...` is found out by a test. `observed` is `1+ 2- 3?`: by number, present, absent, unknown.
+    """
+    states = {"+": "present", "-": "absent", "?": "unknown", "x": "unavailable"}
+    rows = []
+    for name, words in findings.items():
+        of = [*"ABCDEFGH"[: len(words.split()) - 1], "other"]
+        ratings = [{"of": who, "how": word.replace("_", " ")} for who, word in zip(of, words.split(), strict=True)]
+        test, named = name.startswith("test_"), name.removeprefix("test_").replace("_", " ")
+        request = f"REQUEST TEST: {named}" if test else f"Do you have {named}?"
+        rows.append({"finding": named, "request": request, "group": "", "ratings": ratings, "observed": "unknown"})
+    return json.dumps(
+        {
+            "hypotheses": [{"diagnosis": name, "prior": prior} for name, prior in (priors or {}).items()],
+            "findings": rows,
+            "ratings": [],
+            "observed": [{"finding": part[:-1], "observed": states[part[-1]]} for part in observed.split()],
+            "danger": "",
+        }
+    )
+
+
+def replied(text: str, shape: type[BaseModel] = PlannerReply) -> Reply:
     """A reply as an endpoint with structured output gives it."""
-    return Reply(text, parsed=parse(text, PlannerReply), usage=Usage(10, 5, 0, 0))
+    return Reply(text, parsed=parse(text, shape), usage=Usage(10, 5, 0, 0))
 
 
 def policy(**settings: Any) -> PolicyFile:
@@ -66,15 +91,17 @@ class Planning:
         baseline: Baseline | None = None,
         bias: str = "",
         dialogue: Dialogue = "chat",
+        rules: bool = False,
         **settings: Any,
     ) -> None:
-        said = [replied(answer) if isinstance(answer, str) else answer for answer in answers]
+        shape = TableReply if settings.get("scoring") == "bayes" else PlannerReply
+        said = [replied(answer, shape) if isinstance(answer, str) else answer for answer in answers]
         self.model = Scripted(*said)
         assignment = assigned(DOOR, self.model, dialogue=dialogue)
         if bias:
             biased = replace(assignment.prompts["doctor"], biases={"given": bias})
             assignment = replace(assignment, prompts=Prompts({"doctor": biased}), bias="given")
-        self.engine = DifferentialDiagnosisEngine(assignment, policy(**settings), baseline)
+        self.engine = DifferentialDiagnosisEngine(assignment, policy(**settings), baseline, rules=rules)
 
     async def turn(self, number: int = 2, exchanges: tuple[Exchange, ...] = (ASKED,)) -> Decision:
         incoming = Incoming("Patient", exchanges[-1].reply) if exchanges else Incoming("", "Begin.")

@@ -1,4 +1,4 @@
-"""The planning engine: each turn the doctor's own model gives a weighted differential, and we score it and decide.
+"""The planning engine: each turn the doctor's own model gives a differential, and we score it and decide.
 
 `_plan` alone decides what happens to a reply that is not good enough. It is sent back once. If it then still lists too
 few findings, the requirement is relaxed as far as this plan needs, down to three. If there is still no plan, the turn
@@ -23,28 +23,35 @@ from agentclinic.clinic.doctor import Assignment, Observation, Speaker, utteranc
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import fill, joined
 from agentclinic.doctors.plain import PlainDoctor
-from agentclinic.doctors.planner.prompting import Baseline, PlannerPrompts, Speak, fallback_notes, plan_notes
-from agentclinic.doctors.planner.rules import check_order
+from agentclinic.doctors.planner.payloads import DiscriminatorPayload, InlinePayload, PlannerPayload
+from agentclinic.doctors.planner.prompting import (
+    Baseline,
+    Planned,
+    PlannerPrompts,
+    Speak,
+    decimals,
+    fallback_notes,
+    plan_notes,
+)
+from agentclinic.doctors.planner.rules import check_order, is_done
 from agentclinic.doctors.planner.schema import (
     MOST_DISCRIMINATORS,
     Discriminator,
-    DiscriminatorPayload,
     Discriminators,
-    InlinePayload,
-    PlannedHypothesis,
-    PlannerPayload,
-    PlannerReply,
     PlanThenSpeak,
     Spoken,
+    TableReply,
+    TableThenSpeak,
     WeightedDifferential,
     WeighThenSpeak,
-    sized,
 )
+from agentclinic.doctors.planner.scoring import AnyPlan, Reading, Scored, close_to_leader, margin, scoring_of
 from agentclinic.doctors.planner.settings import FEWEST, PolicyFile
-from agentclinic.doctors.planner.weighing import Weighed, ranked, sift, weigh
+from agentclinic.doctors.planner.table import OTHER, Table
+from agentclinic.doctors.planner.weighing import Weighed
 from agentclinic.models.base import FATAL, Image, MalformedError, Message, ModelError, Purpose, Reply, Request
 from agentclinic.models.structured import InvalidReplyError, parse
-from agentclinic.results.turn import NOTHING_ASKED, Differential, Hypothesis, Source, Turn, Usage, as_differential
+from agentclinic.results.turn import NOTHING_ASKED, Differential, Turn, Usage
 from agentclinic.results.utterance import DIAGNOSIS_READY, parse_action
 
 
@@ -107,8 +114,6 @@ class PolicyDoctor:
         return lambda task: doctor.request(replace(seen, notes=joined(seen.notes, task)))
 
 
-COVERAGE_TO_FINISH = 0.6
-"""Below this, one lucky finding could end the encounter; the original's value."""
 TRIES = 2
 """Planner requests per turn: if the planner fails twice, more tries would only add cost."""
 _FAILURES = {"refused": "the model refused", "context_too_long": "the model found the case too long"}
@@ -122,11 +127,11 @@ class Decision:
     kind: Literal["plan", "finish", "fallback"]
     notes: str
     """What the doctor is shown."""
-    hypotheses: tuple[Weighed, ...] = ()
-    close: tuple[Weighed, ...] = ()
+    hypotheses: tuple[Scored, ...] = ()
+    close: tuple[Scored, ...] = ()
     discriminators: tuple[Discriminator, ...] = ()
     requirement: int = 0
-    """Findings each hypothesis had to list when the planner was asked."""
+    """Findings each hypothesis, or the table, had to list when the planner was asked."""
     next_requirement: int = 0
     """Findings it will have to list on the next turn, after relaxing or restoring."""
     remarks: tuple[str, ...] = ()
@@ -134,22 +139,16 @@ class Decision:
     usage: Usage = field(default_factory=lambda: Usage(requests=0))
     spoken: Reply | None = None
     """What the doctor says, if it came with the plan; its usage is in `usage`."""
+    differential: Differential | None = None
+    """The numbers, for the record."""
+    table: Table | None = None
+    """With `scoring: bayes`, the table that the numbers come from."""
+    danger: str = ""
 
     @property
     def diagnosis(self) -> str | None:
         """The diagnosis to commit to, if it is time to finish."""
         return self.hypotheses[0].diagnosis if self.kind == "finish" else None
-
-    @property
-    def differential(self) -> Differential | None:
-        """The scores, for the record."""
-        return as_differential(
-            Source.PLANNER_SCORE,
-            (
-                Hypothesis(diagnosis=h.diagnosis, score=round(h.confidence, 4), reason=f"coverage {h.coverage:.2f}")
-                for h in self.hypotheses
-            ),
-        )
 
     @property
     def details(self) -> dict[str, Any]:
@@ -158,28 +157,43 @@ class Decision:
             "decision": self.kind,
             "requirement": self.requirement,
             "next_requirement": self.next_requirement,
-            "margin": _margin(self.hypotheses) if self.hypotheses else None,
+            "margin": margin(self.hypotheses) if self.hypotheses else None,
             "close": [hypothesis.diagnosis for hypothesis in self.close],
-            "hypotheses": [
-                {
-                    "diagnosis": h.diagnosis,
-                    "confidence": round(h.confidence, 4),
-                    "coverage": round(h.coverage, 4),
-                    "support": h.support,
-                    "contradiction": h.contradiction,
-                    "unknown": h.unknown,
-                    "findings": [[f.finding, f.weight, f.expected, f.observed] for f in h.findings],
-                }
-                for h in self.hypotheses
-            ],
+            "hypotheses": [_numbers(hypothesis, self.table) for hypothesis in self.hypotheses],
             "discriminators": [found.model_dump() for found in self.discriminators],
+            **({"danger": self.danger} if self.danger else {}),
+            **({"table": self.table.recorded} if self.table else {}),
         }
 
 
-class DifferentialDiagnosisEngine:
-    """Plans one encounter."""
+def _numbers(hypothesis: Scored, table: Table | None) -> dict[str, Any]:
+    if isinstance(hypothesis, Weighed):
+        return {
+            "diagnosis": hypothesis.diagnosis,
+            "confidence": round(hypothesis.confidence, 4),
+            "coverage": round(hypothesis.coverage, 4),
+            "support": hypothesis.support,
+            "contradiction": hypothesis.contradiction,
+            "unknown": hypothesis.unknown,
+            "findings": [[f.finding, f.weight, f.expected, f.observed] for f in hypothesis.findings],
+        }
+    assert table is not None
+    return {
+        "diagnosis": hypothesis.diagnosis,
+        "prior": round(table.prior[hypothesis.diagnosis], 4),
+        "posterior": round(hypothesis.confidence, 6),
+    }
 
-    def __init__(self, assignment: Assignment, policy: PolicyFile, baseline: Baseline | None = None) -> None:
+
+class DifferentialDiagnosisEngine:
+    """Plans one encounter.
+
+    With `rules`, the notes end with the planning rules, for a doctor whose system prompt does not have them.
+    """
+
+    def __init__(
+        self, assignment: Assignment, policy: PolicyFile, baseline: Baseline | None = None, *, rules: bool = False
+    ) -> None:
         self.model = assignment.model
         self.policy = policy
         self.door = assignment.door
@@ -188,6 +202,8 @@ class DifferentialDiagnosisEngine:
         self._baseline = baseline or Baseline()
         self._images: tuple[Image, ...] = ()
         self._prompts = PlannerPrompts(policy, assignment, self._baseline)
+        self._scoring = scoring_of(policy)
+        self._rules = rules
 
     async def decide(self, seen: Observation, *, broken: Sequence[str] = (), speak: Speak | None = None) -> Decision:
         """Plan a turn: finish, advise, or fall back. `broken` are rules the last order broke.
@@ -195,30 +211,30 @@ class DifferentialDiagnosisEngine:
         With `speak`, plan and utterance come in one reply, and the decision may have the utterance.
         """
         self._images = tuple(dict.fromkeys((*self._images, *seen.incoming.images)))
-        asked = self.requirement
+        asked, scoring = self.requirement, self._scoring
         attempt = _Attempt(replace(seen, incoming=replace(seen.incoming, images=self._images)))
         await self._plan(attempt, self._request(attempt, speak, broken))
-        hypotheses = ranked([weigh(hypothesis) for hypothesis in attempt.hypotheses])
+        read = attempt.reading
         kind: Literal["plan", "finish", "fallback"] = "plan"
-        close: tuple[Weighed, ...] = ()
+        close: tuple[Scored, ...] = ()
         found: tuple[Discriminator, ...] = ()
-        if not hypotheses:
-            kind, notes = "fallback", fallback_notes(self.policy, attempt.problem, attempt.remarks, broken)
-            attempt.remarks.append(f"planner unavailable: {attempt.problem}")
-        elif self._may_finish(hypotheses, attempt):
-            top = hypotheses[0]
+        if read is None:
             kind, notes = (
-                "finish",
-                (
-                    f"early finish: {top.diagnosis} with confidence {top.confidence:.2f}, "
-                    f"margin {_margin(hypotheses):.2f}, coverage {top.coverage:.2f}"
-                ),
+                "fallback",
+                fallback_notes(self.policy, attempt.problem, attempt.remarks, broken, rules=self._rules),
             )
+            attempt.remarks.append(f"planner unavailable: {attempt.problem}")
+        elif self._may_finish(read.hypotheses, attempt):
+            kind, notes = "finish", self._reason(read.hypotheses)
             attempt.remarks.append(notes)
         else:
-            close = self._close(hypotheses)
-            found = await self._discriminators(attempt, close)
-            notes = plan_notes(self.policy, self._baseline.kind, hypotheses, close, found, attempt.remarks, broken)
+            close = close_to_leader(read.hypotheses, self.policy.differential_settings.confidence_close_threshold)
+            found = await self._discriminators(attempt, read, close)
+            other = read.table.posterior[OTHER] if read.table else None
+            step = self._step(read, found)
+            shown = Planned(seen.turn, read.hypotheses, close, step, read.danger, other, attempt.remarks, broken)
+            notes = plan_notes(self.policy, self._baseline.kind, shown, rules=self._rules)
+        hypotheses = read.hypotheses if read else ()
         return Decision(
             kind,
             notes,
@@ -227,59 +243,55 @@ class DifferentialDiagnosisEngine:
             found,
             asked,
             self.requirement,
-            (*attempt.remarks, *dict.fromkeys(attempt.endpoint_notes)),
+            (
+                *attempt.remarks,
+                *(read.remarks if read else ()),
+                *attempt.recorded,
+                *dict.fromkeys(attempt.endpoint_notes),
+            ),
             attempt.usage,
             attempt.spoken,
+            scoring.differential(hypotheses) if hypotheses else None,
+            read.table if read else None,
+            read.danger if read else "",
         )
 
-    def _may_finish(self, hypotheses: Sequence[Weighed], attempt: _Attempt) -> bool:
-        """Step 4: something was said, and the leader is sure enough, far enough ahead and covered well enough."""
-        top, settings = hypotheses[0], self.policy.differential_settings
-        sure = (
-            top.confidence >= self.policy.constraints.finish_early_if_confident
-            and _margin(hypotheses) > settings.confidence_close_threshold
-            and top.coverage >= COVERAGE_TO_FINISH
-            and bool(attempt.now.exchanges)
-            and attempt.now.turn > 1
-        )
-        if sure and len(hypotheses) < settings.min_diagnoses:
-            attempt.remarks.append(
-                f"no early finish: the plan has {len(hypotheses)} of at least {settings.min_diagnoses} diagnoses"
-            )
+    def _may_finish(self, hypotheses: Sequence[Scored], attempt: _Attempt) -> bool:
+        """Step 4: something was said, the leader is sure enough, and nothing else speaks against finishing."""
+        now, fewest = attempt.now, self.policy.differential_settings.min_diagnoses
+        if not (self._scoring.sure(hypotheses) and now.exchanges and now.turn > 1):
             return False
-        return sure
+        doubt = self._scoring.doubt(lambda request: is_done(self.policy, request, now.exchanges))
+        if len(hypotheses) < fewest:
+            doubt = f"the plan has {len(hypotheses)} of at least {fewest} diagnoses"
+        if doubt:
+            attempt.remarks.append(f"no early finish: {doubt}")
+        return not doubt
 
-    def _close(self, hypotheses: Sequence[Weighed]) -> tuple[Weighed, ...]:
-        """The leader and those within the margin of it; empty if there are none."""
-        gap = self.policy.differential_settings.confidence_close_threshold
-        within = tuple(h for h in hypotheses if _ahead(hypotheses[0].confidence, h.confidence) <= gap)
-        return within if len(within) > 1 else ()
+    def _reason(self, hypotheses: Sequence[Scored]) -> str:
+        """Why the encounter ends, in numbers."""
+        top, lead, gap = hypotheses[0], margin(hypotheses), self.policy.differential_settings.confidence_close_threshold
+        digits = decimals([hypothesis.confidence for hypothesis in hypotheses], gap, self.policy.finish_at)
+        if self._scoring.table is not None:
+            return f"early finish: {top.diagnosis} with probability {top.confidence:.{digits}f}"
+        return (
+            f"early finish: {top.diagnosis} with confidence {top.confidence:.{digits}f}, "
+            f"margin {lead:.{digits}f}, coverage {top.coverage:.2f}"
+        )
 
     def _request(self, attempt: _Attempt, speak: Speak | None, broken: Sequence[str]) -> Request:
         """The request for a plan; inline, the doctor's own request with a plan in it."""
-        settings, now = self.policy.differential_settings, attempt.now
-        known = PlannerPayload(
-            self.door, now.exchanges, self.requirement, settings.max_differentials, self._baseline.exchanges
-        )
-        with_plan = settings.discriminators == "with_plan"
-        # Not the relaxed requirement: the schema is part of the prompt, and a prompt cache needs it unchanged.
-        numbers = (settings.min_diagnoses, settings.max_differentials), settings.min_symptoms_per_disease
+        now, table = attempt.now, self._scoring.table
+        most = self.policy.differential_settings.max_differentials
+        known = PlannerPayload(self.door, now.exchanges, self.requirement, most, self._baseline.exchanges, table)
+        schema = self._scoring.shape(inline=speak is not None)
         if speak is None:
-            return Request(
-                Purpose.PLANNER,
-                self._prompts.plan(now, self.requirement),
-                schema=sized(PlannerReply if with_plan else WeightedDifferential, *numbers),
-                payload=known,
-                repair=False,
-            )
-        request = self._prompts.inline(speak, self.requirement, broken)
+            messages = self._prompts.plan(now, schema, self.requirement, table)
+            return Request(Purpose.PLANNER, messages, schema=schema, described=True, payload=known, repair=False)
+        request = self._prompts.inline(speak, schema, self.requirement, broken, table)
         assert isinstance(request.payload, DoctorPayload), "a doctor's request says what the doctor knows"
-        return replace(
-            request,
-            schema=sized(PlanThenSpeak if with_plan else WeighThenSpeak, *numbers),
-            payload=InlinePayload(request.payload, known),
-            repair=False,
-        )
+        payload = InlinePayload(request.payload, known)
+        return replace(request, schema=schema, described=True, payload=payload, repair=False)
 
     async def _plan(self, attempt: _Attempt, request: Request) -> None:
         """Ask for a plan; the one place that decides about trying again, relaxing and giving up."""
@@ -290,51 +302,46 @@ class DifferentialDiagnosisEngine:
             if tries_left:
                 attempt.remarks.append(f"plan sent back once: {attempt.problem}")
                 numbers = self._prompts.numbers(self.requirement)
-                retry = fill(self.policy.retry, problem=attempt.problem, **numbers)
+                retry = fill(self.policy.texts.retry, problem=attempt.problem, **numbers)
                 # Some servers refuse an empty message, so an empty answer is not sent back as one.
                 said = (Message("assistant", attempt.said),) if attempt.said.strip() else ()
                 request = replace(request, messages=(*request.messages, *said, Message("user", retry)))
 
-    def _accept(self, plan: WeightedDifferential, attempt: _Attempt, *, relax: bool) -> bool:
-        """Use a plan whose diagnoses list enough findings; with `relax`, as few as this plan needs (step 6)."""
-        settings = self.policy.differential_settings
-        hypotheses, remarks = sift(plan.hypotheses, settings.max_differentials)
-        if not hypotheses:
+    def _accept(self, plan: AnyPlan, attempt: _Attempt, *, relax: bool) -> bool:
+        """Use a plan that lists enough findings; with `relax`, as few as this plan needs (step 6)."""
+        read = self._scoring.read(plan)
+        if not read.counts:
             attempt.problem = "no diagnosis was named"
             return False
-        short = len(hypotheses) - len(_with_findings(hypotheses, self.requirement))
+        short = self._scoring.shortage(read.counts, self.requirement)
         if short:
-            attempt.problem = f"{short} of {len(hypotheses)} diagnoses list fewer than {self.requirement} findings"
+            attempt.problem = short
             if not relax:
                 return False
-            self._relax(hypotheses, attempt)
-        elif self.requirement < settings.min_symptoms_per_disease:
+            self._relax(read.counts, attempt)
+        elif self.requirement < self.policy.differential_settings.min_symptoms_per_disease:
             self.requirement += 1
-            attempt.remarks.append(f"{self.requirement} findings per diagnosis are asked for again from now on")
-        enough = _with_findings(hypotheses, FEWEST)
-        if not enough:
+            attempt.remarks.append(f"{self.requirement} findings {self._each} are asked for again from now on")
+        if not read.hypotheses:
             return False
-        attempt.remarks += [
-            f"{left_out.diagnosis}: left out, fewer than {FEWEST} findings"
-            for left_out in hypotheses
-            if left_out not in enough
-        ]
-        attempt.hypotheses = tuple(enough)
-        attempt.discriminators = tuple(plan.discriminators) if isinstance(plan, PlannerReply) else ()
-        attempt.remarks += remarks
+        attempt.reading = read
+        self._scoring.keep(read)
         return True
 
-    def _relax(self, hypotheses: Sequence[PlannedHypothesis], attempt: _Attempt) -> None:
-        """Require no more than the shortest usable diagnosis lists."""
-        counts = [len(hypothesis.findings) for hypothesis in hypotheses]
+    def _relax(self, counts: Sequence[int], attempt: _Attempt) -> None:
+        """Require no more than the shortest usable list has."""
         asked, self.requirement = self.requirement, min((n for n in counts if n >= FEWEST), default=FEWEST)
         if self.requirement < asked:
             attempt.remarks.append(
-                f"requirement relaxed from {asked} to {self.requirement} findings per diagnosis, "
+                f"requirement relaxed from {asked} to {self.requirement} findings {self._each}, "
                 f"because {attempt.problem}"
             )
 
-    async def _ask(self, request: Request, attempt: _Attempt) -> WeightedDifferential | None:
+    @property
+    def _each(self) -> str:
+        return "per diagnosis" if self._scoring.table is None else "in the table"
+
+    async def _ask(self, request: Request, attempt: _Attempt) -> AnyPlan | None:
         """Make one request: a plan, or None with the problem in the attempt."""
         assert request.schema is not None
         try:
@@ -351,27 +358,46 @@ class DifferentialDiagnosisEngine:
             return None
         attempt.add(reply)
         attempt.said = reply.text
-        if issubclass(request.schema, (PlanThenSpeak, WeighThenSpeak)):
+        if issubclass(request.schema, _SPEAKING):
             words = _utterance(reply)
             if words:
                 attempt.spoken = Reply(words, usage=NOTHING_ASKED, differential=reply.differential)
-        if isinstance(reply.parsed, WeightedDifferential):
+        if isinstance(reply.parsed, WeightedDifferential | TableReply):
             return reply.parsed
         attempt.problem = f"no valid plan came back ({_what_is_wrong(attempt.said, request.schema)})"
         return None
 
-    async def _discriminators(self, attempt: _Attempt, close: tuple[Weighed, ...]) -> tuple[Discriminator, ...]:
-        """Step 5: what distinguishes close hypotheses, from the plan itself or from a separate request."""
-        how = self.policy.differential_settings.discriminators
-        if not close or how == "off":
+    async def _discriminators(
+        self, attempt: _Attempt, read: Reading, close: tuple[Scored, ...]
+    ) -> tuple[Discriminator, ...]:
+        """Step 5: what tells hypotheses apart and has not been done, the best first."""
+        how, before = self.policy.differential_settings.discriminators, attempt.now.exchanges
+        if how == "off":
             return ()
-        found = attempt.discriminators if how == "with_plan" else await self._ask_discriminators(attempt, close)
-        if found == ():
-            attempt.remarks.append("the planner named nothing that tells them apart")
-        return (found or ())[:MOST_DISCRIMINATORS]
+        if read.table:
+            steps = read.table.steps(lambda request: is_done(self.policy, request, before))
+            leaders = [hypothesis.diagnosis for hypothesis in read.hypotheses[:2]]
+            found = [Discriminator(request=step.request, tells_apart=leaders) for step in steps if step.bits > 0]
+            return tuple(found[:MOST_DISCRIMINATORS])
+        named = read.discriminators
+        if how == "separate":
+            asked = await self._ask_discriminators(attempt, close) if close else ()
+            named = asked or ()
+        if close and not named:
+            attempt.recorded.append("the planner named nothing that tells them apart")
+        return tuple(one for one in named if not is_done(self.policy, one.request, before))[:MOST_DISCRIMINATORS]
+
+    def _step(self, read: Reading, found: Sequence[Discriminator]) -> str:
+        """The best next step: the first discriminator, or else what is not known of the leader."""
+        if found:
+            return found[0].request
+        unknown = read.hypotheses[0].unknowns
+        if not unknown or self.policy.differential_settings.discriminators == "off":
+            return ""
+        return f"find out about {unknown[0].removeprefix('absence of ')}"
 
     async def _ask_discriminators(
-        self, attempt: _Attempt, close: tuple[Weighed, ...]
+        self, attempt: _Attempt, close: tuple[Scored, ...]
     ) -> tuple[Discriminator, ...] | None:
         """Ask for discriminators alone; None, without another try, if the answer is not usable."""
         names = tuple(hypothesis.diagnosis for hypothesis in close)
@@ -388,7 +414,7 @@ class DifferentialDiagnosisEngine:
             if error.kind in FATAL:
                 raise
             attempt.usage += error.usage or Usage()
-            attempt.remarks.append(f"no discriminators: {error.kind}")
+            attempt.recorded.append(f"no discriminators: {error.kind}")
             return None
         attempt.add(reply)
         return tuple(reply.parsed.discriminators) if isinstance(reply.parsed, Discriminators) else ()
@@ -400,9 +426,12 @@ class _Attempt:
 
     now: Observation
     """With all images that have been shown."""
-    hypotheses: tuple[PlannedHypothesis, ...] = ()
-    discriminators: tuple[Discriminator, ...] = ()
+    reading: Reading | None = None
+    """The plan; None if there is none."""
     remarks: list[str] = field(default_factory=list)
+    """On the planning of this turn, for the doctor and the record."""
+    recorded: list[str] = field(default_factory=list)
+    """For the record alone."""
     problem: str = ""
     said: str = ""
     """The planner's own words, to send them back."""
@@ -419,9 +448,12 @@ class _Attempt:
         self.endpoint_notes += reply.notes
 
 
+_SPEAKING = (PlanThenSpeak, WeighThenSpeak, TableThenSpeak)
+
+
 def _utterance(reply: Reply) -> str:
     """The doctor's words in a reply with plan and utterance, even if the plan is unusable; empty if there are none."""
-    if isinstance(reply.parsed, PlanThenSpeak | WeighThenSpeak):
+    if isinstance(reply.parsed, _SPEAKING):
         return reply.parsed.utterance.strip()
     try:
         spoken = parse(reply.text, Spoken)
@@ -432,10 +464,6 @@ def _utterance(reply: Reply) -> str:
     return spoken.utterance.strip()
 
 
-def _with_findings(hypotheses: Sequence[PlannedHypothesis], fewest: int) -> list[PlannedHypothesis]:
-    return [hypothesis for hypothesis in hypotheses if len(hypothesis.findings) >= fewest]
-
-
 def _what_is_wrong(text: str, shape: type[BaseModel]) -> str:
     """Why a reply is not a plan, in words the planner can act on; from the reply alone, so a replay says the same."""
     try:
@@ -443,13 +471,3 @@ def _what_is_wrong(text: str, shape: type[BaseModel]) -> str:
     except InvalidReplyError as problem:
         return str(problem)
     return "it is not the JSON object that was asked for"
-
-
-def _margin(hypotheses: Sequence[Weighed]) -> float:
-    """How far the leader is ahead; its whole confidence if it is alone."""
-    return _ahead(hypotheses[0].confidence, hypotheses[1].confidence if len(hypotheses) > 1 else 0.0)
-
-
-def _ahead(leader: float, other: float) -> float:
-    # 0.62 - 0.5 is slightly more than 0.12 in binary; a margin exactly at the threshold must count as equal to it.
-    return round(leader - other, 9)

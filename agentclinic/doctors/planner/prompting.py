@@ -1,7 +1,7 @@
 """What the planner is sent, and what the doctor is shown of its plan.
 
 Static text comes first, then the dialogue, then the task, so that a prompt cache can reuse it. `[Planning Notes]` is
-the plan in numbers, for the doctor and for readers of the record.
+the plan in short, for the doctor and for readers of the record.
 """
 
 from __future__ import annotations
@@ -11,52 +11,117 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pydantic import BaseModel
+
 from agentclinic.clinic.doctor import Assignment, Observation, door_text
 from agentclinic.clinic.prompts import fill, joined
-from agentclinic.doctors.planner.schema import Discriminator, PlannedFinding
+from agentclinic.doctors.planner.scoring import Scored
 from agentclinic.doctors.planner.settings import PolicyFile
-from agentclinic.doctors.planner.weighing import Weighed
+from agentclinic.doctors.planner.table import Table, same_disease
+from agentclinic.doctors.planner.weighing import ahead
 from agentclinic.models.base import Message, Request
+from agentclinic.models.structured import outline
 from agentclinic.results.turn import Exchange
 from agentclinic.results.utterance import REQUEST_TEST
 
 HEADER = "[Planning Notes]"
-_BASIS = {
-    "door": "what a doctor knows at the door, and the dialogue",
-    "full": "the patient's whole script (planner_baseline full), and the dialogue",
+_SCALE = {
+    "weights": "Scores from 0 to 1, not probabilities; 0.5 means nothing is known.",
+    "bayes": "Probabilities, computed from the planner's table; something else: {other}.",
 }
-_SHOWN = 4
-"""Findings shown on each side; the record has all."""
-_NOTED = 8
-"""Remarks shown, those on the whole plan first: a planner with odd words for every state would fill the page."""
+_BASIS = {"door": "", "full": " They rest on the patient's whole script (planner_baseline full)."}
+_SHOWN, _UNKNOWNS = 3, 2
+"""Hypotheses, and what is not known of each: as much as a doctor reads; the record has all."""
+_DECIMALS = range(2, 9)
+_EXCLUDED = 0.01
+"""A danger that is less probable than this is not shown."""
 
 
-def plan_notes(
-    policy: PolicyFile,
-    baseline: str,
-    hypotheses: Sequence[Weighed],
-    close: Sequence[Weighed],
-    discriminators: Sequence[Discriminator],
-    remarks: Sequence[str],
-    broken: Sequence[str] = (),
+def plan_notes(policy: PolicyFile, baseline: str, plan: Planned, *, rules: bool = False) -> str:
+    """The notes for a turn with a plan; with `rules`, also the planning rules, for doctors not told them otherwise.
+
+    There are none on the first turn while all hypotheses are equal, unless something must be said about the planning.
+    """
+    alike = plan.turn == 1 and len({hypothesis.confidence for hypothesis in plan.hypotheses}) == 1
+    return _finished(policy, [] if alike else list(_advice(policy, baseline, plan)), plan.remarks, plan.broken, rules)
+
+
+def fallback_notes(
+    policy: PolicyFile, problem: str, remarks: Sequence[str], broken: Sequence[str] = (), *, rules: bool = False
 ) -> str:
-    """The notes for a turn with a plan; `broken` are the rules that the last order broke."""
-    lines = [
-        HEADER,
-        f"Rests on {_BASIS[baseline]}. Scores from 0 to 1 are not probabilities; 0.5 means nothing is known.",
-    ]
-    for place, hypothesis in enumerate(hypotheses, start=1):
-        lines += [f"{place}. {_numbers(hypothesis)}", *_findings(hypothesis.findings)]
-    if len(close) > 1:
-        names = ", ".join(hypothesis.diagnosis for hypothesis in close)
-        gap = policy.differential_settings.confidence_close_threshold
-        lines.append(f"Too close to call (within {gap:g}): {names}.")
-        lines += [f"   tells apart: {found.request}" for found in discriminators]
-    return _finished(policy, lines, remarks, broken)
+    return _finished(policy, [f"{policy.fallback_advice} (Reason: {problem}.)"], remarks, broken, rules)
 
 
-def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], broken: Sequence[str] = ()) -> str:
-    return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks, broken)
+@dataclass(frozen=True)
+class Planned:
+    """What the notes are made of."""
+
+    turn: int
+    hypotheses: Sequence[Scored]
+    close: Sequence[Scored] = ()
+    step: str = ""
+    """The best question or test that has not been done."""
+    danger: str = ""
+    """What would be dangerous to miss."""
+    other: float | None = None
+    """The probability of something else."""
+    remarks: Sequence[str] = ()
+    broken: Sequence[str] = ()
+    """The rules that the last order broke."""
+
+
+def _advice(policy: PolicyFile, baseline: str, plan: Planned) -> Iterator[str]:
+    settings, table = policy.differential_settings, plan.other is not None
+    gap = settings.confidence_close_threshold
+    digits = decimals([hypothesis.confidence for hypothesis in plan.hypotheses], gap, policy.finish_at)
+    other = "" if plan.other is None else _probability(plan.other, 2)
+    yield _SCALE[settings.scoring].format(other=other) + _BASIS[baseline]
+    for place, hypothesis in enumerate(plan.hypotheses[:_SHOWN], start=1):
+        numbers = f"confidence {hypothesis.confidence:.{digits}f}, coverage {hypothesis.coverage:.2f}"
+        if table:
+            numbers = _probability(hypothesis.confidence, digits)
+        unknown = "; ".join(hypothesis.unknowns[:_UNKNOWNS])
+        yield f"{place}. {hypothesis.diagnosis}: {numbers}." + (f" Not known: {unknown}." if unknown else "")
+    if plan.close:
+        names = ", ".join(hypothesis.diagnosis for hypothesis in plan.close[:_SHOWN])
+        more = f" and {len(plan.close) - _SHOWN} more" if len(plan.close) > _SHOWN else ""
+        yield f"Too close to call (within {gap:g}): {names}{more}."
+    if plan.step:
+        yield f"Best next step: {plan.step}"
+    if plan.danger and not _settled(plan.danger, plan):
+        yield f"Dangerous and not yet excluded: {plan.danger}."
+
+
+def _probability(p: float, digits: int) -> str:
+    """A probability that the table leaves open is never printed as 0 or 1."""
+    least = 10**-digits
+    if round(p, digits) < least:
+        return f"less than {least:g}"
+    return f"{p:.{digits}f}" if round(p, digits) <= 1 - least else f"more than {1 - least:g}"
+
+
+def _settled(danger: str, plan: Planned) -> bool:
+    """Whether a danger need not be mentioned: it leads, or its probability is next to nothing."""
+    same = next((h for h in plan.hypotheses if same_disease(h.diagnosis, danger)), None)
+    return same is plan.hypotheses[0] or (plan.other is not None and same is not None and same.confidence < _EXCLUDED)
+
+
+def decimals(numbers: Sequence[float], gap: float, threshold: float) -> int:
+    """The fewest decimals, from two, with which what is printed does not contradict who is close and who is sure."""
+
+    def agrees(digits: int) -> bool:
+        top = max(numbers)
+        for number in numbers:
+            close = ahead(top, number) <= gap
+            if close != (ahead(round(top, digits), round(number, digits)) <= gap):
+                return False
+            if close != (round(ahead(top, number), digits) <= gap):
+                return False
+            if (number >= threshold) != (round(number, digits) >= threshold):
+                return False
+        return True
+
+    return next((digits for digits in _DECIMALS if agrees(digits)), _DECIMALS[-1])
 
 
 def broken_rules(broken: Sequence[str]) -> list[str]:
@@ -68,38 +133,12 @@ def rules_line(policy: PolicyFile) -> str:
     return "Rules: " + " ".join(policy.rules) if policy.rules else ""
 
 
-def _finished(policy: PolicyFile, lines: list[str], remarks: Sequence[str], broken: Sequence[str]) -> str:
-    lines += [f"Note: {remark}." for remark in remarks[:_NOTED]]
-    if len(remarks) > _NOTED:
-        lines.append(f"Note: {len(remarks) - _NOTED} more remarks are in the record.")
-    lines += broken_rules(broken)
-    return "\n".join(filter(None, (*lines, rules_line(policy), policy.advice)))
-
-
-def _numbers(hypothesis: Weighed) -> str:
-    return (
-        f"{hypothesis.diagnosis}: confidence {hypothesis.confidence:.2f}, coverage {hypothesis.coverage:.2f} "
-        f"(for {hypothesis.support}, against {hypothesis.contradiction}, unknown {hypothesis.unknown})"
-    )
-
-
-def _findings(findings: Sequence[PlannedFinding]) -> list[str]:
-    known = [f for f in findings if f.observed != "unknown"]
-    sides = {
-        "for": [f for f in known if f.observed == f.expected],
-        "against": [f for f in known if f.observed != f.expected],
-        "not known": [f for f in findings if f.observed == "unknown"],
-    }
-    lines = []
-    for side, those in sides.items():
-        if those:
-            heaviest = sorted(those, key=lambda f: -f.weight)[:_SHOWN]
-            lines.append(f"   {side}: " + ", ".join(f"{_named(f)} ({f.weight})" for f in heaviest))
-    return lines
-
-
-def _named(finding: PlannedFinding) -> str:
-    return finding.finding if finding.observed != "absent" else f"no {finding.finding}"
+def _finished(
+    policy: PolicyFile, lines: Sequence[str], remarks: Sequence[str], broken: Sequence[str], rules: bool
+) -> str:
+    lines = [*lines, *(f"Note: {remark}." for remark in remarks), *broken_rules(broken)]
+    lines += [rules_line(policy)] if rules and policy.rules else []
+    return "\n".join(filter(None, (HEADER, *lines, policy.advice))) if lines else ""
 
 
 Speak = Callable[[str], Request]
@@ -132,24 +171,37 @@ class PlannerPrompts:
         self._baseline = baseline
         self._chat = assignment.dialogue == "chat" and policy.chat
         context = fill(policy.chat_system, door=self._door, baseline=baseline.shown) if self._chat else ""
+        self._context = re.sub(r"\n{3,}", "\n\n", context)
         # A biased doctor also plans with its bias: unbiased notes would talk the doctor out of it.
-        self._system = joined(policy.system_base.strip(), re.sub(r"\n{3,}", "\n\n", context), assignment.bias_text)
+        self._bias = assignment.bias_text
 
-    def plan(self, now: Observation, requirement: int) -> tuple[Message, ...]:
-        template = self._policy.chat_task if self._chat else self._policy.user_prompt_template
-        return self._messages(template, now, **self.numbers(requirement), discriminators=self._discriminators)
+    def plan(
+        self, now: Observation, form: type[BaseModel], requirement: int, table: Table | None
+    ) -> tuple[Message, ...]:
+        texts = self._policy.texts
+        template = texts.chat_task if self._chat else texts.user_prompt_template
+        more = joined(self._for_system(template), _form(form))
+        return self._messages(template, now, more, **self._task(requirement, table))
 
     def discriminators(self, now: Observation, close: Sequence[str]) -> tuple[Message, ...]:
         template = self._policy.chat_discriminators if self._chat else self._policy.discriminator_template
-        return self._messages(template, now, close=", ".join(close))
+        return self._messages(template, now, "", close=", ".join(close))
 
-    def inline(self, speak: Speak, requirement: int, broken: Sequence[str]) -> Request:
+    def inline(
+        self, speak: Speak, form: type[BaseModel], requirement: int, broken: Sequence[str], table: Table | None
+    ) -> Request:
         """The doctor's own request, with the planning rules after its system prompt and the task in its notes."""
         policy = self._policy
-        task = fill(policy.inline_task, **self.numbers(requirement), discriminators=self._discriminators)
+        task = fill(policy.texts.inline_task, **self._task(requirement, table))
         request = speak("\n".join((*broken_rules(broken), task)))
         system, *dialogue = request.messages
-        instructions = joined(system.content, policy.inline_system.strip(), rules_line(policy))
+        instructions = joined(
+            system.content,
+            policy.texts.inline_system.strip(),
+            self._for_system(policy.texts.inline_task),
+            _form(form),
+            rules_line(policy),
+        )
         return replace(request, messages=(replace(system, content=instructions), *dialogue))
 
     def numbers(self, requirement: int) -> dict[str, int]:
@@ -161,12 +213,24 @@ class PlannerPrompts:
             "max_differentials": settings.max_differentials,
         }
 
+    def _task(self, requirement: int, table: Table | None) -> dict[str, object]:
+        shown = table.shown if table else ""
+        return {**self.numbers(requirement), "discriminators": self._discriminators, "table": shown}
+
     @property
     def _discriminators(self) -> str:
-        with_plan = self._policy.differential_settings.discriminators == "with_plan"
+        """What is said about discriminators; with a table, code finds them."""
+        settings = self._policy.differential_settings
+        with_plan = settings.discriminators == "with_plan" and settings.scoring == "weights"
         return self._policy.discriminators_with_plan if with_plan else ""
 
-    def _messages(self, template: str, now: Observation, **values: object) -> tuple[Message, ...]:
+    def _for_system(self, task: str) -> str:
+        """What the task leaves to the system prompt."""
+        return "" if "{discriminators}" in task else self._discriminators
+
+    def _messages(self, template: str, now: Observation, more: str, **values: object) -> tuple[Message, ...]:
+        """Instructions, those in `more` and the case, and then the dialogue with the task in the newest message."""
+        system = joined(self._policy.texts.system_base.strip(), more, self._context, self._bias)
         values |= {"turn": now.turn, "max_infs": self._limit}
         images = now.incoming.images
         if not self._chat:
@@ -178,13 +242,17 @@ class PlannerPrompts:
                 reply=now.incoming.line if now.exchanges else "(none yet)",
                 **values,
             )
-            return Message("system", self._system), Message("user", user, images=images)
+            return Message("system", system), Message("user", user, images=images)
         *before, newest = self._policy.chat_opening, *_conversation(now.exchanges)
         # Opening and replies are the user's, and the doctor's words in between the assistant's: some chat templates
         # refuse any other order.
         dialogue = (Message("assistant" if place % 2 else "user", said) for place, said in enumerate(before))
         task = Message("user", fill(template, reply=newest, **values), images=images)
-        return Message("system", self._system), *dialogue, task
+        return Message("system", system), *dialogue, task
+
+
+def _form(shape: type[BaseModel]) -> str:
+    return f"The form of your answer:\n{outline(shape)}"
 
 
 def _conversation(exchanges: Sequence[Exchange]) -> Iterator[str]:

@@ -9,8 +9,9 @@ from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import gather
 from agentclinic.doctors.planner.settings import PolicyFile
 from agentclinic.results.turn import Exchange
+from agentclinic.results.utterance import REQUEST_TEST
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.text import says
+from agentclinic.vocabulary.text import fold, says
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,17 @@ def check_order(policy: PolicyFile, door: Door, order: str, before: Sequence[Exc
     if flag:
         return Ruling(tuple(broken), tuple(f"{rule}, for a red flag: {flag}" for rule in excusable))
     return Ruling((*broken, *excusable))
+
+
+def is_done(policy: PolicyFile, request: str, before: Sequence[Exchange]) -> bool:
+    """Whether a question was asked or a test ordered, by its words or as the same tests."""
+    test = request.upper().startswith(REQUEST_TEST)
+    wanted = request[len(REQUEST_TEST) :].strip(" :") if test else request
+    done = [exchange.content for exchange in before if (exchange.kind == "test") == test]
+    if any(fold(wanted) == fold(said) for said in done):
+        return True
+    tests = {known.name for known in named_tests(policy, wanted)} if test else set()
+    return bool(tests) and tests <= {known.name for said in done for known in named_tests(policy, said)}
 
 
 def red_flag(policy: PolicyFile, door: Door, exchanges: Sequence[Exchange]) -> str | None:

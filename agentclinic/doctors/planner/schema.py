@@ -1,4 +1,7 @@
-"""What the planner is asked for: diagnoses with weighted findings, and what distinguishes the leaders.
+"""What the planner is asked for: diagnoses with weighted findings, or additions to a table of probabilities.
+
+With `scoring: weights`, each plan is a whole weighted differential. With `scoring: bayes`, it is what is new in the
+table that `table.py` keeps.
 
 The docstrings of these classes are part of the JSON schema that the planner gets. Every string and list has a bound in
 that schema, so that a small model on a server that enforces it cannot run on forever. Longer replies are not refused:
@@ -9,16 +12,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
-from agentclinic.cases.model import Door
-from agentclinic.clinic.payloads import DoctorPayload
-from agentclinic.results.turn import Exchange
 from agentclinic.vocabulary.denial import says_absent
 
 MOST_HYPOTHESES = 10
@@ -31,36 +39,6 @@ _REQUEST = 160
 _TOLD_APART = 4
 _UTTERANCE = 600
 """Characters: three long sentences. llama.cpp turns a bound into as many grammar rules, and refuses more than 2000."""
-
-
-@dataclass(frozen=True)
-class PlannerPayload:
-    """What the planner knows, and how much it should return."""
-
-    door: Door
-    exchanges: tuple[Exchange, ...]
-    min_findings: int
-    """Findings each hypothesis must list."""
-    max_hypotheses: int
-    baseline: tuple[Exchange, ...] = ()
-    """What it knows about the patient beyond what is known at the door, as if it had asked."""
-
-
-@dataclass(frozen=True)
-class InlinePayload:
-    """What the doctor knows when it plans and speaks in one reply."""
-
-    doctor: DoctorPayload
-    planner: PlannerPayload
-
-
-@dataclass(frozen=True)
-class DiscriminatorPayload:
-    """What the planner knows when asked how to distinguish close hypotheses."""
-
-    door: Door
-    exchanges: tuple[Exchange, ...]
-    hypotheses: tuple[str, ...]
 
 
 FindingState = Literal["present", "absent", "unknown"]
@@ -81,6 +59,17 @@ def read_state(said: object) -> FindingState:
         if candidate in _STATES:
             return _STATES[candidate]
     return "absent" if says_absent(word) else "unknown"
+
+
+def read_share(said: object) -> float | None:
+    """A probability, also as a percentage; None if it cannot be read."""
+    try:
+        text = str(said).strip()
+        value = float(text.rstrip("% "))
+    except ValueError:
+        return None
+    value = value / 100 if value > 1 or text.endswith("%") else value
+    return value if 0 <= value <= 1 else None
 
 
 def _cut(length: int) -> BeforeValidator:
@@ -160,10 +149,22 @@ class Discriminator(_Planned):
     """The diagnoses it separates."""
 
 
+Danger = Annotated[
+    str,
+    BeforeValidator(lambda given: given.strip()[:_NAME] if isinstance(given, str) else ""),
+    Field(
+        description="The diagnosis that would be most dangerous to miss and is not excluded yet; empty if there is "
+        "none.",
+        json_schema_extra={"maxLength": _NAME},
+    ),
+]
+
+
 class WeightedDifferential(BaseModel):
     """What a planner is asked for: diagnoses with weighted findings."""
 
     hypotheses: list[PlannedHypothesis] = Field(json_schema_extra={"maxItems": MOST_HYPOTHESES})
+    danger: Danger = ""
 
 
 class PlannerReply(WeightedDifferential):
@@ -172,7 +173,7 @@ class PlannerReply(WeightedDifferential):
     discriminators: list[Discriminator] = Field(
         default_factory=list, json_schema_extra={"maxItems": MOST_DISCRIMINATORS}
     )
-    """What would best tell the leading diagnoses apart; empty when none are close."""
+    """What would best tell the leading diagnoses apart."""
 
 
 class Discriminators(BaseModel):
@@ -225,6 +226,137 @@ def _with_list(shape: type[Sized], name: str, item: type[BaseModel], bounds: tup
     extra = Field(json_schema_extra={"minItems": bounds[0], "maxItems": bounds[1]})
     fields: Any = {name: (items, extra)}
     return cast("type[Sized]", create_model(shape.__name__, __base__=shape, __doc__=shape.__doc__, **fields))
+
+
+# --- scoring: bayes ---------------------------------------------------------------------------------------------------
+
+_GROUP = 30
+MOST_NEW = 10
+"""Findings that one plan may add."""
+Word = Literal["almost never", "rarely", "sometimes", "often", "usually", "almost always"]
+TableState = Literal["present", "absent", "unknown", "unavailable"]
+_NOT_TO_BE_HAD = re.compile(r"\b(?:unavailable|not available|pending|not (?:possible|done|back)|cannot be)\b", re.I)
+
+
+def read_table_state(said: object) -> TableState:
+    """A state of the table; a result that is pending or cannot be had is unavailable."""
+    return "unavailable" if isinstance(said, str) and _NOT_TO_BE_HAD.search(said) else read_state(said)
+
+
+State = Annotated[TableState, BeforeValidator(read_table_state)]
+_Said = BeforeValidator(lambda given: given.strip() if isinstance(given, str) else str(given))
+Rated = Annotated[str, _Said, Field(json_schema_extra={"enum": list(get_args(Word))})]
+"""One of the words; another one is read as far as possible, by `table.py`."""
+Of = Annotated[str, _Said, Field(json_schema_extra={"maxLength": _NAME})]
+
+
+class Prior(_Planned):
+    """A hypothesis, and how probable it is from what is known at the door alone."""
+
+    diagnosis: Name
+    prior: Annotated[float | None, BeforeValidator(read_share)] = Field(
+        default=None, json_schema_extra={"minimum": 0, "maximum": 1}
+    )
+
+
+class Rating(_Planned):
+    """How expected a finding is under one hypothesis."""
+
+    of: Of
+    """The letter of the hypothesis, other, or rest for all that are not named."""
+    how: Rated
+    """How often the finding is present if it is the right one."""
+
+
+class NewFinding(_Planned):
+    """A finding that tells the hypotheses apart."""
+
+    finding: Name
+    request: Annotated[str, _cut(_REQUEST), Field(json_schema_extra={"maxLength": _REQUEST})] = ""
+    """The question that finds it out, or REQUEST TEST: and the name of the test."""
+    group: Annotated[str, _cut(_GROUP), Field(json_schema_extra={"maxLength": _GROUP})] = ""
+    """A label shared by findings that go together; empty if it stands alone."""
+    ratings: list[Rating] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_HYPOTHESES + 1})
+    """For every hypothesis and for other."""
+    observed: State = "unknown"
+
+    @field_validator("ratings", mode="before")
+    @classmethod
+    def _as_list(cls, given: object) -> object:
+        """Ratings by hypothesis, in place of a list, and without those that cannot be read."""
+        if isinstance(given, Mapping):
+            given = [{"of": of, "how": how} for of, how in given.items()]
+        return _readable(Rating, given)[0]
+
+
+class OldRating(Rating):
+    """A rating that a finding of the table lacks."""
+
+    finding: Of
+    """The number of the finding."""
+
+
+class Seen(_Planned):
+    """What has become known of a finding of the table."""
+
+    finding: Of
+    """The number of the finding."""
+    observed: State
+
+
+class TableReply(BaseModel):
+    """What is new in the table."""
+
+    hypotheses: list[Prior] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_HYPOTHESES})
+    """New ones only."""
+    findings: list[NewFinding] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_NEW})
+    """New ones only."""
+    ratings: list[OldRating] = Field(default_factory=list, json_schema_extra={"maxItems": 4 * MOST_NEW})
+    """For cells marked ? and for the findings of the table under new hypotheses."""
+    observed: list[Seen] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_NEW})
+    """What has become known of findings of the table."""
+    danger: Danger = ""
+    unread: SkipJsonSchema[int] = 0
+    """Entries that could not be read; ours, not the planner's."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _what_can_be_read(cls, given: object) -> object:
+        """The entries that can be read. Each list may be left out, but an object with none of them is not a plan."""
+        if not isinstance(given, Mapping):
+            return given
+        if _LISTS.keys().isdisjoint(given):
+            raise ValueError("hypotheses, findings, ratings and observed are missing")
+        kept, lost = dict(given), 0
+        for name, item in _LISTS.items():
+            kept[name], left_out = _readable(item, given.get(name) or [])
+            lost += left_out
+        return {**kept, "unread": lost}
+
+
+_LISTS: dict[str, type[BaseModel]] = {
+    "hypotheses": Prior,
+    "findings": NewFinding,
+    "ratings": OldRating,
+    "observed": Seen,
+}
+
+
+def _readable(item: type[BaseModel], given: object) -> tuple[list[BaseModel], int]:
+    """The entries of a list that have the right shape, and how many have not."""
+    read, lost = list[BaseModel](), 0
+    for entry in given if isinstance(given, list) else [given]:
+        try:
+            read.append(item.model_validate(entry))
+        except ValidationError:
+            lost += 1
+    return read, lost
+
+
+class TableThenSpeak(TableReply):
+    """What is new in the table, and then what the doctor says."""
+
+    utterance: Words
 
 
 class Spoken(BaseModel):

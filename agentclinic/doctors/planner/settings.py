@@ -87,6 +87,9 @@ def translated(data: Mapping[str, Any], shipped: Mapping[str, Any], where: str) 
     own.setdefault("doctor_policy", guidance)
     own["system_base"] = joined(file.system_base or shipped["system_base"], guidance)
     own["inline_system"] = joined(file.inline_system or shipped["inline_system"], guidance)
+    if isinstance(table := data.get("bayes", {}), dict):
+        told = {key: table.get(key, shipped["bayes"][key]) for key in ("system_base", "inline_system")}
+        own["bayes"] = table | {key: joined(str(text), guidance) for key, text in told.items()}
     if "constraints" in data:
         own["constraints"] = _constraints(file.constraints, where)
     if "synonyms" in data:
@@ -178,6 +181,9 @@ class Constraints(_Part):
     """When to stop, and which ordering rules the doctor is told and its orders are checked against."""
 
     finish_early_if_confident: float = Field(default=0.7, ge=0, le=1)
+    """The leader's confidence for an early finish; with `scoring: weights`."""
+    probability_to_finish: float = Field(default=0.9, ge=0, le=1)
+    """The leader's probability for an early finish; with `scoring: bayes`."""
     one_test_per_turn: bool = True
     low_cost_first: bool = True
     no_back_to_back_imaging: bool = True
@@ -187,6 +193,8 @@ class Constraints(_Part):
 class DifferentialSettings(_Part):
     """What the planner is asked for."""
 
+    scoring: Literal["weights", "bayes"] = "weights"
+    """By weights, as in the original, or by Bayes' rule from a table that is kept from plan to plan."""
     min_symptoms_per_disease: int = Field(default=4, ge=FEWEST, le=MOST_FINDINGS)
     min_diagnoses: int = Field(default=3, ge=1)
     """A plan with fewer cannot end the encounter: being ahead of so few says little."""
@@ -214,33 +222,57 @@ class Category(_Part):
 _SWITCHES = tuple(name for name, field in Constraints.model_fields.items() if field.annotation is bool)
 _CASE = ("door", "baseline", "transcript", "reply")
 _NEEDED = {
-    "user_prompt_template": (*_CASE, "min_findings", "discriminators"),
+    "user_prompt_template": (*_CASE, "min_findings"),
     "discriminator_template": (*_CASE, "close"),
     "chat_system": ("door", "baseline"),
-    "chat_task": ("reply", "min_findings", "discriminators"),
+    "chat_task": ("reply", "min_findings"),
     "chat_discriminators": ("reply", "close"),
-    "inline_task": ("min_findings", "discriminators"),
+    "inline_task": ("min_findings",),
 }
 """Placeholders that each text must contain."""
+_NEEDED_FOR_TABLE = {
+    "user_prompt_template": (*_CASE, "min_findings", "table"),
+    "chat_task": ("reply", "min_findings", "table"),
+    "inline_task": ("min_findings", "table"),
+}
+"""The same, with `scoring: bayes`."""
 _CHAT = {"user_prompt_template": "chat_task", "discriminator_template": "chat_discriminators"}
 """Texts of the transcript form, and those that take their place in a chat."""
 
 
-class PolicyFile(_Part):
-    """All of `test_policy.json`."""
+class Texts(_Part):
+    """What the planner is told, and the doctor that plans inline; the words differ with `scoring`."""
 
     system_base: str = Field(min_length=1)
     user_prompt_template: str = Field(min_length=1)
-    discriminators_with_plan: str = ""
-    discriminator_template: str = Field(min_length=1)
-    chat_system: str = ""
-    """This and the next three show the planner the dialogue as a chat; if one is missing, it gets a transcript."""
-    chat_opening: str = ""
     chat_task: str = ""
-    chat_discriminators: str = ""
+    """In place of it, if the dialogue is a chat."""
     inline_system: str = Field(min_length=1)
     inline_task: str = Field(min_length=1)
     retry: str = Field(min_length=1)
+
+
+class TableTexts(Texts):
+    """The texts with `scoring: bayes`."""
+
+    @field_validator(*_NEEDED_FOR_TABLE)
+    @classmethod
+    def _sees_the_table(cls, value: str, info: ValidationInfo) -> str:
+        return _complete(value, _NEEDED_FOR_TABLE[info.field_name or ""])
+
+
+class PolicyFile(Texts):
+    """All of `test_policy.json`."""
+
+    bayes: TableTexts
+    discriminators_with_plan: str = ""
+    """After the instructions, or in place of `{discriminators}` in a task."""
+    discriminator_template: str = Field(min_length=1)
+    chat_system: str = ""
+    """With `chat_task` and the next two, shows the planner the dialogue as a chat; if one is missing, it gets a
+    transcript."""
+    chat_opening: str = ""
+    chat_discriminators: str = ""
     advice: str = ""
     doctor_instructions: str = ""
     """With `policy_in_prompt`: how the doctor should plan; its kinds of tests and transitions follow."""
@@ -262,7 +294,18 @@ class PolicyFile(_Part):
     @property
     def chat(self) -> bool:
         """Whether the file has the texts to show the dialogue as a chat."""
-        return all((self.chat_system, self.chat_opening, self.chat_task, self.chat_discriminators))
+        return all((self.chat_system, self.chat_opening, self.texts.chat_task, self.chat_discriminators))
+
+    @property
+    def texts(self) -> Texts:
+        """The texts for the way of scoring."""
+        return self.bayes if self.differential_settings.scoring == "bayes" else self
+
+    @property
+    def finish_at(self) -> float:
+        """The leader's number for an early finish."""
+        table = self.differential_settings.scoring == "bayes"
+        return self.constraints.probability_to_finish if table else self.constraints.finish_early_if_confident
 
     @property
     def for_doctor(self) -> str:
@@ -271,7 +314,7 @@ class PolicyFile(_Part):
         steps = [f"- After {name}: {', '.join(after)}." for name, after in self.transitions.items()]
         told = _listed(self.doctor_instructions, kinds, steps) if self.doctor_policy is None else self.doctor_policy
         sure = (
-            f"Plan before you speak. At a confidence of {self.constraints.finish_early_if_confident:.0%} or more, give "
+            f"Plan before you speak. At a confidence of {self.finish_at:.0%} or more, give "
             "your diagnosis; below it, ask one short question or order one test that the policy allows next. Go on to "
             "a more expensive test only if its result would change what is done, or for a red flag."
         )
@@ -287,10 +330,7 @@ class PolicyFile(_Part):
     @field_validator(*_NEEDED)
     @classmethod
     def _sees_the_case(cls, value: str, info: ValidationInfo) -> str:
-        for needed in _NEEDED[info.field_name or ""] if value else ():
-            if f"{{{needed}}}" not in value:
-                raise ValueError(f"lacks {{{needed}}}, which the planner needs; add it")
-        return value
+        return _complete(value, _NEEDED[info.field_name or ""])
 
     @field_validator("planning_rules")
     @classmethod
@@ -317,6 +357,13 @@ class PolicyFile(_Part):
         kinds = {*(test.category for test in knowledge().tests.values()), *info.data.get("categories", {})}
         _refuse_unknown((*value, *chain.from_iterable(value.values())), kinds, "a kind of test")
         return value
+
+
+def _complete(value: str, placeholders: Iterable[str]) -> str:
+    for needed in placeholders if value else ():
+        if f"{{{needed}}}" not in value:
+            raise ValueError(f"lacks {{{needed}}}, which the planner needs; add it")
+    return value
 
 
 def _refuse_unknown(names: Iterable[str], known: Collection[str], what: str) -> None:
@@ -365,4 +412,8 @@ def _completed(data: Mapping[str, Any], where: str, *, chat: bool = False) -> di
     if is_original(data):
         data = translated(data, shipped, where)
         unsaid |= {} if chat else dict.fromkeys(_CHAT.values(), "")
+    table = data.get("bayes", {})
+    if isinstance(table, dict):
+        own = {"chat_task": ""} if "user_prompt_template" in table and "chat_task" not in table else {}
+        data = {**data, "bayes": {**shipped["bayes"], **own, **table}}
     return {**shipped, **unsaid, **data}

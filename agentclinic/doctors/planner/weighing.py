@@ -45,6 +45,12 @@ class Weighed:
         """Share of the weight that is known, for or against."""
         return (self.support + self.contradiction) / self.total if self.total else 0.0
 
+    @property
+    def unknowns(self) -> tuple[str, ...]:
+        """What would speak for it and is not known, the heaviest first."""
+        open_ = sorted((f for f in self.findings if f.observed == "unknown"), key=lambda f: -f.weight)
+        return tuple(f.finding if f.expected == "present" else f"absence of {f.finding}" for f in open_)
+
 
 def weigh(hypothesis: PlannedHypothesis) -> Weighed:
     sums = {"support": 0, "contradiction": 0, "unknown": 0}
@@ -62,6 +68,12 @@ def _side(finding: PlannedFinding) -> str:
 def ranked(hypotheses: Sequence[Weighed]) -> tuple[Weighed, ...]:
     """Most confident first; ties go to the better covered, then to the one named first."""
     return tuple(sorted(hypotheses, key=lambda h: (-h.confidence, -h.coverage)))
+
+
+def ahead(leader: float, other: float) -> float:
+    """How far one confidence is ahead of another."""
+    # 0.62 - 0.5 is slightly more than 0.12 in binary; a margin exactly at the threshold must count as equal to it.
+    return round(leader - other, 9)
 
 
 def sift(hypotheses: Sequence[PlannedHypothesis], most: int) -> tuple[list[PlannedHypothesis], list[str]]:
@@ -96,7 +108,7 @@ def _without_duplicates(findings: Sequence[PlannedFinding]) -> list[PlannedFindi
     evidently two different findings to this planner.
     """
     by_name = _grouped(findings, lambda finding: fold(finding.finding))
-    return _grouped(by_name, lambda finding: (_meaning(finding.finding), finding.expected, finding.observed))
+    return _grouped(by_name, lambda finding: (meaning(finding.finding), finding.expected, finding.observed))
 
 
 def _grouped(findings: Sequence[PlannedFinding], key: Callable[[PlannedFinding], Hashable]) -> list[PlannedFinding]:
@@ -122,8 +134,8 @@ def _merged(group: Sequence[PlannedFinding]) -> PlannedFinding:
     )
 
 
-def _meaning(name: str) -> str:
-    """The finding of the knowledge base with exactly this name; the name itself if none or several have it."""
+def meaning(name: str) -> str:
+    """What counts as the same finding: that of the knowledge base with exactly this name, or the name itself."""
     found = _finding_names().get(words(name), set())
     return next(iter(found)) if len(found) == 1 else fold(name)
 

@@ -169,6 +169,7 @@ class UncertaintyDoctor:
             self.text("documented") if agent.documented else "",
             self.text("images_suffix") if assignment.images else "",
             assignment.bias_text,
+            assignment.policy,
         )
 
     def text(self, key: str) -> str:

@@ -71,6 +71,7 @@ _SOURCES = {
     "stated": "Probabilities stated by the doctor",
     "elicited": "Probabilities asked for after the diagnosis",
     "planner_score": "Scores of the planner, which are not probabilities",
+    "planner_posterior": "Probabilities computed from the planner's table",
 }
 
 

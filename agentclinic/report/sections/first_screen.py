@@ -15,10 +15,11 @@ from agentclinic.results.turn import Source
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.compare import sentence
+from agentclinic.scoring.differentials import PREFERRED
 from agentclinic.scoring.format import as_number, interval, percent
 from agentclinic.scoring.outcome import unread_advice
 
-_FIRST = {Source.POSTERIOR: 0, Source.STATED: 1, Source.ELICITED: 2, Source.PLANNER_SCORE: 3}
+_FIRST = {source: place for place, source in enumerate((*PREFERRED, Source.PLANNER_SCORE))}
 MOST_REASONS = 4
 
 

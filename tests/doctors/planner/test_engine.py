@@ -13,8 +13,9 @@ from policy_support import ASKED, DOOR, Planning, plan, policy, replied
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.doctor import Dialogue, Incoming, Observation
 from agentclinic.doctors.planner.engine import Decision, DifferentialDiagnosisEngine
-from agentclinic.doctors.planner.prompting import Baseline
-from agentclinic.doctors.planner.schema import Discriminators, PlannerPayload, WeightedDifferential
+from agentclinic.doctors.planner.payloads import PlannerPayload
+from agentclinic.doctors.planner.prompting import Baseline, decimals
+from agentclinic.doctors.planner.schema import Discriminators, WeightedDifferential
 from agentclinic.models.base import (
     AuthError,
     ConnectError,
@@ -163,7 +164,6 @@ async def test_the_planner_knows_the_script_only_with_the_full_baseline() -> Non
         assert not any("SCRIPT" in message.content for message in request.messages[1:])
         assert (request.payload.baseline == told) is knows
         assert ("planner_baseline full" in decision.notes) is knows
-        assert ("what a doctor knows at the door" in decision.notes) is not knows
 
 
 # Steps 2 and 3: the weighted differential and its numbers.
@@ -176,10 +176,7 @@ async def test_steps_2_and_3_a_good_plan_costs_one_request_and_shows_every_numbe
     assert planning.model.requests[0].repair is False, "the engine alone decides about trying again"
     assert decision.kind == "plan"
     assert decision.notes.startswith("[Planning Notes]\n")
-    assert "1. A: confidence 0.63, coverage 0.67 (for 7, against 3, unknown 5)" in decision.notes
-    assert "for: thing 0 (5), thing 1 (2)" in decision.notes
-    assert "against: no thing 2 (3)" in decision.notes
-    assert "not known: thing 3 (5)" in decision.notes
+    assert "1. A: confidence 0.63, coverage 0.67. Not known: thing 3.\n" in decision.notes
     assert decision.remarks == ()
     assert decision.usage == Usage(10, 5, 0, 0, requests=1)
     assert decision.details["hypotheses"][0] == {
@@ -226,10 +223,10 @@ async def test_step_3_odd_states_and_weights_are_read_with_care_and_a_remark(
     decision = await Planning(json.dumps(given)).turn(1)
     assert decision.details["hypotheses"][0]["findings"][0] == ["thing 0", *expected]
     assert any(remark in said for said in decision.remarks) if remark else decision.remarks == ()
-    assert remark is None or remark in decision.notes
+    assert remark is None or remark not in decision.notes, "the doctor need not know"
 
 
-async def test_step_3_many_remarks_are_complete_in_the_record_and_cut_in_the_notes() -> None:
+async def test_step_3_the_notes_say_what_became_of_the_plan_and_the_record_has_every_correction() -> None:
     given = json.loads(plan(A="+5 +5 +5 +5 +5 +5", B="+1 +1 +1 +1 +1 +1"))
     for hypothesis in given["hypotheses"]:
         for finding in hypothesis["findings"]:
@@ -238,21 +235,19 @@ async def test_step_3_many_remarks_are_complete_in_the_record_and_cut_in_the_not
     decision = await planning.turn(1)
     assert len(decision.remarks) == 14
     noted = [line for line in decision.notes.splitlines() if line.startswith("Note: ")]
-    assert len(noted) == 9
-    assert noted[0].startswith("Note: plan sent back once")
-    assert noted[-1] == "Note: 6 more remarks are in the record."
+    assert noted == ["Note: plan sent back once: 2 of 2 diagnoses list fewer than 4 findings."]
 
 
 async def test_step_2_hypotheses_beyond_the_maximum_are_cut_with_a_remark() -> None:
     decision = await Planning(plan(A=OPEN, B=OPEN, C=OPEN), max_differentials=2).turn()
     assert [h.diagnosis for h in decision.hypotheses] == ["A", "B"]
-    assert "Note: 3 hypotheses, only the first 2 are kept." in decision.notes
+    assert "3 hypotheses, only the first 2 are kept" in decision.remarks
 
 
 async def test_step_2_synonyms_are_one_diagnosis() -> None:
     decision = await Planning(plan(Migraine=OPEN, migraine_headache=OPEN, B=OPEN)).turn()
     assert [h.diagnosis for h in decision.hypotheses] == ["Migraine", "B"]
-    assert "named before as Migraine, taken as one" in decision.notes
+    assert "migraine headache: named before as Migraine, taken as one" in decision.remarks
 
 
 async def test_step_2_duplicate_findings_do_not_meet_the_requirement() -> None:
@@ -362,9 +357,9 @@ async def test_step_5_discriminators_for_close_hypotheses_come_in_the_same_reque
     planning = Planning(plan(TELLS, A=FAIR, B=FAIR, C=AGAINST))
     decision = await planning.turn()
     assert len(planning.model.requests) == 1
-    assert asked_for(planning.model.requests[0]) == {"hypotheses", "discriminators"}
-    assert "tell them apart" in planning.model.prompts[0]
-    assert "Too close to call (within 0.12): A, B.\n   tells apart: REQUEST TEST: Lumbar puncture" in decision.notes
+    assert asked_for(planning.model.requests[0]) == {"hypotheses", "danger", "discriminators"}
+    assert planning.engine.policy.discriminators_with_plan in planning.model.requests[0].messages[0].content
+    assert "Too close to call (within 0.12): A, B.\nBest next step: REQUEST TEST: Lumbar puncture\n" in decision.notes
     assert decision.details["close"] == ["A", "B"]
     assert decision.details["discriminators"] == TELLS
 
@@ -384,8 +379,8 @@ async def test_step_5_hypotheses_up_to_and_at_the_margin_are_close(
     decision = await Planning(plan(TELLS, **hypotheses)).turn()
     assert decision.details["close"] == close
     assert ("Too close to call" in decision.notes) is bool(close)
-    assert ("tells apart" in decision.notes) is bool(close), "discriminators are shown only if needed"
-    assert decision.details["discriminators"] == (TELLS if close else [])
+    assert f"Best next step: {TELLS[0]['request']}\n" in decision.notes, "close or not"
+    assert decision.details["discriminators"] == TELLS
 
 
 async def test_step_5_a_planner_that_names_no_discriminators_is_noted() -> None:
@@ -409,11 +404,11 @@ async def test_step_5_asked_for_separately_they_cost_an_extra_request() -> None:
     decision = await planning.turn()
     planner, discriminator = planning.model.requests
     assert (planner.purpose, discriminator.purpose) == (Purpose.PLANNER, Purpose.DISCRIMINATOR)
-    assert asked_for(planner) == {"hypotheses"}
+    assert asked_for(planner) == {"hypotheses", "danger"}
     assert "discriminators" not in format_of(WeightedDifferential).schema["properties"]
-    assert "tell them apart" not in planner.messages[-1].content
+    assert "discriminators" not in planner.messages[-1].content
     assert "too close to call: A, B" in discriminator.messages[-1].content
-    assert "tells apart: Does light hurt?" in decision.notes
+    assert "Best next step: Does light hurt?\n" in decision.notes
     assert decision.usage == Usage(17, 8, 0, 0, requests=2)
 
 
@@ -447,12 +442,84 @@ async def test_step_5_off_means_neither_asked_for_nor_shown() -> None:
     planning = Planning(plan(TELLS, A=FAIR, B=FAIR), discriminators="off")
     decision = await planning.turn()
     (request,) = planning.model.requests
-    assert asked_for(request) == {"hypotheses"}
-    assert "tell them apart" not in request.messages[-1].content
+    assert asked_for(request) == {"hypotheses", "danger"}
+    assert "discriminators" not in request.messages[-1].content
     assert decision.discriminators == ()
-    assert "tells apart" not in decision.notes
+    assert "Best next step" not in decision.notes
     assert "Too close to call" in decision.notes
     assert decision.remarks == ()
+
+
+async def test_step_5_a_task_of_ones_own_may_say_where_discriminators_are_asked_for() -> None:
+    model = Scripted(replied(plan(A=OPEN)))
+    shipped = policy()
+    worded = shipped.model_copy(update={"chat_task": f"{shipped.chat_task} {{discriminators}}"})
+    engine = DifferentialDiagnosisEngine(assigned(DOOR, model), worded)
+    await engine.decide(Observation(Incoming("Patient", ASKED.reply), (ASKED,), 2))
+    system, *_, task = model.requests[0].messages
+    assert task.content.endswith(shipped.discriminators_with_plan)
+    assert shipped.discriminators_with_plan not in system.content
+
+
+async def test_step_5_what_was_done_is_no_next_step() -> None:
+    tells = [*TELLS, {"request": "Does light hurt?", "tells_apart": ["A", "B"]}]
+    ordered = Exchange("test", "lumbar puncture", "RESULTS: not available.")
+    planning = Planning(plan(tells, A=FAIR, B=FAIR), plan(TELLS, A=FAIR, B=FAIR))
+    decision = await planning.turn(3, (ASKED, ordered))
+    assert "Best next step: Does light hurt?\n" in decision.notes
+    decision = await planning.turn(3, (ASKED, ordered))
+    assert "Best next step: find out about thing 3\n" in decision.notes, "what is not known of the leader"
+
+
+# The notes.
+
+
+async def test_the_notes_have_three_hypotheses_two_unknowns_each_with_its_direction_and_the_danger() -> None:
+    given = json.loads(plan(A=FAIR, B=AGAINST, C=OPEN, D=OPEN))
+    given["hypotheses"][0]["findings"] += [
+        {"finding": "fever", "weight": 5, "expected": "absent", "observed": "unknown"},
+        {"finding": "rash", "weight": 1, "expected": "present", "observed": "unknown"},
+    ]
+    given["danger"] = "Meningitis"
+    decision = await Planning(json.dumps(given)).turn()
+    assert decision.notes.splitlines() == [
+        "[Planning Notes]",
+        "Scores from 0 to 1, not probabilities; 0.5 means nothing is known.",
+        "1. A: confidence 0.60, coverage 0.48. Not known: thing 3; absence of fever.",
+        "2. C: confidence 0.50, coverage 0.00. Not known: thing 0; thing 1.",
+        "3. D: confidence 0.50, coverage 0.00. Not known: thing 0; thing 1.",
+        "Too close to call (within 0.12): A, C, D.",
+        "Best next step: find out about thing 3",
+        "Dangerous and not yet excluded: Meningitis.",
+        "Use these notes as you see fit, and do not quote them.",
+    ]
+
+
+async def test_a_danger_that_leads_is_not_mentioned_again() -> None:
+    given = json.loads(plan(A=FAIR, B=OPEN)) | {"danger": "a"}
+    assert "Dangerous" not in (await Planning(json.dumps(given)).turn()).notes
+
+
+async def test_on_the_first_turn_there_are_no_notes_while_all_are_equal() -> None:
+    alike = plan(A=OPEN, B=OPEN, C=OPEN)
+    assert (await Planning(alike).turn(1, ())).notes == ""
+    assert (await Planning(alike).turn(2)).notes != ""
+    assert (await Planning(plan(A=FAIR, B=OPEN, C=OPEN)).turn(1, ())).notes != ""
+    relaxed = plan(A="?1 ?1 ?1", B="?1 ?1 ?1")
+    assert "Note: requirement relaxed" in (await Planning(relaxed, relaxed).turn(1, ())).notes
+
+
+@pytest.mark.parametrize(
+    ("numbers", "digits"),
+    [
+        ([0.65, 0.53], 2),
+        ([0.654, 0.526], 3),  # not close, but 0.65 - 0.53 would be
+        ([0.6251, 0.5049], 4),  # ahead by 0.1202: not close, but 0.625 - 0.505 would be
+        ([0.699, 0.2], 3),  # 0.70 would be sure
+    ],
+)
+def test_what_is_printed_never_contradicts_who_is_close_or_sure(numbers: list[float], digits: int) -> None:
+    assert decimals(numbers, 0.12, 0.7) == digits
 
 
 # Step 6: relaxation and restoration.
@@ -656,12 +723,15 @@ async def test_notes_from_the_endpoint_are_recorded_but_not_shown_to_the_doctor(
     assert "chat completions" not in decision.notes
 
 
-async def test_the_notes_have_rules_advice_and_what_the_last_order_broke() -> None:
-    planning = Planning(plan(A=FAIR), RefusedError("no"))
+@pytest.mark.parametrize("rules", [True, False])
+async def test_the_notes_have_advice_what_the_last_order_broke_and_the_rules_if_the_prompt_lacks_them(
+    rules: bool,
+) -> None:
+    planning = Planning(plan(A=FAIR), RefusedError("no"), rules=rules)
     for _ in range(2):
         decision = await planning.engine.decide(
             Observation(Incoming("Patient", "Yes."), (ASKED,), 2), broken=("one test per turn",)
         )
         assert "Your last order broke a rule: one test per turn." in decision.notes
-        assert "Rules: Order one test per turn" in decision.notes
+        assert ("Rules: Order one test per turn" in decision.notes) is rules
         assert decision.notes.endswith(planning.engine.policy.advice)

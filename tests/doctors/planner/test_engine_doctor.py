@@ -21,6 +21,7 @@ from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
+from agentclinic.doctors.planner.prompting import rules_line
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Source
@@ -115,7 +116,8 @@ async def test_with_structured_output_or_json_in_the_prompt(
     forms = [body.get("text" if api == "responses" else "response_format") is not None for body in sent]
     # Refused with greatest lengths and without them, then not sent again.
     assert forms == ([True, True] if structured else [True, True, False, False])
-    assert all("JSON schema" in json.dumps(body) for body in sent)
+    assert ["JSON schema" in json.dumps(body) for body in sent] == [not form for form in forms], "sent once"
+    assert all('{\\"hypotheses\\": [' in json.dumps(body) for body in sent), "the form in short"
     for turn in turns(record, "planner"):
         assert ("structured output asked for in the prompt only" in turn["notes"]) is not structured
         assert "prompt only" not in turn["text"]
@@ -238,7 +240,19 @@ async def test_off_means_requests_identical_byte_for_byte(server: ScriptedServer
     await run_on(server, tmp_path, planner(FAIR))
     on = bodies(server, "doctor", "patient", "measurement")
     assert on != off
-    assert [without_notes(body) for body in on] == off, "with the policy on, only the notes are added"
+    assert [without_notes(body) for body in on] == off, "with the policy on, only rules and notes are added"
+    assert rules_line(policy()) in json.dumps(on[0])
+    assert not any("Rules:" in turn_text for turn_text in re.findall(r"\[Planning Notes\].*?\"", json.dumps(on)))
+
+
+async def test_in_the_transcript_form_the_rules_are_in_the_notes(server: ScriptedServer, tmp_path: Path) -> None:
+    rules = rules_line(policy())
+    for dialogue in ("chat", "transcript"):
+        server.reset()
+        (record,) = await run_on(server, tmp_path / dialogue, planner(FAIR), dialogue=dialogue)
+        system = [body["input"][0]["content"] for body in bodies(server, "doctor")]
+        assert all((rules in text) is (dialogue == "chat") for text in system)
+        assert all((rules in turn["text"]) is (dialogue == "transcript") for turn in turns(record, "planner"))
 
 
 async def directly(settings: Any) -> Transcript:
@@ -256,8 +270,10 @@ async def directly(settings: Any) -> Transcript:
 
 
 def without_notes(body: Json) -> Json:
-    text = json.dumps(body, ensure_ascii=False)
-    cut: Json = json.loads(re.sub(r"\\n\\n\[Planning Notes\].*?your turn must have\.", "", text))
+    """A request without the planning rules in its system prompt and the notes in its newest message."""
+    rules, advice = (re.escape(json.dumps(text)[1:-1]) for text in (rules_line(policy()), policy().advice))
+    text = re.sub(rf"\\n\\n{rules}", "", json.dumps(body))
+    cut: Json = json.loads(re.sub(rf"\\n\\n\[Planning Notes\].*?{advice}", "", text))
     return cut
 
 
@@ -299,8 +315,8 @@ async def test_the_planner_sees_the_script_only_with_full_and_never_the_answer(
         assert "ATDOOR" in json.dumps(body)
     assert all(("INSCRIPT" in json.dumps(body)) is (baseline == "full") for body in planned)
     assert not any("INSCRIPT" in json.dumps(body) for body in said)
-    basis = "the patient's whole script (planner_baseline full)" if baseline == "full" else "knows at the door"
-    assert all(basis in turn["text"] for turn in turns(record, "planner"))
+    basis = "the patient's whole script (planner_baseline full)"
+    assert all((basis in turn["text"]) is (baseline == "full") for turn in turns(record, "planner"))
     assert record["planner_baseline"] == baseline
 
 

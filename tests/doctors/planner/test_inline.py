@@ -17,7 +17,8 @@ from agentclinic.clinic.doctor import REPEATS_BEFORE_COMMITTING
 from agentclinic.clinic.encounter import Seat, Transcript, encounter
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
-from agentclinic.doctors.planner.schema import InlinePayload, PlanThenSpeak, WeighThenSpeak
+from agentclinic.doctors.planner.payloads import InlinePayload
+from agentclinic.doctors.planner.schema import PlanThenSpeak, WeighThenSpeak
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import AuthError, MalformedError, Purpose, Reply, ServerError
 from agentclinic.models.structured import InvalidReplyError, format_of, parse
@@ -103,7 +104,10 @@ async def test_the_request_is_the_doctors_own_with_the_plan_asked_for_as_well() 
         assert system.endswith(f"Rules: {' '.join(file.rules)}")
         newest = request.messages[-1].content
         assert "3 to 5 diagnoses, each with at least 4 findings" in newest
-        assert file.discriminators_with_plan in newest
+        assert file.discriminators_with_plan in system
+        assert file.discriminators_with_plan not in newest
+        assert '"danger": "...", "discriminators": [' in system, "the form in short"
+        assert request.described
         assert isinstance(request.payload, InlinePayload)
         assert request.payload.doctor.exchanges == request.payload.planner.exchanges
     first, second = consultation.model.requests
@@ -118,7 +122,8 @@ async def test_the_utterance_comes_last_in_the_schema(discriminators: str) -> No
     (shape,) = {request.schema for request in consultation.model.requests}
     assert shape is not None
     fields = list(format_of(shape).schema["properties"])
-    assert fields == ["hypotheses", *(["discriminators"] if discriminators == "with_plan" else []), "utterance"]
+    asked = ["discriminators"] if discriminators == "with_plan" else []
+    assert fields == ["hypotheses", "danger", *asked, "utterance"]
 
 
 async def test_a_sure_plan_overrides_the_utterance() -> None:

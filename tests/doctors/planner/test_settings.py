@@ -148,7 +148,7 @@ def lacking(key: str, place: str) -> dict[str, Any]:
         ({"system_base": ""}, ["system_base", "at least 1 character"]),
         *[
             (lacking("user_prompt_template", f"{{{place}}}"), ["user_prompt_template", f"lacks {{{place}}}"])
-            for place in ("door", "baseline", "transcript", "reply", "min_findings", "discriminators")
+            for place in ("door", "baseline", "transcript", "reply", "min_findings")
         ],
         *[
             (lacking("discriminator_template", f"{{{place}}}"), ["discriminator_template", f"{{{place}}}"])
@@ -158,9 +158,9 @@ def lacking(key: str, place: str) -> dict[str, Any]:
             (lacking(key, f"{{{place}}}"), [key, f"lacks {{{place}}}"])
             for key, places in {
                 "chat_system": ("door", "baseline"),
-                "chat_task": ("reply", "min_findings", "discriminators"),
+                "chat_task": ("reply", "min_findings"),
                 "chat_discriminators": ("reply", "close"),
-                "inline_task": ("min_findings", "discriminators"),
+                "inline_task": ("min_findings",),
             }.items()
             for place in places
         ],

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy_support import findings
 
-from agentclinic.doctors.planner.engine import Decision
 from agentclinic.doctors.planner.schema import PlannedFinding, PlannedHypothesis, read_state
+from agentclinic.doctors.planner.scoring import Weights
+from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.doctors.planner.weighing import Weighed, ranked, sift, weigh
 
 
@@ -221,8 +222,7 @@ def test_remarks_about_odd_findings_name_the_diagnosis() -> None:
 
 
 def test_scores_are_recorded_as_scores() -> None:
-    given = Decision("plan", "", (weighed("+4 -1 ?5"),)).differential
+    given = Weights(load_policy().file).differential((weighed("+4 -1 ?5"),))
     assert given is not None
     assert given.source == "planner_score"
     assert (given.hypotheses[0].score, given.hypotheses[0].probability, given.other) == (0.65, None, None)
-    assert Decision("fallback", "").differential is None
