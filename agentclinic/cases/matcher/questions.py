@@ -21,13 +21,13 @@ from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
 from agentclinic.cases.matcher.relevance import Chart, Floats, chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.statements import Statement, statement
-from agentclinic.cases.matcher.talk import small_talk
+from agentclinic.cases.matcher.talk import ASKED_BESIDE, small_talk
 from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, singular
 
-MARGIN = 0.05
+MARGIN = 0.1
 """How far above the threshold of the trees a statement is told. A part of a question that nothing else answers gets its
 nearest statement anyway. In folds about one point of precision for one to two of recall."""
 NEAR = 0.3
@@ -48,6 +48,8 @@ ONE_COMPLAINT = 0.2
 """The same for a statement about the same basic complaint: one kind of it asked for, another in the chart."""
 NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN = 0.25, 0.1
 """The same two where the chart has one fact in each statement, with the patient's words for it."""
+NEAR_ASKED, NEAR_BESIDE_ASKED, NEAREST_ASKED = 0.36, 0.4, 0.3
+"""`NEAR`, `NEAR_BESIDE` and `NEAREST` where the author says which questions facts answer: less is left to guess."""
 SAME_NAME = 0.18
 """The same for a statement that names what would be denied."""
 NEAREST = 0.15
@@ -78,8 +80,9 @@ def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
 @lru_cache(maxsize=4096)  # doctors repeat themselves, and scoring asks again
 def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     said = small_talk(question)
-    if said.kinds and not content_words(said.rest):
-        return [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
+    talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
+    if talk and not content_words(said.rest):
+        return talk
     read = clauses(said.rest or question)
     answered = _choose_facts(read, facts)
     topics: list[Topic] = []
@@ -108,8 +111,9 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
         if topic.kind is not Asked.DETAIL or ((topic.name == "timing" or not answers) and topic.name not in told)
     ]
     topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
-    clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or topic.words]
-    return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
+    clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
+    feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
+    return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
 @dataclass(frozen=True)
@@ -236,9 +240,10 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
         beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if script.has_words else (NEAR_BESIDE, DOUBT)
+        beside = NEAR_BESIDE_ASKED if script.has_questions else beside
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not _is_open(read[one.at].text)
-            near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR)
+            near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR_ASKED if script.has_questions else NEAR)
             likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
             if can_be_denied:  # the denial of something else is no better than a plain one
                 likely = np.where(denials & ~chosen & ~_settling(one.part, chart), 0.0, likely)
@@ -289,6 +294,10 @@ _CHANGES = re.compile(
 )
 
 
+def _nearest_bound(chart: Chart) -> float:
+    return NEAREST_ASKED if chart.statements[0].fact.asked else NEAREST
+
+
 def _treatments(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats, chart: Chart) -> list[Fact]:
     """What was taken or done, for a clause that asks for it: what is likely, or else the drugs."""
     if not _is_open(clause.text):
@@ -301,7 +310,7 @@ def _treatments(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floa
         if not one.of_kin
         and ((one.fact.section is Section.DRUGS and not one.negative) or one.aspects[_TREATMENT] or one.drugs)
     ]
-    likely = [row for row in tells if best[row] >= NEAREST]
+    likely = [row for row in tells if best[row] >= _nearest_bound(chart)]
     drugs = [row for row in tells if chart.statements[row].fact.section is Section.DRUGS]
     return [chart.statements[row].fact for row in likely or drugs]
 
@@ -325,7 +334,11 @@ def _keep_what_tells(
                 del told[place]
     elif changes or (_is_open(clause.text) and not clause.where):
         best = found[:, [column for column, one in enumerate(asked) if one.at == at]].max(axis=1)
-        near = [(best[row], -row) for row, one in _at_least(NEAREST, best, chart) if tells(one) and not one.of_kin]
+        near = [
+            (best[row], -row)
+            for row, one in _at_least(_nearest_bound(chart), best, chart)
+            if tells(one) and not one.of_kin
+        ]
         if near:
             told.clear()
             told[0] = [chart.statements[-max(near)[1]].fact]
@@ -480,7 +493,7 @@ def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats,
         told = chart.aspects[np.array(clause.aspects)].any(axis=0)
         tells = told & [one.fact.section in _OF_STORY for one in chart.statements]
     best = np.where(tells, best, 0.0)
-    enough = NEAREST_IN_SECTION if clause.sections else NEAREST
+    enough = NEAREST_IN_SECTION if clause.sections else _nearest_bound(chart)
     return int(best.argmax()) if best.max(initial=0.0) >= enough else None
 
 

@@ -170,4 +170,6 @@ def _answered(kinds: list[Talk]) -> tuple[Talk, ...]:
     return tuple(asked or kinds[-1:])
 
 
+ASKED_BESIDE = (Talk.IDEA, Talk.WORRY, Talk.HOPE, Talk.FEEL)
+"""What is answered beside facts, too."""
 _ASKED = (Talk.PRIVACY, Talk.IDEA, Talk.WORRY, Talk.HOPE, Talk.FEEL, Talk.CONSENT, Talk.READY)
