@@ -141,9 +141,12 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
     facts, entries = _catalog(without)
     asked = frozenset(words(order))
     found = []
-    for item in asked_of_measurement(order, facts):
+    items = asked_of_measurement(order, facts)
+    for item in items:
         named = [fact for fact in item.facts if not entries[fact.path].rare or named_in(fact, asked)]
-        headings = dict.fromkeys(entries[fact.path].heading for fact in named or item.facts)
+        # What an order does not name is not reported for want of anything else: gait is not gait after a spinal tap.
+        likely = named or (item.facts if len(items) == 1 else ())
+        headings = dict.fromkeys(entries[fact.path].heading for fact in likely)
         found.append((item.name, () if item.equivalent else tuple(headings)))
     return tuple(found)
 
@@ -325,6 +328,11 @@ class _Patient:
         """Charted images that show something, by region."""
         return _grouped((e.region, f) for f, e in self._entries if e.region and self.abnormal(f, e))
 
+    @cached_property
+    def _ill_skin(self) -> list[Fact]:
+        """Abnormal findings of the skin: charts name places in many ways, so that another place may be the same."""
+        return [fact for fact in self.facts if fact.heads[:1] == (_SKIN,) and not _reads_normal(fact.text)]
+
     def covering(self, entry: Normal) -> tuple[Fact, ...]:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
         found = [*self._same.get(entry.same or "", ())]
@@ -334,6 +342,7 @@ class _Patient:
         elif not entry.apart:
             found += self._summarized.get(entry.system, ())
         found += self._ill_regions.get(entry.region or "", ())[:1]
+        found += self._ill_skin if entry.system == _SKIN else ()
         if not found and entry.examination and not entry.apart:
             found += [fact for subject in _subjects_of(entry) for fact in self._subjects.get(subject, ())]
         return tuple(dict.fromkeys(found))
@@ -491,11 +500,12 @@ def _reads_normal(text: str) -> bool:
 _SUBJECT = re.compile(
     r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion"
     r"|murmur|rub|bruit|nystagmus|tremor|rash|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise"
-    r"|petechia|ulcer|calf|calves|capillary refill|bowel sounds|neck vein|foot pulse|flank)"
+    r"|petechia|ulcer|calf|calves|capillary refill|bowel sounds|neck vein|pulse|flank)"
 )
 """What an examination is about, whichever part of it says so."""
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
 _PLACE = re.compile(r"\{(\w*)\}")
+_SKIN = "Skin Examination"
 _CSF = frozenset({"Lumbar Puncture", "Cerebrospinal Fluid"})
 _SUMMARIES = frozenset({"findings", "general"})
 

@@ -33,6 +33,7 @@ from agentclinic.models.base import MalformedError, Message, Model, Purpose, Ref
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
 from agentclinic.results.utterance import RESULTS, as_results
+from agentclinic.vocabulary.normals import normal_of
 from agentclinic.vocabulary.text import words
 
 _SHOWN = 100
@@ -204,16 +205,42 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
 
 
 def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
-    found = asked_of_measurement(payload.request, added.everything)
+    said = frozenset(words(payload.request))
+    found = [_without_rare(item, said) for item in asked_of_measurement(payload.request, added.everything)]
     # Which entries of the table an order asks for does not depend on the chart.
-    asked = offered(payload.request, added.not_offered)
+    asked = _of_this_order(offered(payload.request, added.not_offered))
+    found = [_only_charted(item) if _is_unplaced(item.name) else item for item in found]
     tabled = [_answered(name, headings, payload.horizon, added) for name, headings in asked]
     if all(item.facts for item in tabled):
         more = [_further(item, payload.horizon) for item in found if not item.equivalent]
         return _merged(tabled, more if len(found) <= len(tabled) else (), added)
-    usual = [_usual(item, added, frozenset(words(payload.request))) for item in found if not item.equivalent]
+    found = [item for item in found if not _told_otherwise(item, found, said)]
+    usual = [_usual(item, added, said) for item in found if not item.equivalent]
     named = {item.name: item for item in tabled if item.facts}
     return _merged([named.get(item.name, item) for item in found], usual, added)
+
+
+def _is_unplaced(name: str) -> bool:
+    """Whether something is taken, such as a biopsy, and its name does not say where from."""
+    read = reading(name)
+    placed = read.of("sites") or read.of("specimens") or read.of("values") or read.words
+    return bool(read.of("tests")) and read.of("tests") <= _BIOPSIES and not placed
+
+
+_BIOPSIES = frozenset({"biopsy", "histopathology", "cytology"})
+
+
+def _of_this_order(asked: Sequence[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
+    """What an order asks for; a biopsy without a place belongs to what else was ordered: "endoscopy with biopsies"."""
+    systems = {heading.split(" / ")[0] for name, headings in asked if not _is_unplaced(name) for heading in headings}
+    return [
+        (name, tuple(one for one in headings if one.split(" / ")[0] in systems) if _is_unplaced(name) else headings)
+        for name, headings in asked
+    ]
+
+
+def _only_charted(item: Ordered) -> Ordered:
+    return replace(item, facts=tuple(fact for fact in item.facts if not is_completed(fact.path)))
 
 
 def _further(item: Ordered, horizon: float | None) -> Ordered:
@@ -225,6 +252,26 @@ def _usual(item: Ordered, added: Completion, said: frozenset[str]) -> Ordered:
     """An item without completed results that are reported only if asked for by name, if it has others."""
     kept = tuple(fact for fact in item.facts if fact.path not in added.rare or named_in(fact, said))
     return replace(item, facts=kept) if kept else item
+
+
+def _without_rare(item: Ordered, said: frozenset[str]) -> Ordered:
+    """An item without special tests that the order does not name, if it has others."""
+    kept = tuple(fact for fact in item.facts if not _is_special(fact, said))
+    return replace(item, facts=kept) if kept else item
+
+
+def _is_special(fact: Fact, said: frozenset[str]) -> bool:
+    """Whether a result is one of those that are reported only if ordered by name, and this order does not name it."""
+    entry = normal_of(fact.heads) if fact.section is Section.TESTS or is_completed(fact.path) else None
+    return entry is not None and entry.rare and not (named_in(fact, said) or said.issuperset(words(fact.heads[0])))
+
+
+def _told_otherwise(item: Ordered, found: Sequence[Ordered], said: frozenset[str]) -> bool:
+    """Whether only special tests are left for an item, because another one has its own: the gait of an examination."""
+    if not item.facts or not all(_is_special(fact, said) for fact in item.facts):
+        return False
+    heads = (head for other in found if other is not item for fact in other.facts for head in fact.heads)
+    return any(set(words(item.name)) <= set(words(head)) for head in heads)
 
 
 def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion) -> list[Ordered]:
@@ -265,7 +312,7 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
     """The `RESULTS:` line, verbatim from the chart, and where each part of it comes from."""
     parts: list[str] = []
     disclosures: list[Disclosure] = []
-    for item in ordered:
+    for item in _each_once(ordered):
         back, waiting = in_time(replace(item, name=_as_written(item.name, payload.request)), payload.horizon)
         if back:
             text, provenance = _part(back, payload)
@@ -274,6 +321,22 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
         parts += [f"{name}: {until}, result pending." for name, until in waiting.items()]
         disclosures += [Disclosure(item.name, Provenance.PENDING)] if waiting else []
     return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)
+
+
+def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
+    """Items without results that were reported under another heading or with an earlier item."""
+    seen: set[tuple[str, str]] = set()
+    for item in ordered:
+        kept = []
+        for fact in item.facts:
+            value = fact.text.split(" (")[0].strip(" .").lower()
+            # Values with units only: "normal" is said of many things.
+            key = (fact.heads[-1].lower(), value) if fact.heads and value[:1].isdigit() else (fact.path, "")
+            if key not in seen:
+                seen.add(key)
+                kept.append(fact)
+        if kept or not item.facts:
+            yield replace(item, facts=tuple(kept))
 
 
 def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:

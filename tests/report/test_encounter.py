@@ -237,7 +237,7 @@ def test_keys_walk_through_the_turns_of_each_doctor_and_the_chart_follows(
 def test_lanes_addresses_and_scrolling(browser: Browser, runs: dict[str, Path]) -> None:
     shown = data_of(runs["plain"])
     last = max(turn["turn"] for turn in shown["turns"])
-    with drawn(browser, shown, address="#turn-3", viewport={"width": 1280, "height": 600}) as watch:
+    with drawn(browser, shown, address="#turn-3", viewport={"width": 1280, "height": 420}) as watch:
         page = watch.page
         page.wait_for_selector("#turn-3.current")
         assert abs(page.evaluate("document.getElementById('turn-3').getBoundingClientRect().top") - 34) < 3

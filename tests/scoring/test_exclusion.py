@@ -119,7 +119,7 @@ def test_every_finding_that_excludes_a_disease_can_be_obtained(dataset: str, nee
                 (case.annotations["case_id"], path),
             )
             heads = fact.heads if place in needs_the_site else fact.heads[:1]
-            reply = ask(case, fact.text) if path.startswith("Patient_Actor") else order(case, " ".join(heads))
+            reply = ask(case, fact.asked[0]) if path.startswith("Patient_Actor") else order(case, " ".join(heads))
             told = [one for part in reply.disclosures for one in part.paths]
             out_of_reach += [] if any(below(one, path) for one in told) else [place]
     assert out_of_reach == []

@@ -221,6 +221,9 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
             found[script.of_patient, at] = 0.0
         if _is_open(read[one.at].text) and (found[~script.denials, at] >= threshold()).any():
             found[script.denials, at] = 0.0  # "how do you sleep?" is not answered by "I don't snore" beside an answer
+    if likely is not None and likely.size:  # what the author says comes before all rules
+        theirs = (likely >= ALIKE) & (likely >= _AS_CLOSE * likely.max(axis=0))
+        found = np.where(theirs, np.maximum(found, np.maximum(likely, threshold() + MARGIN + 0.01)), found)
     return found
 
 

@@ -41,8 +41,8 @@ _SENTENCE = re.compile(
     r"(?<=[.?!])(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!e\.g\.)(?<!i\.e\.)\s+|\n+", re.IGNORECASE
 )
 _YOU = (
-    r"(?:you|he|she|they|your (?:child|son|daughter|baby|boy|girl|kid|husband|wife|partner|mother|father|mom|mum|dad"
-    r"|brother|sister|grandson|granddaughter|family))"
+    r"(?:you|he|she|they|your (?:child|son|daughter|baby|boy|girl|kid|grandson"
+    r"|granddaughter|family))"
 )
 _ALONE = (
     r"\b(?:alone|in private|privately|one[- ]on[- ]one)\b|\bwait(?:ing)? outside\b|\bstep(?:ping)? out(?:side)?\b"
