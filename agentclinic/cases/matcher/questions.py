@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses
-from agentclinic.cases.matcher.authored import likeness
+from agentclinic.cases.matcher.authored import index_of, likeness
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
 from agentclinic.cases.matcher.relevance import Chart, Floats, chances, chart_of, parts_of, threshold
@@ -84,6 +84,9 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     if talk and not content_words(said.rest):
         return talk
     read = clauses(said.rest or question)
+    feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
+    if known := _by_author(read, facts):
+        return [*known, *feelings]
     answered = _choose_facts(read, facts)
     topics: list[Topic] = []
     for at, clause in enumerate(read):
@@ -112,8 +115,35 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     ]
     topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
-    feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
     return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
+
+
+def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:
+    """The answer to a question of which the author answers every part; empty if something is left to find out.
+
+    Nothing else of the chart is read for it.
+    """
+    if index_of(facts) is None or any(_asks_for_much(clause) for clause in read):
+        return []
+    topics: list[Topic] = []
+    for clause in read:
+        parts = [part for part in clause.parts if not part.whole] or list(clause.parts)
+        alike = likeness([part.text for part in parts], facts)
+        if alike is None or not parts or alike.max(axis=0).min() < ALIKE:
+            return []
+        for part, found in zip(parts, alike.T, strict=True):
+            rows = np.flatnonzero(found >= max(ALIKE, _AS_CLOSE * found.max()))
+            told = tuple(facts[row] for row in rows[np.argsort(-found[rows], kind="stable")][:MOST_TOLD])
+            names = _finding_names(part.text)
+            direct = frozenset(fact.path for fact in told)
+            _add(topics, Topic(names[0] if names else _label(part), Asked.SYMPTOM, told, direct=direct))
+    return topics
+
+
+def _asks_for_much(clause: Clause) -> bool:
+    """Whether a clause asks for a whole section, for the story, or for what an examination shows."""
+    cue = (cues.OPENING, cues.MORE, cues.ANYTHING_ELSE, cues.EXAMINED)
+    return bool(clause.sections) or clause.of_kin or any(one.search(clause.text) for one in cue)
 
 
 @dataclass(frozen=True)
