@@ -31,6 +31,7 @@ NOTHING_LIKE_THAT = "No, nothing like that."
 NOT_SURE = "I'm not sure."
 NOT_WATCHED = "I haven't really paid attention to that."
 CANNOT_SAY = "I couldn't really say."
+REST = "About the rest I couldn't say."
 _CANNOT_SAY = {
     "timing": "I couldn't say exactly when.",
     "frequency": "I couldn't say how often.",
@@ -82,7 +83,18 @@ _NOTHING: Mapping[str, tuple[tuple[str, str, str], ...]] = {
 
 
 SET_PHRASES = (
-    *(NOT_NOTICED, NONE_OF_THOSE, OTHERWISE_NO, NOTHING_LIKE_THAT, NOT_SURE, NOT_WATCHED, CANNOT_SAY, UNCLEAR, EXAMINE),
+    *(
+        NOT_NOTICED,
+        NONE_OF_THOSE,
+        OTHERWISE_NO,
+        NOTHING_LIKE_THAT,
+        NOT_SURE,
+        NOT_WATCHED,
+        CANNOT_SAY,
+        UNCLEAR,
+        EXAMINE,
+        REST,
+    ),
     *(NO_FAMILY, NOTHING_MORE, NOT_NOW, NOTHING_TO_TELL, "I'm not sure what you mean by"),
     *_CANNOT_SAY.values(),
     *_TALK.values(),
@@ -293,6 +305,8 @@ def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
             return asks_back, Provenance.NOT_UNDERSTOOD
         case Asked.MORE | Asked.OPENING:
             return NOTHING_MORE, Provenance.UNAVAILABLE
+        case Asked.REST:
+            return REST, Provenance.UNAVAILABLE
         case Asked.DETAIL:
             return _CANNOT_SAY.get(topic.name, CANNOT_SAY), Provenance.UNAVAILABLE
     if payload.silent_symptom != "deny":

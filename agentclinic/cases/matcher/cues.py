@@ -23,6 +23,8 @@ class Asked(StrEnum):
     RESULT = "result"
     TALK = "talk"
     """No fact at all: a greeting, an explanation, feelings and wishes (`matcher.talk`)."""
+    REST = "rest"
+    """Another question beside one that is answered, of which nothing is known."""
     UNCLEAR = "unclear"
     """Not understood: never denied."""
 

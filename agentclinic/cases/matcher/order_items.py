@@ -33,6 +33,7 @@ _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?
 _REGIONS = re.compile(
     r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)"
 )
+_COMPLEMENT = re.compile(r"\bc3 ?/ ?c4\b|\bc3 and c4\b")
 _ASPIRATED = re.compile(
     r"\b(aspirat(?:ion|e)|tap) of (?:the )?((?:(?:left|right) )?(?:knee|hip|wrist|ankle|elbow|shoulder|joint))\b"
 )
@@ -256,6 +257,7 @@ def _segments(order: str) -> Iterable[_Segment]:
     order = _FILM.sub(r"\1 blood ", order)
     order = _ASPIRATED.sub(r"\2 \1", order)
     order = _REGIONS.sub(r"\1 spine", order)
+    order = _COMPLEMENT.sub("c3, c4", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
     listed, together, reasoned, start = False, False, False, 0
     for cut in (*_SPLIT.finditer(order), None):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,9 +90,11 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
         return [*known, *feelings]
     answered = _choose_facts(read, facts)
     topics: list[Topic] = []
+    by_clause: list[list[Topic]] = []
     for at, clause in enumerate(read):
         follows = at > 0 and not clause.main and any(topic.facts for topic in topics)
-        for topic in _topics(clause, answered[at], facts):
+        by_clause.append(_topics(clause, answered[at], facts))
+        for topic in by_clause[-1]:
             if not (follows and topic.kind is Asked.UNCLEAR):  # "and are they heavy?" only asks for more of the same
                 _add(topics, topic)
     if any(topic.facts for topic in topics):
@@ -115,7 +118,18 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     ]
     topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
+    said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
+    if answers and any(_left_open(clause, found, said_of) for clause, found in zip(read, by_clause, strict=True)):
+        clear.append(Topic("rest", Asked.REST, ()))
     return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
+
+
+def _left_open(clause: Clause, topics: Sequence[Topic], said_of: int) -> bool:
+    """Whether nothing is said about a question beside others, which names something that no fact told is about."""
+    asks = _is_open(clause.text) or cues.YES_OR_NO.match(clause.text)
+    unsaid = all(topic.kind in (Asked.DETAIL, Asked.UNCLEAR) and not topic.facts for topic in topics)
+    named = clause.main & ~lexicon.roots() & ~lexicon.bit("pain")
+    return bool(asks and topics and unsaid and named and not named & said_of)
 
 
 def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:

@@ -63,7 +63,8 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
     ),
     (
         Talk.WORRY,
-        rf"\bwhat (?:worr|concern|frighten|scare|bother)\w* {_YOU} (?:the )?most\b|\bwhat (?:are|is) {_YOU} (?:most "
+        rf"\bwhat(?:'s| is)? (?:it that )?(?:mainly |really )?(?:worr|concern|frighten|scar|bother)\w* {_YOU}\b"
+        rf"|\bwhat (?:are|is) {_YOU} (?:most "
         rf"|particularly |especially )?(?:worried|concerned|afraid|scared)\b"
         rf"|\b(?:anything|something)(?: in particular| specific| else)?(?: that)?(?: {_YOU}(?:'re| are|'s"
         rf"| is))? (?:particularly |especially |most )?(?:worr|concern|afraid|scar)\w*"
