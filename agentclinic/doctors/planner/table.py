@@ -325,6 +325,15 @@ def identity(diagnosis: str) -> str:
     return known.id if known else fold(diagnosis)
 
 
+_AROUND = " .#()"
+
+
+def _is_number(said: str) -> bool:
+    """Whether this is the number of a finding, and not its name."""
+    number = said.strip(_AROUND)
+    return number.isascii() and number.isdigit() and len(number) < 4
+
+
 def same_disease(one: str, other: str) -> bool:
     return identity(one) == identity(other)
 
@@ -390,6 +399,9 @@ class _Adding:
     def _finding(self, new: NewFinding) -> None:
         place = self._place(new.finding)
         if place is None:
+            if _is_number(new.finding):
+                self._remarks.append(f"change left out: there is no finding {new.finding!r}")
+                return
             if len(self._rows) >= MOST_ROWS:
                 self._remarks.append(f"{new.finding}: left out, the table has {MOST_ROWS} findings")
                 return
@@ -455,9 +467,8 @@ class _Adding:
 
     def _place(self, said: str) -> int | None:
         """The row that a number or a name stands for."""
-        number = said.strip(" .#()")
-        if number.isascii() and number.isdigit() and len(number) < 4:
-            places = [int(number) - 1]
+        if _is_number(said):
+            places = [int(said.strip(_AROUND)) - 1]
         else:
             key = meaning(said)
             places = [place for place, row in enumerate(self._rows) if meaning(row.finding) == key]

@@ -187,6 +187,9 @@ def test_a_group_can_be_given_later() -> None:
     grouped, remarks = added(start, findings=[{"finding": number, "group": "heat"} for number in ("1", "2")])
     assert remarks == []
     assert grouped.posterior == pytest.approx(table(seen(FEVER, "present")).posterior)
+    same, remarks = added(start, findings=[{"finding": "9", "group": "heat"}])
+    assert same == start
+    assert remarks == ["change left out: there is no finding '9'"]
 
 
 def test_a_new_hypothesis_takes_the_ratings_of_the_one_it_is_like() -> None:
@@ -318,3 +321,11 @@ def test_the_planner_is_told_the_numbers_behind_the_words() -> None:
     for text in (load_policy().file.bayes.system_base, load_policy().file.bayes.inline_system):
         numbers = [f"{word} ({round(100 * p)}" for word, p in WORDS.items()]
         assert all(number in text for number in numbers)
+
+
+def test_the_planner_is_told_what_its_answer_may_do() -> None:
+    file = load_policy().file
+    for text in (file.system_base, file.inline_system, file.bayes.system_base, file.bayes.inline_system):
+        assert "A leader that is sure enough may end the consultation and become the diagnosis." in text
+        assert "in a few words, without and/or" in text
+    assert "until its probability is below 0.01" in file.bayes.system_base
