@@ -145,10 +145,10 @@ async def test_of_steps_that_tell_nearly_as_much_the_cheapest_comes_first() -> N
         "REQUEST TEST: CT chest",
     ]
     assert "Best next step: REQUEST TEST: Skin examination\n" in first.notes
-    weaker = "almost_always sometimes rarely rarely"  # 72% of the best
+    weaker = "usually rarely rarely rarely"  # tells 70.4% as much
     (first,) = await turns(planning(table_plan(PRIORS, cough=MILD, fever=weaker, **tests)), 1)
     assert first.step == "Do you have fever?"
-    too_weak = "usually sometimes rarely rarely"  # 52%
+    too_weak = "almost_always often rarely rarely"  # 65%
     (first,) = await turns(planning(table_plan(PRIORS, cough=MILD, fever=too_weak, **tests)), 1)
     assert first.step == "REQUEST TEST: Skin examination"
 
@@ -284,6 +284,15 @@ async def test_a_plan_that_fails_leaves_the_table_as_it_was() -> None:
     _, second, third, fourth = await turns(planning(FIRST, prose, prose, RefusedError("no"), FEVERISH), 4)
     assert (second.kind, third.kind, fourth.kind) == ("fallback", "fallback", "finish")
     assert fourth.hypotheses[0].confidence == pytest.approx(0.97)
+
+
+async def test_a_plan_that_withdraws_too_much_is_sent_back_and_leaves_the_table_as_it_was() -> None:
+    nearly_all = json.dumps({**json.loads(NOTHING), "withdraw": ["1", "2"]})
+    given = planning(FIRST, nearly_all, nearly_all, FEVERISH)
+    _, second, third = await turns(given, 3)
+    assert second.kind == "fallback"
+    assert "the table has 2 of at least 4 findings" in given.model.requests[2].messages[-1].content
+    assert third.hypotheses[0].confidence == pytest.approx(0.97)
 
 
 async def test_hypotheses_beyond_the_maximum_are_cut_with_a_remark() -> None:
