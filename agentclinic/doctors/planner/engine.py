@@ -33,7 +33,7 @@ from agentclinic.doctors.planner.prompting import (
     fallback_notes,
     plan_notes,
 )
-from agentclinic.doctors.planner.rules import check_order, is_done
+from agentclinic.doctors.planner.rules import as_advised, check_order, expense, is_done, just_asked
 from agentclinic.doctors.planner.schema import (
     MOST_DISCRIMINATORS,
     Discriminator,
@@ -47,7 +47,7 @@ from agentclinic.doctors.planner.schema import (
 )
 from agentclinic.doctors.planner.scoring import AnyPlan, Reading, Scored, close_to_leader, margin, scoring_of
 from agentclinic.doctors.planner.settings import FEWEST, PolicyFile
-from agentclinic.doctors.planner.table import OTHER, Table
+from agentclinic.doctors.planner.table import OTHER, Step, Table, probability
 from agentclinic.doctors.planner.weighing import Weighed
 from agentclinic.models.base import FATAL, Image, MalformedError, Message, ModelError, Purpose, Reply, Request
 from agentclinic.models.structured import InvalidReplyError, parse
@@ -102,7 +102,10 @@ class PolicyDoctor:
             *aside, said = await self.doctor.act(replace(seen, notes=joined(seen.notes, decision.notes)))
         self._broken = ()
         if said.action and said.action.kind == "test":
-            ruling = check_order(self._engine.policy, self._engine.door, said.action.content, seen.exchanges)
+            policy, order = self._engine.policy, said.action.content
+            ruling = check_order(policy, self._engine.door, order, seen.exchanges)
+            if decision.notes and not spoken:
+                ruling = as_advised(policy, ruling, order, decision.step)
             self._broken = ruling.broken
             said = said.model_copy(update={"notes": (*said.notes, *ruling.lines)})
         return planned, *aside, said
@@ -116,6 +119,9 @@ class PolicyDoctor:
 
 TRIES = 2
 """Planner requests per turn: if the planner fails twice, more tries would only add cost."""
+NEARLY_AS_MUCH = 0.7
+"""Share of the best step's information with which a cheaper step comes first: ratings are not exact enough to tell
+steps apart that differ less."""
 _FAILURES = {"refused": "the model refused", "context_too_long": "the model found the case too long"}
 """Errors that are the model's fault; all others are the endpoint's."""
 
@@ -144,6 +150,8 @@ class Decision:
     table: Table | None = None
     """With `scoring: bayes`, the table that the numbers come from."""
     danger: str = ""
+    step: str = ""
+    """The best next step in the notes."""
 
     @property
     def diagnosis(self) -> str | None:
@@ -204,6 +212,8 @@ class DifferentialDiagnosisEngine:
         self._prompts = PlannerPrompts(policy, assignment, self._baseline)
         self._scoring = scoring_of(policy)
         self._rules = rules
+        self._left_out: tuple[str, ...] = ()
+        """Diagnoses of the last plan for which there was no room."""
 
     async def decide(self, seen: Observation, *, broken: Sequence[str] = (), speak: Speak | None = None) -> Decision:
         """Plan a turn: finish, advise, or fall back. `broken` are rules the last order broke.
@@ -218,6 +228,7 @@ class DifferentialDiagnosisEngine:
         kind: Literal["plan", "finish", "fallback"] = "plan"
         close: tuple[Scored, ...] = ()
         found: tuple[Discriminator, ...] = ()
+        step = ""
         if read is None:
             kind, notes = (
                 "fallback",
@@ -231,7 +242,7 @@ class DifferentialDiagnosisEngine:
             close = close_to_leader(read.hypotheses, self.policy.differential_settings.confidence_close_threshold)
             found = await self._discriminators(attempt, read, close)
             other = read.table.posterior[OTHER] if read.table else None
-            step = self._step(read, found)
+            step = self._step(read, found, attempt)
             shown = Planned(seen.turn, read.hypotheses, close, step, read.danger, other, attempt.remarks, broken)
             notes = plan_notes(self.policy, self._baseline.kind, shown, rules=self._rules)
         hypotheses = read.hypotheses if read else ()
@@ -254,6 +265,7 @@ class DifferentialDiagnosisEngine:
             scoring.differential(hypotheses) if hypotheses else None,
             read.table if read else None,
             read.danger if read else "",
+            step,
         )
 
     def _may_finish(self, hypotheses: Sequence[Scored], attempt: _Attempt) -> bool:
@@ -271,9 +283,9 @@ class DifferentialDiagnosisEngine:
     def _reason(self, hypotheses: Sequence[Scored]) -> str:
         """Why the encounter ends, in numbers."""
         top, lead, gap = hypotheses[0], margin(hypotheses), self.policy.differential_settings.confidence_close_threshold
-        digits = decimals([hypothesis.confidence for hypothesis in hypotheses], gap, self.policy.finish_at)
         if self._scoring.table is not None:
-            return f"early finish: {top.diagnosis} with probability {top.confidence:.{digits}f}"
+            return f"early finish: {top.diagnosis} with probability {probability(top.confidence)}"
+        digits = decimals([hypothesis.confidence for hypothesis in hypotheses], gap, self.policy.finish_at)
         return (
             f"early finish: {top.diagnosis} with confidence {top.confidence:.{digits}f}, "
             f"margin {lead:.{digits}f}, coverage {top.coverage:.2f}"
@@ -286,9 +298,9 @@ class DifferentialDiagnosisEngine:
         known = PlannerPayload(self.door, now.exchanges, self.requirement, most, self._baseline.exchanges, table)
         schema = self._scoring.shape(inline=speak is not None)
         if speak is None:
-            messages = self._prompts.plan(now, schema, self.requirement, table)
+            messages = self._prompts.plan(now, schema, self.requirement, table, self._left_out)
             return Request(Purpose.PLANNER, messages, schema=schema, described=True, payload=known, repair=False)
-        request = self._prompts.inline(speak, schema, self.requirement, broken, table)
+        request = self._prompts.inline(speak, schema, self.requirement, broken, table, self._left_out)
         assert isinstance(request.payload, DoctorPayload), "a doctor's request says what the doctor knows"
         payload = InlinePayload(request.payload, known)
         return replace(request, schema=schema, described=True, payload=payload, repair=False)
@@ -325,6 +337,7 @@ class DifferentialDiagnosisEngine:
         if not read.hypotheses:
             return False
         attempt.reading = read
+        self._left_out = read.left_out
         self._scoring.keep(read)
         return True
 
@@ -371,11 +384,11 @@ class DifferentialDiagnosisEngine:
         self, attempt: _Attempt, read: Reading, close: tuple[Scored, ...]
     ) -> tuple[Discriminator, ...]:
         """Step 5: what tells hypotheses apart and has not been done, the best first."""
-        how, before = self.policy.differential_settings.discriminators, attempt.now.exchanges
+        how = self.policy.differential_settings.discriminators
         if how == "off":
             return ()
         if read.table:
-            steps = read.table.steps(lambda request: is_done(self.policy, request, before))
+            steps = self._cheapest_first(read.table.steps(lambda request: self._is_asked(request, attempt)))
             leaders = [hypothesis.diagnosis for hypothesis in read.hypotheses[:2]]
             found = [Discriminator(request=step.request, tells_apart=leaders) for step in steps if step.bits > 0]
             return tuple(found[:MOST_DISCRIMINATORS])
@@ -385,16 +398,29 @@ class DifferentialDiagnosisEngine:
             named = asked or ()
         if close and not named:
             attempt.recorded.append("the planner named nothing that tells them apart")
-        return tuple(one for one in named if not is_done(self.policy, one.request, before))[:MOST_DISCRIMINATORS]
+        return tuple(one for one in named if not self._is_asked(one.request, attempt))[:MOST_DISCRIMINATORS]
 
-    def _step(self, read: Reading, found: Sequence[Discriminator]) -> str:
+    def _is_asked(self, request: str, attempt: _Attempt) -> bool:
+        """Whether it should not be proposed again: it was done, or has just been asked in other words."""
+        before = attempt.now.exchanges
+        return is_done(self.policy, request, before) or just_asked(request, before)
+
+    def _cheapest_first(self, steps: Sequence[Step]) -> list[Step]:
+        """Steps by what they should tell, but of those that tell nearly as much as the best, the cheapest first."""
+        enough = NEARLY_AS_MUCH * steps[0].bits if steps else 0.0
+        near = [step for step in steps if step.bits >= enough]
+        return [*sorted(near, key=lambda step: expense(self.policy, step.request)), *steps[len(near) :]]
+
+    def _step(self, read: Reading, found: Sequence[Discriminator], attempt: _Attempt) -> str:
         """The best next step: the first discriminator, or else what is not known of the leader."""
         if found:
             return found[0].request
-        unknown = read.hypotheses[0].unknowns
-        if not unknown or self.policy.differential_settings.discriminators == "off":
+        if self.policy.differential_settings.discriminators == "off":
             return ""
-        return f"find out about {unknown[0].removeprefix('absence of ')}"
+        requests = {row.finding: row.request for row in read.table.rows} if read.table else {}
+        unknowns = (words.removeprefix("absence of ") for words in read.hypotheses[0].unknowns)
+        unknown = next((words for words in unknowns if not self._is_asked(requests.get(words) or words, attempt)), "")
+        return f"find out about {unknown}" if unknown else ""
 
     async def _ask_discriminators(
         self, attempt: _Attempt, close: tuple[Scored, ...]

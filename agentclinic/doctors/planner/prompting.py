@@ -17,7 +17,7 @@ from agentclinic.clinic.doctor import Assignment, Observation, door_text
 from agentclinic.clinic.prompts import fill, joined
 from agentclinic.doctors.planner.scoring import Scored
 from agentclinic.doctors.planner.settings import PolicyFile
-from agentclinic.doctors.planner.table import Table, same_disease
+from agentclinic.doctors.planner.table import Table, probability, same_disease
 from agentclinic.doctors.planner.weighing import ahead
 from agentclinic.models.base import Message, Request
 from agentclinic.models.structured import outline
@@ -34,7 +34,7 @@ _SHOWN, _UNKNOWNS = 3, 2
 """Hypotheses, and what is not known of each: as much as a doctor reads; the record has all."""
 _DECIMALS = range(2, 9)
 _EXCLUDED = 0.01
-"""A danger that is less probable than this is not shown."""
+"""A danger that is less probable than this counts as excluded. The planner is told."""
 
 
 def plan_notes(policy: PolicyFile, baseline: str, plan: Planned, *, rules: bool = False) -> str:
@@ -74,12 +74,12 @@ def _advice(policy: PolicyFile, baseline: str, plan: Planned) -> Iterator[str]:
     settings, table = policy.differential_settings, plan.other is not None
     gap = settings.confidence_close_threshold
     digits = decimals([hypothesis.confidence for hypothesis in plan.hypotheses], gap, policy.finish_at)
-    other = "" if plan.other is None else _probability(plan.other, 2)
+    other = "" if plan.other is None else probability(plan.other)
     yield _SCALE[settings.scoring].format(other=other) + _BASIS[baseline]
     for place, hypothesis in enumerate(plan.hypotheses[:_SHOWN], start=1):
         numbers = f"confidence {hypothesis.confidence:.{digits}f}, coverage {hypothesis.coverage:.2f}"
         if table:
-            numbers = _probability(hypothesis.confidence, digits)
+            numbers = probability(hypothesis.confidence)
         unknown = "; ".join(hypothesis.unknowns[:_UNKNOWNS])
         yield f"{place}. {hypothesis.diagnosis}: {numbers}." + (f" Not known: {unknown}." if unknown else "")
     if plan.close:
@@ -88,22 +88,22 @@ def _advice(policy: PolicyFile, baseline: str, plan: Planned) -> Iterator[str]:
         yield f"Too close to call (within {gap:g}): {names}{more}."
     if plan.step:
         yield f"Best next step: {plan.step}"
-    if plan.danger and not _settled(plan.danger, plan):
-        yield f"Dangerous and not yet excluded: {plan.danger}."
+    if plan.danger:
+        yield from _danger(plan)
 
 
-def _probability(p: float, digits: int) -> str:
-    """A probability that the table leaves open is never printed as 0 or 1."""
-    least = 10**-digits
-    if round(p, digits) < least:
-        return f"less than {least:g}"
-    return f"{p:.{digits}f}" if round(p, digits) <= 1 - least else f"more than {1 - least:g}"
-
-
-def _settled(danger: str, plan: Planned) -> bool:
-    """Whether a danger need not be mentioned: it leads, or its probability is next to nothing."""
-    same = next((h for h in plan.hypotheses if same_disease(h.diagnosis, danger)), None)
-    return same is plan.hypotheses[0] or (plan.other is not None and same is not None and same.confidence < _EXCLUDED)
+def _danger(plan: Planned) -> Iterator[str]:
+    """The danger, unless it is excluded; without probabilities, unless it leads."""
+    same = next((h for h in plan.hypotheses if same_disease(h.diagnosis, plan.danger)), None)
+    line = f"Dangerous and not yet excluded: {plan.danger}"
+    if plan.other is None:
+        if same is not plan.hypotheses[0]:
+            yield f"{line}."
+        return
+    # What is not in the table is at most as probable as something else.
+    p, part = (same.confidence, "") if same else (plan.other, "part of something else, ")
+    if p >= _EXCLUDED:
+        yield f"{line} ({part}{probability(p)})."
 
 
 def decimals(numbers: Sequence[float], gap: float, threshold: float) -> int:
@@ -176,23 +176,34 @@ class PlannerPrompts:
         self._bias = assignment.bias_text
 
     def plan(
-        self, now: Observation, form: type[BaseModel], requirement: int, table: Table | None
+        self,
+        now: Observation,
+        form: type[BaseModel],
+        requirement: int,
+        table: Table | None,
+        left_out: Sequence[str] = (),
     ) -> tuple[Message, ...]:
         texts = self._policy.texts
         template = texts.chat_task if self._chat else texts.user_prompt_template
         more = joined(self._for_system(template), _form(form))
-        return self._messages(template, now, more, **self._task(requirement, table))
+        return self._messages(_saying(left_out, template), now, more, **self._task(requirement, table, left_out))
 
     def discriminators(self, now: Observation, close: Sequence[str]) -> tuple[Message, ...]:
         template = self._policy.chat_discriminators if self._chat else self._policy.discriminator_template
         return self._messages(template, now, "", close=", ".join(close))
 
     def inline(
-        self, speak: Speak, form: type[BaseModel], requirement: int, broken: Sequence[str], table: Table | None
+        self,
+        speak: Speak,
+        form: type[BaseModel],
+        requirement: int,
+        broken: Sequence[str],
+        table: Table | None,
+        left_out: Sequence[str] = (),
     ) -> Request:
         """The doctor's own request, with the planning rules after its system prompt and the task in its notes."""
         policy = self._policy
-        task = fill(policy.texts.inline_task, **self._task(requirement, table))
+        task = fill(_saying(left_out, policy.texts.inline_task), **self._task(requirement, table, left_out))
         request = speak("\n".join((*broken_rules(broken), task)))
         system, *dialogue = request.messages
         instructions = joined(
@@ -213,9 +224,13 @@ class PlannerPrompts:
             "max_differentials": settings.max_differentials,
         }
 
-    def _task(self, requirement: int, table: Table | None) -> dict[str, object]:
-        shown = table.shown if table else ""
-        return {**self.numbers(requirement), "discriminators": self._discriminators, "table": shown}
+    def _task(self, requirement: int, table: Table | None, left_out: Sequence[str]) -> dict[str, object]:
+        return {
+            **self.numbers(requirement),
+            "discriminators": self._discriminators,
+            "table": table.shown if table else "",
+            "left_out": ", ".join(left_out),
+        }
 
     @property
     def _discriminators(self) -> str:
@@ -249,6 +264,11 @@ class PlannerPrompts:
         dialogue = (Message("assistant" if place % 2 else "user", said) for place, said in enumerate(before))
         task = Message("user", fill(template, reply=newest, **values), images=images)
         return Message("system", system), *dialogue, task
+
+
+def _saying(left_out: Sequence[str], task: str) -> str:
+    """The task, and what there was no room for in the last plan, if anything."""
+    return f"{task}\nYour last plan named too many diagnoses. Left out: {{left_out}}." if left_out else task
 
 
 def _form(shape: type[BaseModel]) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import gather
@@ -11,7 +14,7 @@ from agentclinic.doctors.planner.settings import PolicyFile
 from agentclinic.results.turn import Exchange
 from agentclinic.results.utterance import REQUEST_TEST
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.text import fold, says
+from agentclinic.vocabulary.text import content_words, fold, says
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class OrderedTest:
     name: str
     kind: str
     cost_level: str
+    usd: float
+    """Its price in our table; if it is not listed, that of the middle one of its cost level."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Ruling:
 
     broken: tuple[str, ...] = ()
     excused: tuple[str, ...] = ()
-    """Rules that a red flag sets aside."""
+    """Rules that a red flag or the notes set aside."""
     unknown: bool = False
     """The test is not known, so nothing could be checked."""
 
@@ -72,13 +77,55 @@ def check_order(policy: PolicyFile, door: Door, order: str, before: Sequence[Exc
 
 def is_done(policy: PolicyFile, request: str, before: Sequence[Exchange]) -> bool:
     """Whether a question was asked or a test ordered, by its words or as the same tests."""
-    test = request.upper().startswith(REQUEST_TEST)
-    wanted = request[len(REQUEST_TEST) :].strip(" :") if test else request
+    test, wanted = _read(request)
     done = [exchange.content for exchange in before if (exchange.kind == "test") == test]
     if any(fold(wanted) == fold(said) for said in done):
         return True
     tests = {known.name for known in named_tests(policy, wanted)} if test else set()
     return bool(tests) and tests <= {known.name for said in done for known in named_tests(policy, said)}
+
+
+def just_asked(request: str, before: Sequence[Exchange]) -> bool:
+    """Whether the last utterance asked for the same, in other words: all that one clause of the request names."""
+    test, wanted = _read(request)
+    if not before or (before[-1].kind == "test") != test:
+        return False
+    said = content_words(before[-1].content)
+    clauses = [content_words(clause) for clause in _CLAUSE.split(wanted)]
+    whole = content_words(wanted)
+    return bool(whole) and (whole <= said or any(len(clause) > 1 and clause <= said for clause in clauses))
+
+
+_CLAUSE = re.compile(r"[,;:.?!]")
+
+
+def as_advised(policy: PolicyFile, ruling: Ruling, order: str, step: str) -> Ruling:
+    """The ruling on an order, without fault if all of it is in the step that the notes advised."""
+    test, advised = _read(step)
+    if not (ruling.broken and test and is_done(policy, f"{REQUEST_TEST}: {order}", [Exchange("test", advised, "")])):
+        return ruling
+    excused = (f"{rule}, as the notes advised" for rule in ruling.broken)
+    return replace(ruling, broken=(), excused=(*ruling.excused, *excused))
+
+
+def expense(policy: PolicyFile, request: str) -> tuple[int, float]:
+    """What a request costs, for comparison: a question, then an examination, then tests by price, unknown ones last."""
+    test, wanted = _read(request)
+    if not test:
+        return 0, 0.0
+    tests = named_tests(policy, wanted)
+    if tests and all(named.kind in _EXAMINATIONS for named in tests):
+        return 1, 0.0
+    return 2, sum(named.usd for named in tests) if tests else math.inf
+
+
+_EXAMINATIONS = ("vital", "examination")
+
+
+def _read(request: str) -> tuple[bool, str]:
+    """Whether a request is for a test, and what it asks for."""
+    test = request.upper().startswith(REQUEST_TEST)
+    return test, request[len(REQUEST_TEST) :].strip(" :") if test else request
 
 
 def red_flag(policy: PolicyFile, door: Door, exchanges: Sequence[Exchange]) -> str | None:
@@ -94,12 +141,14 @@ def named_tests(policy: PolicyFile, order: str) -> list[OrderedTest]:
     found = {mention.key: known.tests[mention.key] for mention in known.test_names.find(order)}
     found |= {test.id: test for test in known.tests.values() if test.name in named}
     members = {member for test in found.values() for member in test.panel_of}
-    tests = [OrderedTest(t.name, t.category, t.cost_level) for t in found.values() if t.id not in members]
+    tests = [OrderedTest(t.name, t.category, t.cost_level, t.price.usd) for t in found.values() if t.id not in members]
     if tests:
         return tests
     for kind, category in policy.categories.items():
         if any(says(order, word) for word in category.words):
-            return [OrderedTest(order.strip(), kind, category.cost_level)]
+            level = category.cost_level
+            usd = median(test.price.usd for test in known.tests.values() if test.cost_level == level)
+            return [OrderedTest(order.strip(), kind, level, usd)]
     return []
 
 

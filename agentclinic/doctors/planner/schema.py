@@ -149,9 +149,10 @@ class Discriminator(_Planned):
     """The diagnoses it separates."""
 
 
+_Optional = BeforeValidator(lambda given: given.strip()[:_NAME] if isinstance(given, str) else "")
 Danger = Annotated[
     str,
-    BeforeValidator(lambda given: given.strip()[:_NAME] if isinstance(given, str) else ""),
+    _Optional,
     Field(
         description="The diagnosis that would be most dangerous to miss and is not excluded yet; empty if there is "
         "none.",
@@ -223,7 +224,8 @@ def sized(shape: type[Plan], diagnoses: tuple[int, int], findings: int) -> type[
 
 def _with_list(shape: type[Sized], name: str, item: type[BaseModel], bounds: tuple[int, int]) -> type[Sized]:
     items: Any = list[item]  # type: ignore[valid-type]
-    extra = Field(json_schema_extra={"minItems": bounds[0], "maxItems": bounds[1]})
+    fewest, most = bounds
+    extra = Field(json_schema_extra={"minItems": fewest, "maxItems": most} if fewest else {"maxItems": most})
     fields: Any = {name: (items, extra)}
     return cast("type[Sized]", create_model(shape.__name__, __base__=shape, __doc__=shape.__doc__, **fields))
 
@@ -257,6 +259,8 @@ class Prior(_Planned):
     prior: Annotated[float | None, BeforeValidator(read_share)] = Field(
         default=None, json_schema_extra={"minimum": 0, "maximum": 1}
     )
+    like: Annotated[str, _Optional, Field(json_schema_extra={"maxLength": _NAME})] = ""
+    """The letter of the hypothesis whose ratings it takes where it has none."""
 
 
 class Rating(_Planned):
@@ -290,7 +294,7 @@ class NewFinding(_Planned):
 
 
 class OldRating(Rating):
-    """A rating that a finding of the table lacks."""
+    """A rating that a finding of the table lacks, or that is corrected."""
 
     finding: Of
     """The number of the finding."""
@@ -312,9 +316,11 @@ class TableReply(BaseModel):
     findings: list[NewFinding] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_NEW})
     """New ones only."""
     ratings: list[OldRating] = Field(default_factory=list, json_schema_extra={"maxItems": 4 * MOST_NEW})
-    """For cells marked ? and for the findings of the table under new hypotheses."""
+    """For cells marked ?, for the findings of the table under new hypotheses, and corrections."""
     observed: list[Seen] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_NEW})
     """What has become known of findings of the table."""
+    withdraw: list[Of] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_NEW})
+    """Numbers of findings that should not count."""
     danger: Danger = ""
     unread: SkipJsonSchema[int] = 0
     """Entries that could not be read; ours, not the planner's."""
@@ -325,13 +331,19 @@ class TableReply(BaseModel):
         """The entries that can be read. Each list may be left out, but an object with none of them is not a plan."""
         if not isinstance(given, Mapping):
             return given
-        if _LISTS.keys().isdisjoint(given):
+        if {*_LISTS, "withdraw"}.isdisjoint(given):
             raise ValueError("hypotheses, findings, ratings and observed are missing")
         kept, lost = dict(given), 0
         for name, item in _LISTS.items():
             kept[name], left_out = _readable(item, given.get(name) or [])
             lost += left_out
         return {**kept, "unread": lost}
+
+    @field_validator("withdraw", mode="before")
+    @classmethod
+    def _numbers(cls, given: object) -> object:
+        """A single number, or none, in place of a list."""
+        return given if isinstance(given, list) else [] if given is None else [given]
 
 
 _LISTS: dict[str, type[BaseModel]] = {
@@ -357,6 +369,15 @@ class TableThenSpeak(TableReply):
     """What is new in the table, and then what the doctor says."""
 
     utterance: Words
+
+
+Added = TypeVar("Added", bound=TableReply)
+
+
+@lru_cache(maxsize=64)
+def sized_table(shape: type[Added], hypotheses: int) -> type[Added]:
+    """The shape with the policy's own bound on new hypotheses, in the schema only."""
+    return _with_list(shape, "hypotheses", Prior, (0, hypotheses))
 
 
 class Spoken(BaseModel):

@@ -12,21 +12,28 @@ from pydantic import BaseModel
 
 from agentclinic.doctors.planner.schema import (
     Discriminator,
+    PlannedHypothesis,
     PlannerReply,
     PlanThenSpeak,
+    Prior,
     TableReply,
     TableThenSpeak,
     WeightedDifferential,
     WeighThenSpeak,
     sized,
+    sized_table,
 )
 from agentclinic.doctors.planner.settings import FEWEST, PolicyFile
-from agentclinic.doctors.planner.table import OTHER, Belief, Table
+from agentclinic.doctors.planner.table import OTHER, OTHER_NAME, Belief, Table, identity
 from agentclinic.doctors.planner.weighing import Weighed, ahead, ranked, sift, weigh
 from agentclinic.results.turn import Differential, Hypothesis, Source, as_differential
 
 COVERAGE_TO_FINISH = 0.6
 """Below this, one lucky finding could end the encounter; the original's value."""
+
+WORTH_A_TEST = 0.02
+"""How probable a rival, or something else, must be for a test to be needed against it. A danger that the planner names
+is one of these, and a leader at more than 0.98 leaves none."""
 
 Scored = Weighed | Belief
 """A hypothesis with its number, `confidence`: a score or a probability."""
@@ -47,6 +54,8 @@ class Reading:
     discriminators: tuple[Discriminator, ...] = ()
     danger: str = ""
     table: Table | None = None
+    left_out: tuple[str, ...] = ()
+    """Diagnoses for which there was no room."""
 
 
 class Weights:
@@ -80,6 +89,7 @@ class Weights:
             (*left_out, *remarks),
             tuple(plan.discriminators) if isinstance(plan, PlannerReply) else (),
             plan.danger,
+            left_out=_missing(plan.hypotheses, [hypothesis.diagnosis for hypothesis in hypotheses]),
         )
 
     def shortage(self, counts: Sequence[int], requirement: int) -> str:
@@ -125,7 +135,8 @@ class Bayes:
         """Of the plans so far."""
 
     def shape(self, *, inline: bool) -> type[BaseModel]:
-        return TableThenSpeak if inline else TableReply
+        most = self._settings.max_differentials
+        return sized_table(TableThenSpeak if inline else TableReply, most)
 
     def read(self, plan: AnyPlan) -> Reading:
         assert isinstance(plan, TableReply)
@@ -134,13 +145,14 @@ class Bayes:
         table, remarks = self.table.added(given)
         if len(plan.hypotheses) > most:
             remarks.append(f"{len(plan.hypotheses)} new hypotheses, only the first {most} are kept")
-        usable = table.priors and len(table.rows) >= FEWEST
+        usable = table.priors and len(table.counting) >= FEWEST
         return Reading(
-            (len(table.rows),) if table.priors else (),
+            (len(table.counting),) if table.priors else (),
             table.ranked if usable else (),
             tuple(remarks),
             danger=plan.danger,
             table=table,
+            left_out=_missing(plan.hypotheses, [*table.priors, OTHER, OTHER_NAME]),
         )
 
     def shortage(self, counts: Sequence[int], requirement: int) -> str:
@@ -158,9 +170,13 @@ class Bayes:
         """Why a leader that is probable enough is not taken: it is new, or the deciding test has not been done.
 
         The deciding test is the most informative one on the list that could still take the leader below the threshold.
+        None is needed if nothing else is probable enough.
         """
         if len(set(self._leaders[-2:])) != 1 or len(self._leaders) < 2:
             return "the leader is new"
+        leader = self._leaders[-1]
+        if all(p < WORTH_A_TEST for name, p in self.table.posterior.items() if name != leader):
+            return ""
         deciding = self.deciding(is_done)
         return f"the deciding test has not been done ({deciding})" if deciding else ""
 
@@ -193,5 +209,17 @@ def margin(hypotheses: Sequence[Scored]) -> float:
 
 def close_to_leader(hypotheses: Sequence[Scored], gap: float) -> tuple[Scored, ...]:
     """The leader and those within the gap of it; empty if there are none."""
-    within = tuple(h for h in hypotheses if ahead(hypotheses[0].confidence, h.confidence) <= gap)
+    leader = _printed(hypotheses[0])
+    within = tuple(h for h in hypotheses if ahead(leader, _printed(h)) <= gap)
     return within if len(within) > 1 else ()
+
+
+def _printed(hypothesis: Scored) -> float:
+    """A probability as it is printed, so that the numbers never contradict who is close; a score as it is."""
+    return round(hypothesis.confidence, 2) if isinstance(hypothesis, Belief) else hypothesis.confidence
+
+
+def _missing(named: Sequence[PlannedHypothesis | Prior], taken: Sequence[str]) -> tuple[str, ...]:
+    """The diagnoses of a plan that were not taken."""
+    known = set(map(identity, taken))
+    return tuple(hypothesis.diagnosis for hypothesis in named if identity(hypothesis.diagnosis) not in known)

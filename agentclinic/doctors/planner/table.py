@@ -2,9 +2,10 @@
 
     posterior(h) ~ prior(h) x product over the known findings of P(finding as observed | h)
 
-The planner gives priors and words, code does the rest. What is once in the table stays: a plan can add hypotheses,
-findings and missing ratings, and say what has become known. "Something else" is a hypothesis like the others. Findings
-that are unknown or cannot be had count nothing, and of a group of findings only the most telling known one counts.
+The planner gives priors and words, code does the rest. The table is kept: a plan can add hypotheses, findings and
+ratings, say what has become known, correct ratings, and withdraw findings. "Something else" is a hypothesis like the
+others. Findings that are unknown or cannot be had count nothing, and of a group of findings only the most telling known
+one counts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from typing import Literal
 
 from agentclinic.doctors.planner.schema import (
     NewFinding,
@@ -73,7 +75,8 @@ class Row:
     group: str = ""
     rated: Mapping[str, Word] = field(default_factory=dict)
     """By name of the hypothesis, and `other`."""
-    observed: TableState = "unknown"
+    observed: TableState | Literal["withdrawn"] = "unknown"
+    """What is withdrawn keeps its number and counts nothing."""
 
     @property
     def is_test(self) -> bool:
@@ -112,11 +115,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Table:
-    """Hypotheses and findings of one encounter; never changed, only replaced by one with more in it."""
+    """Hypotheses and findings of one encounter; never changed, only replaced."""
 
     priors: Mapping[str, float] = field(default_factory=dict)
     """By name, as the planner gave them."""
     rows: tuple[Row, ...] = ()
+
+    @cached_property
+    def counting(self) -> tuple[Row, ...]:
+        """The findings that have not been withdrawn."""
+        return tuple(row for row in self.rows if row.observed != "withdrawn")
 
     # --- what follows from it -----------------------------------------------------------------------------------------
 
@@ -142,7 +150,7 @@ class Table:
     @property
     def ranked(self) -> tuple[Belief, ...]:
         """The hypotheses, most probable first; ties go to the one named first."""
-        known = sum(row.known for row in self.rows) / len(self.rows) if self.rows else 0.0
+        known = sum(row.known for row in self.rows) / len(self.counting) if self.counting else 0.0
         names = sorted(self.priors, key=lambda name: -self.posterior[name])
         return tuple(Belief(name, self.posterior[name], known, self._unknowns(name)) for name in names)
 
@@ -230,9 +238,12 @@ class Table:
         """The table as the planner reads it."""
         if not self.priors:
             return "(empty)"
-        lines = [f"{self.letter(name)}: {name}, prior {prior:.2g}" for name, prior in self.priors.items()]
-        lines.append(f"{OTHER}: {OTHER_NAME}, prior {self.prior[OTHER]:.2g}")
+        lines = [f"{self.letter(name)}: {name}, prior {probability(prior)}" for name, prior in self.priors.items()]
+        lines.append(f"{OTHER}: {OTHER_NAME}, prior {probability(self.prior[OTHER])}")
         for place, row in enumerate(self.rows, start=1):
+            if row.observed == "withdrawn":
+                lines.append(f"{place}. (withdrawn)")
+                continue
             cells = "; ".join(f"{word} {' '.join(names)}" for word, names in self._by_word(row))
             group = f" [{row.group}]" if row.group else ""
             lines.append(f"{place}. {row.finding}{group}: {cells} | {row.observed}")
@@ -273,6 +284,16 @@ def _letter(place: int) -> str:
     return chr(ord("A") + place)
 
 
+def probability(p: float) -> str:
+    """A probability as it is printed; what the table leaves open is never printed as 0 or 1."""
+    if round(p, 2) < _LEAST_SHOWN:
+        return f"less than {_LEAST_SHOWN:g}"
+    return f"{p:.2f}" if round(p, 2) <= 1 - _LEAST_SHOWN else f"more than {1 - _LEAST_SHOWN:g}"
+
+
+_LEAST_SHOWN = 0.01
+
+
 def _entropy(p: float) -> float:
     return -math.fsum(x * math.log2(x) for x in (p, 1 - p) if x > 0)
 
@@ -304,6 +325,15 @@ def identity(diagnosis: str) -> str:
     return known.id if known else fold(diagnosis)
 
 
+_AROUND = " .#()"
+
+
+def _is_number(said: str) -> bool:
+    """Whether this is the number of a finding, and not its name."""
+    number = said.strip(_AROUND)
+    return number.isascii() and number.isdigit() and len(number) < 4
+
+
 def same_disease(one: str, other: str) -> bool:
     return identity(one) == identity(other)
 
@@ -321,9 +351,11 @@ class _Adding:
     def take(self, plan: TableReply) -> tuple[Table, list[str]]:
         if plan.unread:
             self._remarks.append(f"{plan.unread} entries of the plan could not be read")
-        before = len(self._by_letter)
+        before, alike = len(self._by_letter), dict[str, str]()
         for number, new in enumerate(plan.hypotheses, start=before):
             self._hypothesis(_letter(number), new.diagnosis, new.prior)
+            if new.like and new.diagnosis in self._priors:
+                alike[new.diagnosis] = new.like
         for finding in plan.findings:
             self._finding(finding)
         for rating in plan.ratings:
@@ -338,10 +370,15 @@ class _Adding:
                 self._remarks.append(f"observation left out: there is no finding {seen.finding!r}")
             else:
                 self._observe(place, seen.observed)
-        gaps = [row.finding for row in self._rows if not row.rated.keys() >= {*self._priors, OTHER}]
+        for said in plan.withdraw:
+            self._withdraw(said)
+        for name, model in alike.items():
+            self._rate_like(name, model)
+        table = Table(self._priors, tuple(self._rows))
+        gaps = [row.finding for row in table.counting if not row.rated.keys() >= {*self._priors, OTHER}]
         if gaps:
             self._remarks.append(f"ratings are missing for {', '.join(gaps)}")
-        return Table(self._priors, tuple(self._rows)), self._remarks
+        return table, self._remarks
 
     def _hypothesis(self, letter: str, diagnosis: str, prior: float | None) -> None:
         key = identity(diagnosis)
@@ -362,6 +399,9 @@ class _Adding:
     def _finding(self, new: NewFinding) -> None:
         place = self._place(new.finding)
         if place is None:
+            if _is_number(new.finding):
+                self._remarks.append(f"change left out: there is no finding {new.finding!r}")
+                return
             if len(self._rows) >= MOST_ROWS:
                 self._remarks.append(f"{new.finding}: left out, the table has {MOST_ROWS} findings")
                 return
@@ -369,12 +409,12 @@ class _Adding:
             self._rows.append(Row(new.finding, new.request, new.group))
         else:
             row = self._rows[place]
-            self._rows[place] = replace(row, request=row.request or new.request, group=row.group or new.group)
+            self._rows[place] = replace(row, request=row.request or new.request, group=new.group or row.group)
         self._rate(place, new.ratings)
         self._observe(place, new.observed)
 
     def _rate(self, place: int, ratings: Sequence[Rating]) -> None:
-        """Fill empty cells; a cell that has a word keeps it."""
+        """Fill and correct cells; what is said of the rest fills empty ones only."""
         row = self._rows[place]
         rated = dict(row.rated)
         named = sorted(ratings, key=lambda rating: fold(rating.of) == REST)
@@ -387,9 +427,29 @@ class _Adding:
                 self._remarks.append(f"{row.finding}: rating left out, there is no hypothesis {rating.of!r}")
             elif word is None:
                 self._remarks.append(f"{row.finding}: {rating.how!r} is not a rating, left open for {name}")
-            elif rated.setdefault(name, word) != word:
-                self._remarks.append(f"{row.finding}: stays {rated[name]} for {name} (the plan says {word})")
+            else:
+                if rated.get(name, word) != word:
+                    self._remarks.append(f"{row.finding}: corrected from {rated[name]} to {word} for {name}")
+                rated[name] = word
         self._rows[place] = replace(row, rated=rated)
+
+    def _rate_like(self, name: str, model: str) -> None:
+        """Give a new hypothesis the ratings of another where it has none."""
+        other = self._hypothesis_of(model)
+        if other is None:
+            self._remarks.append(f"{name}: there is no hypothesis {model!r} that it could be like")
+            return
+        for place, row in enumerate(self._rows):
+            if other in row.rated:
+                self._rows[place] = replace(row, rated={name: row.rated[other]} | dict(row.rated))
+
+    def _withdraw(self, said: str) -> None:
+        place = self._place(said)
+        if place is None:
+            self._remarks.append(f"not withdrawn: there is no finding {said!r}")
+        else:
+            self._remarks.append(f"{self._rows[place].finding}: withdrawn")
+            self._rows[place] = replace(self._rows[place], observed="withdrawn")
 
     def _observe(self, place: int, observed: TableState) -> None:
         """Take what is known now. What was known is not forgotten, and a correction is noted."""
@@ -407,8 +467,10 @@ class _Adding:
 
     def _place(self, said: str) -> int | None:
         """The row that a number or a name stands for."""
-        number = said.strip(" .#()")
-        if number.isascii() and number.isdigit() and len(number) < 4:
-            return int(number) - 1 if 0 < int(number) <= len(self._rows) else None
-        key = meaning(said)
-        return next((place for place, row in enumerate(self._rows) if meaning(row.finding) == key), None)
+        if _is_number(said):
+            places = [int(said.strip(_AROUND)) - 1]
+        else:
+            key = meaning(said)
+            places = [place for place, row in enumerate(self._rows) if meaning(row.finding) == key]
+        there = range(len(self._rows))
+        return next((p for p in places if p in there and self._rows[p].observed != "withdrawn"), None)

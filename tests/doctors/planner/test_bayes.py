@@ -86,13 +86,15 @@ async def test_it_does_not_finish_with_too_few_hypotheses() -> None:
     assert "no early finish: the plan has 2 of at least 3 diagnoses" in second.remarks
 
 
+CT = "almost_always rarely rarely rarely"
 WITH_TESTS = table_plan(
     PRIORS,
-    fever=FEVER,
+    fever="almost_always rarely almost_never almost_never",
     cough=MILD,
-    test_CT_chest="almost_always rarely rarely rarely",
-    test_Ferritin="often sometimes sometimes sometimes",
+    test_CT_chest=CT,
+    test_Ferritin="often often sometimes sometimes",
 )
+"""With fever, A has 0.388 of 0.416, and B 0.02 of it: enough for a test to be needed."""
 ORDERED = Exchange("test", "Chest CT", "RESULTS: no such entry in the chart.")
 
 
@@ -113,6 +115,58 @@ async def test_a_deciding_test_that_was_ordered_counts_as_done_whatever_the_plan
     given = planning(WITH_TESTS, FEVERISH, NOTHING)
     await turns(given, 2)
     assert (await given.turn(3, (ASKED, ORDERED))).kind == "finish"
+
+
+@pytest.mark.parametrize(
+    ("fever", "kind"),
+    [
+        (FEVER, "finish"),
+        ("almost_always rarely almost_never almost_never", "plan"),
+        ("almost_always almost_never almost_never rarely", "plan"),
+    ],
+    ids=["none", "a rival", "something else"],
+)
+async def test_the_deciding_test_is_needed_only_against_what_is_probable_enough(fever: str, kind: str) -> None:
+    given = planning(table_plan(PRIORS, fever=fever, cough=MILD, rash=MILD, test_CT_chest=CT), FEVERISH)
+    _, second = await turns(given, 2)
+    assert 0.9 < second.hypotheses[0].confidence < 0.99
+    assert second.kind == kind
+
+
+# What to do next.
+
+
+async def test_of_steps_that_tell_nearly_as_much_the_cheapest_comes_first() -> None:
+    tests = {f"test_{name}": CT for name in ("CT_chest", "Complete_blood_count", "Skin_examination", "frobnication")}
+    (first,) = await turns(planning(table_plan(PRIORS, cough=MILD, **tests)), 1)
+    assert [found.request for found in first.discriminators] == [
+        "REQUEST TEST: Skin examination",
+        "REQUEST TEST: Complete blood count",
+        "REQUEST TEST: CT chest",
+    ]
+    assert "Best next step: REQUEST TEST: Skin examination\n" in first.notes
+    weaker = "usually rarely rarely rarely"  # tells 70.4% as much
+    (first,) = await turns(planning(table_plan(PRIORS, cough=MILD, fever=weaker, **tests)), 1)
+    assert first.step == "Do you have fever?"
+    too_weak = "almost_always often rarely rarely"  # 65%
+    (first,) = await turns(planning(table_plan(PRIORS, cough=MILD, fever=too_weak, **tests)), 1)
+    assert first.step == "REQUEST TEST: Skin examination"
+
+
+async def test_what_has_just_been_asked_in_other_words_is_not_proposed_again() -> None:
+    given = planning(FIRST, NOTHING, NOTHING)
+    assert (await given.turn(1, ())).step == "Do you have fever?"
+    again = Exchange("question", "When did it begin, and have you had any fever since?", "On Monday.")
+    assert (await given.turn(2, (again,))).step == "Do you have cough?"
+    assert (await given.turn(3, (again, ASKED))).step == "Do you have fever?", "the patient did not say"
+
+
+async def test_nothing_that_has_just_been_asked_is_to_be_found_out_either() -> None:
+    three = table_plan(PRIORS, fever=FEVER, cough=MILD, rash=MILD)
+    given = planning(three, table_plan(observed="2+ 3+"), min_symptoms_per_disease=3, probability_to_finish=1.0)
+    await given.turn(1, ())
+    asked = Exchange("question", "Do you have fever?", "I could not say.")
+    assert "Best next step" not in (await given.turn(2, (asked,))).notes
 
 
 # What is shown.
@@ -136,12 +190,31 @@ async def test_a_danger_is_shown_until_its_probability_is_next_to_nothing() -> N
         return json.dumps({**json.loads(plan), "danger": "b"})
 
     first, second = await turns(planning(dangerous(FIRST), dangerous(FEVERISH), probability_to_finish=1.0), 2)
-    assert "Dangerous and not yet excluded: b." in first.notes
+    assert "Dangerous and not yet excluded: b (0.20)." in first.notes
     assert second.hypotheses[1].confidence == pytest.approx(0.01)
-    assert "Dangerous" in second.notes
+    assert "Dangerous and not yet excluded: b (0.01)." in second.notes
     rare = table_plan(PRIORS | {"B": 0.1, "D": 0.02}, fever=f"{FEVER} almost_never", cough=f"{MILD} often",
                       rash=f"{MILD} often", pallor=f"{MILD} often")  # fmt: skip
     assert "Dangerous" not in (await turns(planning(dangerous(rare), dangerous(FEVERISH), min_diagnoses=5), 2))[1].notes
+
+
+@pytest.mark.parametrize(
+    ("danger", "line"),
+    [("A", "A (0.40)."), ("Sepsis", "Sepsis (part of something else, 0.30).")],
+    ids=["the leader", "not in the table"],
+)
+async def test_any_danger_is_shown_with_its_probability(danger: str, line: str) -> None:
+    (first,) = await turns(planning(json.dumps({**json.loads(FIRST), "danger": danger})), 1)
+    assert f"Dangerous and not yet excluded: {line}" in first.notes
+
+
+@pytest.mark.parametrize(("second", "close"), [(0.218, True), (0.214, False)])
+async def test_probabilities_have_two_decimals_and_agree_with_who_is_close(second: float, close: bool) -> None:
+    plan = table_plan({"A": 0.342, "B": second, "C": 0.1}, fever=FEVER, cough=MILD, rash=MILD, pallor=MILD)
+    (first,) = await turns(planning(plan), 1)
+    assert "1. A: 0.34. " in first.notes
+    assert f"2. B: {second:.2f}. " in first.notes
+    assert ("Too close to call (within 0.12): A, B." in first.notes) is close
 
 
 async def test_the_record_has_the_table_and_a_differential_of_its_own_source() -> None:
@@ -163,9 +236,12 @@ async def test_the_planner_is_shown_its_table_and_adds_to_it(dialogue: Dialogue)
     first, second = given.model.requests
     assert "[Table]\n(empty)\n" in first.messages[-1].content
     shown = second.messages[-1].content
-    assert "A: A, prior 0.4\nB: B, prior 0.2\nC: C, prior 0.1\nother: something else, prior 0.3\n" in shown
+    assert "A: A, prior 0.40\nB: B, prior 0.20\nC: C, prior 0.10\nother: something else, prior 0.30\n" in shown
     assert "1. fever: almost always A; almost never rest | unknown\n" in shown
-    assert first.schema is second.schema is TableReply
+    assert first.schema is second.schema
+    assert first.schema is not None
+    assert issubclass(first.schema, TableReply)
+    assert format_of(first.schema).schema["properties"]["hypotheses"]["maxItems"] == 5
     assert isinstance(second.payload, PlannerPayload)
     assert second.payload.table is not None
     assert "REQUEST TEST:" in first.messages[0].content, "the instructions are those of the table"
@@ -175,7 +251,8 @@ def test_the_schema_can_be_enforced() -> None:
     for shape in (TableReply, TableThenSpeak):
         form = format_of(shape)
         assert form.strict
-        assert list(form.schema["properties"])[:5] == ["hypotheses", "findings", "ratings", "observed", "danger"]
+        in_order = ["hypotheses", "findings", "ratings", "observed", "withdraw", "danger"]
+        assert list(form.schema["properties"])[:6] == in_order
     assert list(format_of(TableThenSpeak).schema["properties"])[-1] == "utterance"
 
 
@@ -209,12 +286,29 @@ async def test_a_plan_that_fails_leaves_the_table_as_it_was() -> None:
     assert fourth.hypotheses[0].confidence == pytest.approx(0.97)
 
 
+async def test_a_plan_that_withdraws_too_much_is_sent_back_and_leaves_the_table_as_it_was() -> None:
+    nearly_all = json.dumps({**json.loads(NOTHING), "withdraw": ["1", "2"]})
+    given = planning(FIRST, nearly_all, nearly_all, FEVERISH)
+    _, second, third = await turns(given, 3)
+    assert second.kind == "fallback"
+    assert "the table has 2 of at least 4 findings" in given.model.requests[2].messages[-1].content
+    assert third.hypotheses[0].confidence == pytest.approx(0.97)
+
+
 async def test_hypotheses_beyond_the_maximum_are_cut_with_a_remark() -> None:
     (first,) = await turns(planning(FIRST, max_differentials=3, min_diagnoses=1), 1)
     assert first.remarks == ()
     (first,) = await turns(planning(FIRST, max_differentials=2, min_diagnoses=1), 1)
     assert len(first.hypotheses) == 2
     assert "3 new hypotheses, only the first 2 are kept" in first.remarks
+
+
+@pytest.mark.parametrize("dialogue", ["chat", "transcript"])
+async def test_what_was_left_out_is_said_in_the_next_request_and_once(dialogue: Dialogue) -> None:
+    given = planning(FIRST, NOTHING, NOTHING, max_differentials=2, min_diagnoses=1, dialogue=dialogue)
+    await turns(given, 3)
+    said = "\nYour last plan named too many diagnoses. Left out: C."
+    assert [said in request.messages[-1].content for request in given.model.requests] == [False, True, False]
 
 
 # In a run.

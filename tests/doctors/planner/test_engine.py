@@ -239,9 +239,13 @@ async def test_step_3_the_notes_say_what_became_of_the_plan_and_the_record_has_e
 
 
 async def test_step_2_hypotheses_beyond_the_maximum_are_cut_with_a_remark() -> None:
-    decision = await Planning(plan(A=OPEN, B=OPEN, C=OPEN), max_differentials=2).turn()
+    planning = Planning(plan(A=OPEN, B=OPEN, C=OPEN), plan(A=OPEN, B=OPEN), max_differentials=2)
+    decision = await planning.turn()
     assert [h.diagnosis for h in decision.hypotheses] == ["A", "B"]
     assert "3 hypotheses, only the first 2 are kept" in decision.remarks
+    assert "Left out" not in planning.model.requests[0].messages[-1].content
+    await planning.turn(3)
+    assert planning.model.requests[1].messages[-1].content.endswith("Left out: C.")
 
 
 async def test_step_2_synonyms_are_one_diagnosis() -> None:

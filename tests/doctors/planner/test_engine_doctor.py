@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fakes import NEJM, OSCE, Listening, Meeting, Scripted, assigned, case_of, plan_of
-from policy_support import Json, plan, policy
+from policy_support import Json, plan, policy, replied
 from runs_support import asked, own_cases, run_here, settings_for
 from scripted_server import ScriptedServer
 
@@ -429,6 +429,23 @@ async def test_broken_rules_are_recorded_and_in_the_next_notes() -> None:
     assert f"Your last order broke a rule: {rule}." in planned[1]
     assert isinstance(meeting.doctor, Scripted)
     assert f"Your last order broke a rule: {rule}." in meeting.doctor.prompts[1]
+
+
+@pytest.mark.parametrize("advised", [True, False])
+async def test_an_order_that_the_notes_advised_breaks_no_rule(advised: bool) -> None:
+    order = "REQUEST TEST: Vital signs and cardiovascular examination"
+    step = order if advised else "REQUEST TEST: Vital signs"
+    planned = plan([{"request": step}], Migraine="+5 ?5 ?5 ?5", Meningitis="+4 ?5 ?5 ?5")
+    meeting = Meeting(Scripted(order, "DIAGNOSIS READY: Migraine"), lab=Scripted("RESULTS: normal"))
+    engine = DifferentialDiagnosisEngine(
+        assigned(meeting.case.door, Scripted(replied(planned), replied(planned))), policy()
+    )
+    said = (await encounter(Seat(meeting.build(), 20), PolicyDoctor(meeting.doctor_role, engine))).turns
+    rule = "one test per turn (Vital signs, Cardiovascular examination at once)"
+    assert isinstance(meeting.doctor, Scripted)
+    assert ("Your last order broke a rule" in meeting.doctor.prompts[1]) is not advised
+    (noted,) = next(turn for turn in said if turn.role == "doctor").notes
+    assert noted == (f"rule set aside: {rule}, as the notes advised" if advised else f"rule broken: {rule}")
 
 
 @pytest.mark.parametrize(

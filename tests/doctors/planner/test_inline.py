@@ -189,6 +189,14 @@ async def test_a_fatal_error_is_not_hidden() -> None:
     assert transcript.fault.error == "auth"
 
 
+async def test_diagnoses_that_were_left_out_are_in_the_next_request() -> None:
+    consultation = Consultation(both("Where does it hurt?", **FAIR), ENDS, max_differentials=2, min_diagnoses=2)
+    await consultation.held()
+    first, second = consultation.model.prompts
+    assert "Left out" not in first
+    assert "Your last plan named too many diagnoses. Left out: Sinusitis." in second
+
+
 async def test_broken_rules_are_in_the_next_request() -> None:
     consultation = Consultation(both("REQUEST TEST: MRI brain and CT chest", **FAIR), ENDS)
     consultation.meeting.lab = Scripted("RESULTS: normal")

@@ -8,7 +8,15 @@ import pytest
 from policy_support import policy
 
 from agentclinic.cases.model import Door
-from agentclinic.doctors.planner.rules import Ruling, check_order, named_tests, red_flag
+from agentclinic.doctors.planner.rules import (
+    Ruling,
+    as_advised,
+    check_order,
+    expense,
+    just_asked,
+    named_tests,
+    red_flag,
+)
 from agentclinic.doctors.planner.settings import PolicyFile, load_policy
 from agentclinic.results.turn import Exchange
 
@@ -133,3 +141,49 @@ def test_an_unknown_test_is_reported_as_unchecked() -> None:
 @pytest.mark.parametrize("settings", [{"red_flag_override": True}, {"red_flag_override": False}])
 def test_an_order_within_the_rules_gets_no_remark(settings: dict[str, Any]) -> None:
     assert ruled("Chest X-ray", CHEAP, FAINTED, file=policy(**settings)).lines == ()
+
+
+@pytest.mark.parametrize(
+    ("order", "step", "broken"),
+    [
+        ("Troponin and ECG", "REQUEST TEST: ECG and cardiac troponin", False),
+        ("Troponin and ECG", "REQUEST TEST: ECG", True),
+        ("Troponin and ECG", "Does your chest hurt?", True),
+        ("Troponin and ECG", "", True),
+        ("MRI brain", "REQUEST TEST: MRI of the brain", False),
+    ],
+)
+def test_an_order_that_follows_the_notes_breaks_no_rule(order: str, step: str, broken: bool) -> None:
+    ruling = as_advised(SHIPPED, ruled(order), order, step)
+    assert bool(ruling.broken) is broken
+    assert any("as the notes advised" in line for line in ruling.lines) is not broken
+
+
+def test_requests_compare_by_what_they_cost() -> None:
+    requests = (
+        "Does it hurt?",
+        "REQUEST TEST: Vital signs and abdominal examination",
+        "REQUEST TEST: Serum lipase",
+        "REQUEST TEST: Anti-frobnase antibodies",
+        "REQUEST TEST: CT abdomen and pelvis",
+        "REQUEST TEST: frobnication assay",
+    )
+    costs = [expense(SHIPPED, request) for request in requests]
+    assert costs == sorted(set(costs))
+
+
+@pytest.mark.parametrize(
+    ("request_", "asked"),
+    [
+        ("What does the cough sound like: barking like a seal, wet, or dry?", True),
+        ("Is the cough worse at night?", False),
+        ("Did it start suddenly?", True),
+        ("REQUEST TEST: cough sound", False),
+        ("", False),
+    ],
+)
+def test_a_question_has_just_been_asked_if_one_of_its_clauses_was(request_: str, asked: bool) -> None:
+    said = "How did this start - suddenly, or slowly after a cold - and what does the cough sound like?"
+    assert just_asked(request_, (Exchange("question", said, "He gagged."),)) is asked
+    assert not just_asked(request_, (Exchange("question", said, "He gagged."), CHEAP)), "not the last thing"
+    assert not just_asked(request_, ())

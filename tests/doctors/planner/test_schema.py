@@ -10,7 +10,13 @@ import pytest
 from policy_support import Json, plan
 from pydantic import BaseModel
 
-from agentclinic.doctors.planner.schema import Discriminators, PlannerReply, PlanThenSpeak, WeighThenSpeak
+from agentclinic.doctors.planner.schema import (
+    Discriminators,
+    PlannerReply,
+    PlanThenSpeak,
+    TableThenSpeak,
+    WeighThenSpeak,
+)
 from agentclinic.models.structured import parse
 
 
@@ -28,7 +34,7 @@ def unbounded(node: Any, path: str = "") -> Iterator[str]:
             yield from unbounded(value, f"{path}/{key}")
 
 
-@pytest.mark.parametrize("shape", [PlannerReply, Discriminators, PlanThenSpeak, WeighThenSpeak])
+@pytest.mark.parametrize("shape", [PlannerReply, Discriminators, PlanThenSpeak, WeighThenSpeak, TableThenSpeak])
 def test_every_string_and_list_has_a_bound(shape: type[BaseModel]) -> None:
     assert list(unbounded(shape.model_json_schema())) == []
 

@@ -139,21 +139,71 @@ def test_a_plan_fills_an_empty_table() -> None:
     assert made.rows[0].rated == {"A": "usually", "B": "rarely", OTHER: "sometimes"}
 
 
-def test_the_table_is_only_added_to() -> None:
+def test_priors_and_what_is_known_are_kept() -> None:
     start = table(seen(FEVER, "present"))
     changed, remarks = added(
         start,
         hypotheses=[{"diagnosis": "a", "prior": 0.9}],
-        findings=[{"finding": "Fever", "ratings": [{"of": "A", "how": "rarely"}], "observed": "unknown"}],
-        ratings=[{"finding": "1", "of": "B", "how": "often"}],
+        findings=[{"finding": "Fever", "ratings": [{"of": "rest", "how": "rarely"}], "observed": "unknown"}],
         observed=[{"finding": "1", "observed": "unavailable"}],
     )
     assert changed == start
+    assert remarks == ["a: in the table as A, which stays as it is"]
+
+
+def test_a_rating_that_is_sent_again_replaces_the_old_one() -> None:
+    changed, remarks = added(
+        table(FEVER),
+        findings=[{"finding": "Fever", "ratings": [{"of": "A", "how": "rarely"}], "observed": "unknown"}],
+        ratings=[{"finding": "1", "of": "B", "how": "often"}, {"finding": "1", "of": "other", "how": "sometimes"}],
+    )
+    assert changed.rows[0].rated == {"A": "rarely", "B": "often", OTHER: "sometimes"}
     assert remarks == [
-        "a: in the table as A, which stays as it is",
-        "fever: stays usually for A (the plan says rarely)",
-        "fever: stays rarely for B (the plan says often)",
+        "fever: corrected from usually to rarely for A",
+        "fever: corrected from rarely to often for B",
     ]
+
+
+def test_a_finding_that_is_withdrawn_counts_nothing_and_keeps_its_number() -> None:
+    start = table(seen(FEVER, "present"), LIPASE)
+    now, remarks = added(start, withdraw=[1, "9"])
+    assert remarks == ["fever: withdrawn", "not withdrawn: there is no finding '9'"]
+    assert now.posterior == pytest.approx(table().posterior)
+    assert (len(now.counting), now.ranked[0].coverage) == (1, 0.0)
+    assert "1. (withdrawn)\n2. lipase over 600: " in now.shown
+    then, remarks = added(
+        now, observed=[{"finding": "2", "observed": "present"}, {"finding": "1", "observed": "absent"}]
+    )
+    assert [row.observed for row in then.rows] == ["withdrawn", "present"]
+    assert remarks == ["observation left out: there is no finding '1'"]
+    again, _ = added(now, findings=[{"finding": "fever", "observed": "present"}])
+    assert [row.observed for row in again.rows] == ["withdrawn", "unknown", "present"], "named again, it is a new one"
+    steps = added(table(FEVER), withdraw="1")[0].steps(lambda _: False)
+    assert steps == ()
+
+
+def test_a_group_can_be_given_later() -> None:
+    start = table(seen(FEVER, "present"), seen(FEVER, "present", finding="chills"))
+    grouped, remarks = added(start, findings=[{"finding": number, "group": "heat"} for number in ("1", "2")])
+    assert remarks == []
+    assert grouped.posterior == pytest.approx(table(seen(FEVER, "present")).posterior)
+    same, remarks = added(start, findings=[{"finding": "9", "group": "heat"}])
+    assert same == start
+    assert remarks == ["change left out: there is no finding '9'"]
+
+
+def test_a_new_hypothesis_takes_the_ratings_of_the_one_it_is_like() -> None:
+    now, remarks = added(
+        table(FEVER, LIPASE),
+        hypotheses=[{"diagnosis": "C", "prior": 0.1, "like": "B"}],
+        ratings=[{"finding": "1", "of": "C", "how": "often"}],
+    )
+    assert [row.rated["C"] for row in now.rows] == ["often", "almost never"]
+    assert remarks == []
+    _, remarks = added(table(FEVER), hypotheses=[{"diagnosis": "C", "prior": 0.1, "like": "Z"}])
+    assert remarks[0] == "C: there is no hypothesis 'Z' that it could be like"
+    _, remarks = added(table(FEVER), hypotheses=[{"diagnosis": "C", "prior": 0.1, "like": None}])
+    assert remarks == ["ratings are missing for fever"]
 
 
 def test_what_has_become_known_is_taken_and_a_correction_noted() -> None:
@@ -271,3 +321,11 @@ def test_the_planner_is_told_the_numbers_behind_the_words() -> None:
     for text in (load_policy().file.bayes.system_base, load_policy().file.bayes.inline_system):
         numbers = [f"{word} ({round(100 * p)}" for word, p in WORDS.items()]
         assert all(number in text for number in numbers)
+
+
+def test_the_planner_is_told_what_its_answer_may_do() -> None:
+    file = load_policy().file
+    for text in (file.system_base, file.inline_system, file.bayes.system_base, file.bayes.inline_system):
+        assert "A leader that is sure enough may end the consultation and become the diagnosis." in text
+        assert "in a few words, without and/or" in text
+    assert "until its probability is below 0.01" in file.bayes.system_base
