@@ -31,9 +31,9 @@ from agentclinic.results.turn import Differential, Hypothesis, Source, as_differ
 COVERAGE_TO_FINISH = 0.6
 """Below this, one lucky finding could end the encounter; the original's value."""
 
-WORTH_A_TEST = 0.02
+WORTH_A_TEST = 0.01
 """How probable a rival, or something else, must be for a test to be needed against it. A danger that the planner names
-is one of these, and a leader at more than 0.98 leaves none."""
+is one of these, and a leader at more than 0.99 leaves none."""
 
 Scored = Weighed | Belief
 """A hypothesis with its number, `confidence`: a score or a probability."""

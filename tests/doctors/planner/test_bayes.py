@@ -118,18 +118,20 @@ async def test_a_deciding_test_that_was_ordered_counts_as_done_whatever_the_plan
 
 
 @pytest.mark.parametrize(
-    ("fever", "kind"),
+    ("priors", "fever", "kind"),
     [
-        (FEVER, "finish"),
-        ("almost_always rarely almost_never almost_never", "plan"),
-        ("almost_always almost_never almost_never rarely", "plan"),
+        ({"A": 0.75, "B": 0.1, "C": 0.1}, FEVER, "finish"),
+        (PRIORS, "almost_always rarely almost_never almost_never", "plan"),
+        (PRIORS, "almost_always almost_never almost_never rarely", "plan"),
     ],
     ids=["none", "a rival", "something else"],
 )
-async def test_the_deciding_test_is_needed_only_against_what_is_probable_enough(fever: str, kind: str) -> None:
-    given = planning(table_plan(PRIORS, fever=fever, cough=MILD, rash=MILD, test_CT_chest=CT), FEVERISH)
+async def test_the_deciding_test_is_needed_only_against_what_is_probable_enough(
+    priors: dict[str, float], fever: str, kind: str
+) -> None:
+    given = planning(table_plan(priors, fever=fever, cough=MILD, rash=MILD, test_CT_chest=CT), FEVERISH)
     _, second = await turns(given, 2)
-    assert 0.9 < second.hypotheses[0].confidence < 0.99
+    assert second.hypotheses[0].confidence > 0.9
     assert second.kind == kind
 
 
