@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from agentclinic.cases.model import Fact
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
 from agentclinic.models.base import (
@@ -55,7 +56,7 @@ class Choosing:
 
     def __init__(self, choose: Callable[[Row, Request], list[str]]) -> None:
         self._choose = choose
-        self._rows = {
+        self._rows: dict[tuple[tuple[Fact, ...], str], Row] = {
             (row.case.patient_facts if row.role == "patient" else row.case.exam_facts, row.said): row for row in ROWS
         }
 
