@@ -1,8 +1,10 @@
 """Count how readers marked replies of the builtin patient and laboratory.
 
-Three language models, as doctors, played 21 OpenOSCE cases with the builtin clinic before and after the changes of
-OpenOSCE 2. Readers, also language models, marked the replies without knowing the version (`labels/replies.jsonl`): two
-in each round. In round 2 and 3 the changed clinic answered the same questions and orders again.
+Three language models, as doctors, played 21 OpenOSCE cases with the builtin clinic before (`old`) and after (`new`) the
+changes of OpenOSCE 2. Readers, also language models, marked the replies without knowing the version
+(`labels/replies.jsonl`): two in each round. In round 2 and 3 the changed clinic answered the same questions and orders
+again. In round 4 three doctors played 21 other cases with complete histories (`newest`), and in round 5 the same
+questions and orders were answered again after corrections.
 
 `python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
 called fine or faulty and in what way. `--list` prints the newest replies to which both readers gave a mark.
@@ -42,7 +44,7 @@ def main() -> None:
         print(f"{', '.join(map(str, group)):34}{len(found):>8}" + "".join(f"{text:>14}" for text in shown))
     newest = max(row["round"] for row in rows if row["role"] == "patient")
     for row in rows:
-        if given.list and row["version"] == "new" and row["round"] >= newest and set(row["marks"]) == {given.list}:
+        if given.list and row["version"] != "old" and row["round"] >= newest and set(row["marks"]) == {given.list}:
             print(f"\n{row['case']} {row['role']}\n  doctor: {row['doctor']}\n  reply: {row['reply']}")
 
 

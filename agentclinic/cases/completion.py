@@ -83,7 +83,13 @@ def completed_chart(case: Case) -> tuple[Fact, ...]:
 
 
 def completion(case: Case) -> Completion:
-    return _completion(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
+    return _completion(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts, _normal_here(case))
+
+
+def _normal_here(case: Case) -> frozenset[str]:
+    """Studies that are normal in this case although others show something at the same place, by their headings."""
+    given = case.annotations.get("Normal_Studies")
+    return frozenset(map(str, given)) if isinstance(given, list) else frozenset()
 
 
 def in_normal_range(case: Case, fact: Fact) -> bool:
@@ -106,7 +112,9 @@ def _sex(case: Case) -> str | None:
 
 
 @lru_cache(maxsize=512)
-def _completion(case_id: str, door: str, sex_: str | None, told: Facts, charted: Facts) -> Completion:
+def _completion(
+    case_id: str, door: str, sex_: str | None, told: Facts, charted: Facts, normal: frozenset[str]
+) -> Completion:
     patient = _Patient(case_id, door, sex_, told, charted)
     offered = [entry for entry in normals() if entry.applies(patient.age, patient.sex, pregnant=patient.pregnant)]
     answers: dict[str, Answer] = {}
@@ -114,7 +122,7 @@ def _completion(case_id: str, door: str, sex_: str | None, told: Facts, charted:
     entries: dict[str, Normal] = {}
     for entry in offered:
         held = patient.held.get(entry.heading)
-        covered = () if held else patient.covering(entry)
+        covered = () if held or entry.heading in normal else patient.covering(entry)
         if held or covered:
             answers[entry.heading] = Answer(tuple(held or covered), bool(held))
             continue

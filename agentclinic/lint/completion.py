@@ -10,7 +10,7 @@ from agentclinic.clinic.pending import hours_for, late_result
 from agentclinic.lint.annotations import listed, ways_of
 from agentclinic.lint.chart import Chart, Problem, warning
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.normals import normal_of
+from agentclinic.vocabulary.normals import levels, normal_of
 
 PROBABLE = 0.1
 """A result that the truth makes abnormal more often than this is not left to the table of normal results."""
@@ -33,6 +33,10 @@ def check_headings(chart: Chart) -> Iterator[Problem]:
     for fact in chart.case.exam_facts:
         if fact.heads and normal_of(fact.heads) is None:
             yield warning("heading_not_in_table", fact.path, f"{' / '.join(fact.heads)} is in no entry of normals.json")
+    given = chart.case.annotations.get("Normal_Studies")
+    for heading in given if isinstance(given, list) else ():
+        if normal_of(levels(str(heading))) is None:
+            yield warning("heading_not_in_table", "Normal_Studies", f"{heading} is in no entry of normals.json")
 
 
 _UNITS = {"hour": 1, "day": 24, "week": 168, "month": 720}

@@ -242,3 +242,11 @@ def test_completed_charts_of_all_bundled_cases_pass_the_checks_of_physiology() -
 )
 def test_how_long_results_take(test: str, least: float, most: float) -> None:
     assert least <= turnaround(test).hours <= most
+
+
+def test_a_study_that_the_author_calls_normal_is_completed_beside_an_abnormal_one() -> None:
+    ill = chart(MAN, ("CT Chest / Findings", "A mass of 4 cm in the right upper lobe"))
+    other = "CT Pulmonary Angiography / Findings"
+    assert not completion(ill).answers[other].own
+    normal = replace(ill, annotations={**ill.annotations, "Normal_Studies": [other]})
+    assert completion(normal).answers[other].own
