@@ -353,6 +353,8 @@ class _Patient:
         found += self._ill_skin if entry.system == _SKIN else ()
         if not found and entry.examination and not entry.apart:
             found += [fact for subject in _subjects_of(entry) for fact in self._subjects.get(subject, ())]
+            if not found:
+                found += self._denying(entry)
         return tuple(dict.fromkeys(found))
 
     @cached_property
@@ -366,6 +368,11 @@ class _Patient:
             if not _NORMAL_CLAUSE.search(clause)
             for subject in _SUBJECT.findall(fold(clause))
         )
+
+    def _denying(self, entry: Normal) -> list[Fact]:
+        """The abnormal findings that every form of an entry would deny."""
+        each = [[f for s in subjects for f in self._subjects.get(s, ())] for subjects in _subjects_in_forms(entry)]
+        return [fact for found in each for fact in found] if all(each) else []
 
     def _about_subjects(self, text: str) -> list[Fact]:
         return [fact for subject in _SUBJECT.findall(text) for fact in self._subjects.get(subject, ())]
@@ -508,7 +515,7 @@ def _reads_normal(text: str) -> bool:
 _SUBJECT = re.compile(
     r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion"
     r"|murmur|rub|bruit|nystagmus|tremor|rash|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise"
-    r"|petechia|ulcer|calf|calves|capillary refill|bowel sounds|neck vein|pulse|flank)"
+    r"|petechia|ulcer|calf|calves|capillary refill|bowel sounds|neck vein|pulse|flank|noise)"
 )
 """What an examination is about, whichever part of it says so."""
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
@@ -525,6 +532,11 @@ def _general(fact: Fact) -> bool:
 @lru_cache(maxsize=1024)
 def _subjects_of(entry: Normal) -> tuple[str, ...]:
     return tuple(_SUBJECT.findall(fold(levels(entry.heading)[-1])))
+
+
+@lru_cache(maxsize=1024)
+def _subjects_in_forms(entry: Normal) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(_SUBJECT.findall(fold(form))) for form in entry.forms(()))
 
 
 def _chosen(weights: Mapping[str, int], seed: str) -> str:

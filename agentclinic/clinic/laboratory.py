@@ -324,16 +324,17 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
 
 
 def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
-    """Items without results that were reported under another heading or with an earlier item."""
-    seen: set[tuple[str, str]] = set()
+    """Items without values that were reported under another heading or with an earlier item."""
+    seen: set[tuple[frozenset[str], str]] = set()
     for item in ordered:
         kept = []
         for fact in item.facts:
             value = fact.text.split(" (")[0].strip(" .").lower()
-            # Values with units only: "normal" is said of many things.
-            key = (fact.heads[-1].lower(), value) if fact.heads and value[:1].isdigit() else (fact.path, "")
-            if key not in seen:
-                seen.add(key)
+            names = {frozenset(words(fact.heads[-1])), frozenset(words(" ".join(fact.heads)))} if fact.heads else set()
+            # Only values: "normal" is said of many things.
+            keys = {(name, value) for name in names} if value[:1].isdigit() else {(frozenset({fact.path}), "")}
+            if not keys & seen:
+                seen |= keys
                 kept.append(fact)
         if kept or not item.facts:
             yield replace(item, facts=tuple(kept))
