@@ -27,7 +27,8 @@ _SITED = frozenset({"x ray", "ct", "mri", "ultrasound"})
 _IN_FLUIDS = frozenset({"crystals", "glucose", "total protein", "white cells", "red cells", "neutrophils"})
 _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))"
-    r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]|\b(?:and|plus|or|as well as|then|followed by)\b)\s*"
+    r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]"
+    r"|\b(?:and|plus|or|as well as|then|followed by)\b)\s*"
 )
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
 _REGIONS = re.compile(
