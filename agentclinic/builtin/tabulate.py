@@ -15,7 +15,7 @@ from agentclinic.doctors.planner.table import OTHER, REST, Table, nearest_word
 from agentclinic.vocabulary.base import Finding
 
 _NEW = 8
-"""Findings that a plan adds at most."""
+"""The most findings that a plan adds; the first plan may add more."""
 _OPEN = 2
 """How many of them are not known, those that should tell most; more in the first plan."""
 _OPEN_AT_FIRST = 6

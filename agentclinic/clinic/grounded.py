@@ -116,7 +116,7 @@ _DENIABLE = (Asked.SYMPTOM, Asked.BACKGROUND, Asked.FAMILY)
 
 
 def _untold(given: GroundedPart, name: str, payload: PatientPayload, *, alone: bool) -> Topic:
-    """What was asked and no fact answers, as our own patient would read it: it words a denial as people do."""
+    """What was asked and no fact answers, as the builtin patient would read it, so that denials sound natural."""
     read: list[Topic] = [*(asked_of_patient(payload.question, ()) if alone else ()), *asked_of_patient(name, ())]
     match given.kind:
         case "social":

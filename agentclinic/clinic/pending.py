@@ -59,7 +59,7 @@ def in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict[
             whole = all(
                 late_result(other, horizon) for other in item.facts if _usual_heads(other)[0] == _usual_heads(fact)[0]
             )
-            whole = whole and bool(late(_usual_heads(fact)[0], horizon))  # of a colonoscopy it is the biopsy
+            whole = whole and bool(late(_usual_heads(fact)[0], horizon))  # of a colonoscopy, only the biopsy is late
             named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
             waiting.setdefault(", ".join(named), until)
     return (replace(item, facts=tuple(back)) if back else None), waiting

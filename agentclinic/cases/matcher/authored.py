@@ -91,7 +91,7 @@ def likeness(texts: Sequence[str], facts: Facts) -> Floats | None:
 
 
 FAINT = 0.3
-"""How much a word counts that is in many questions of any kind."""
+"""The weight of a word that is common in questions of every kind."""
 
 
 @lru_cache(maxsize=1)
@@ -107,7 +107,7 @@ def _faint() -> frozenset[str]:
 
 _WORD = re.compile(r"[a-z0-9]+")
 _LEAD = re.compile(r"\bhow (long|many|much|often|bad|old|far|severe)\b")
-"""Words that ask for something else together than apart."""
+"""Words that together ask for something different than they do apart."""
 _SMALL = frozenset(
     "a an the is are was were be been being am do does did have has had having you your yours he his she her hers it "
     "its they them their theirs i me my of to in on at for with and or any some that this these those there here as by "

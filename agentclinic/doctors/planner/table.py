@@ -38,8 +38,8 @@ WORDS: dict[Word, float] = {
     "usually": 0.85,
     "almost always": 0.97,
 }
-"""How probable a finding is. A test that all but decides changes the odds by 48 (0.97 / 0.02), and one that is missing
-where it should be by 33 (0.98 / 0.03). The planner is told these numbers."""
+"""How probable a finding is. A finding that all but decides changes the odds by a factor of 48 (0.97 / 0.02), and one
+that is absent where it should be present by a factor of 33 (0.98 / 0.03). The planner is told these numbers."""
 _OTHER_WORDS: dict[str, Word] = {
     **dict.fromkeys(("never", "very rarely", "very rare", "very unlikely"), "almost never"),
     **dict.fromkeys(("rare", "seldom", "unlikely", "uncommon", "uncommonly", "infrequently"), "rarely"),
@@ -53,7 +53,7 @@ REST = "rest"
 """In a rating: all hypotheses, and `other`, that have no rating of their own."""
 OTHER_NAME = "something else"
 LEAST_OTHER = 0.05
-"""The list of hypotheses is never complete, and no finding may make it seem so."""
+"""The list of hypotheses is never complete, so the priors always leave at least this much for something else."""
 _LEAST_PRIOR = 0.001
 """A prior of 0 could never be moved by any finding."""
 _UNSTATED_PRIOR = 0.05

@@ -72,7 +72,7 @@ from agentclinic.results.utterance import UNCLEAR, Action, parse_action
 
 
 def _from(fewest: int) -> Any:
-    """The differential of a form: so many diagnoses are asked for, others are accepted."""
+    """The differential of a form: `fewest` to `MOST` diagnoses are asked for, other numbers are accepted."""
     return Field(max_length=10, json_schema_extra={"minItems": fewest, "maxItems": MOST})
 
 
@@ -255,7 +255,7 @@ class UncertaintyDoctor:
         return said.model_copy(update={"details": details, **unclear})
 
     def _record(self, call: _Call, attempt: _Attempt) -> tuple[str, list[str]]:
-        """Write the step. If the doctor did not say what is new, it holds the newest reply, at first the door."""
+        """Write the step. If the doctor did not say what is new, it holds the newest reply or, at first, the door."""
         ours: dict[str, Any] = {"turn": attempt.seen.turn, **call.further}
         information = call.new_information
         if information is None or not (fact_in(information) or attempt.seen.incoming.speaker):

@@ -184,7 +184,7 @@ def _tool(name: str, *, images: bool) -> Tool:
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
-    """A schema without references, which some servers do not follow, and without what none needs."""
+    """A schema without references, which some servers do not follow, and without titles and defaults."""
     if isinstance(node, list):
         return [_inlined(item, definitions) for item in node]
     if not isinstance(node, dict):
