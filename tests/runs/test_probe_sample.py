@@ -90,7 +90,7 @@ def as_suggested(row: Row, request: Request) -> list[str]:
     """The ids that the newest message suggests."""
     del row
     newest = request.messages[-1].content
-    suggested = re.search(r"seem to fit: (.+)", newest)
+    suggested = re.search(r"(?:seem to|may) fit: (.+)", newest)
     return re.findall(r"\b[fr]\d+\b", suggested[1]) if suggested else []
 
 

@@ -28,7 +28,7 @@ from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, singular
 
-MARGIN = 0.1
+MARGIN = 0.05
 """How far above the threshold of the trees a statement is told. A part of a question that nothing else answers gets its
 nearest statement anyway. In folds about one point of precision for one to two of recall."""
 NEAR = 0.3
