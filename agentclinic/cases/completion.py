@@ -390,10 +390,9 @@ class _Patient:
     def fact(self, entry: Normal) -> Fact:
         """The fact that completes an entry, without its result."""
         # Items of one panel have the same heading: the choice depends on the panel alone.
-        heads = tuple(entry.heads)
-        if len(heads) > 1:
-            heads = (_at(self._draw(entry.system), entry.heads),)
-        return _unworded(heads[0], entry)
+        several = len(entry.heads) > 1
+        heading = _at(self._draw(entry.system), entry.heads) if several else next(iter(entry.heads))
+        return _unworded(heading, entry)
 
     def _draw(self, system: str) -> float:
         if system not in self._draws:
