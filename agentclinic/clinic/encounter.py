@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.lowlevel
@@ -42,6 +42,9 @@ class Transcript:
 
     turns: list[Turn] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
+    """What was asked and answered, as the doctor knows it."""
+    answered: list[Exchange] = field(default_factory=list)
+    """The same as the patient knows it: with the facts that each reply told."""
     status: Status = Status.MAX_INFS_REACHED
     diagnosis: str | None = None
     fault: Fault | None = None
@@ -141,7 +144,7 @@ class Seat:
         shown: tuple[Image, ...] = ()
         if action.kind == "question":
             speaker = "Patient"
-            reply = await clinic.patient.answer(said.text, tuple(transcript.exchanges), turn=said.turn)
+            reply = await clinic.patient.answer(said.text, tuple(transcript.answered), turn=said.turn)
             clinic.laboratory.history.add("Doctor", said.text)
             clinic.laboratory.history.add(speaker, reply.text)
         elif action.kind == "test":
@@ -158,7 +161,8 @@ class Seat:
                 text = fill(clinic.doctor_prompt.text(_unclear(action.content)), form=action.content)
             reply = Turn(turn=said.turn, role="clinic", text=text)
         transcript.add(reply)
-        transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, as_told(reply.disclosures)))
+        transcript.answered.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
+        transcript.exchanges.append(replace(transcript.answered[-1], disclosures=as_told(reply.disclosures)))
         transcript.speaker = "doctor"
         self._incoming = Incoming(speaker, reply.text, shown)
 

@@ -132,6 +132,18 @@ async def test_a_doctor_cannot_tell_completed_results_from_charted_ones() -> Non
     assert transcript.turns[1].disclosures == told, "the record says"
 
 
+async def test_the_patient_remembers_what_it_told_and_goes_on_with_the_story() -> None:
+    doctor = Scripted("What brings you in?", "Anything else?", "Anything else?", "DIAGNOSIS READY: Flu")
+    case = load_cases("OpenOSCE_Demo")[0]
+    transcript = await Meeting(doctor, Builtin(), Scripted(), case=case).hold()
+    told = [d.paths for turn in transcript.turns if turn.role == "patient" for d in turn.disclosures]
+    assert all(told)
+    assert len({path for paths in told for path in paths}) == sum(map(len, told)), "nothing is told twice"
+    payload = doctor.requests[1].payload
+    assert isinstance(payload, DoctorPayload)
+    assert payload.exchanges[0].disclosures[0].paths == (), "the doctor does not learn which facts"
+
+
 IMAGE = Image(str(NEJM["image_url"]))
 
 
