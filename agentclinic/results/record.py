@@ -141,6 +141,8 @@ class Record(BaseModel):
     """The generation settings of the run, e.g. temperature or doctor_temperature; null if none were set."""
     doctor_bias: str | None = None
     patient_bias: str | None = None
+    patient_traits: dict[str, int] | None = None
+    """Traits of a difficult patient by level; null if there are none."""
     unsupported_bias: dict[str, str] | None = None
     """Biases that were asked for and ignored because the prompt files do not have them, by setting."""
     simulator: dict[str, str] | None = None

@@ -223,6 +223,7 @@ class UnitSeat(Seat):
                 "generation": run.generation or None,
                 "doctor_bias": run.doctor_bias,
                 "patient_bias": run.patient_bias,
+                "patient_traits": run.patient_traits or None,
                 "unsupported_bias": dict(plan.unsupported_bias) or None,
                 "simulator": None if case.drawn else self._simulators,
                 "dialogue": plan.roles.dialogue["doctor"],
