@@ -111,6 +111,8 @@ class Fact:
     """Told only when no one else can hear it."""
     asked: tuple[str, ...] = field(default=(), repr=False)
     """Questions that it answers, in the author's words."""
+    matched_as: str = field(default="", repr=False)
+    """What the matcher reads in place of its words, so that all versions of a case are understood alike."""
 
     def __hash__(self) -> int:
         return hash((self.path, self.text))  # the hash of an enum is slow, and charts are looked up for each question
