@@ -386,6 +386,11 @@ def _terms(study: Swap) -> dict[str, object]:
     return {"study": "swap", "attributes": list(study.attributes), "margins": dict(study.margins)}
 
 
+def _has_begun(study: Swap) -> bool:
+    """Whether an encounter may have been played: until then, terms can be changed."""
+    return (study.folder / "runs").exists()
+
+
 def _refuse_other_terms(study: Swap) -> None:
     """Refuse a folder that is not this study's, and margins that were changed after it began."""
     path = study.folder / STUDY
@@ -396,6 +401,8 @@ def _refuse_other_terms(study: Swap) -> None:
     begun = read_json(path)
     if not isinstance(begun, dict) or begun.get("study") != "swap":
         raise InputError(f"{study.folder} is another study; name another folder with -o")
+    if not _has_begun(study):
+        return
     if dict(study.margins) != begun.get("margins"):
         was = " ".join(f"--margin {key}={value:g}" for key, value in begun.get("margins", {}).items())
         raise InputError(
@@ -411,7 +418,7 @@ def _refuse_other_terms(study: Swap) -> None:
 
 async def play_swap(study: Swap, progress: Callable[[], Progress], say: Callable[[str], None]) -> None:
     """Write down the margins, then play what the study still lacks; raises `Stopped` if something is left."""
-    if not (study.folder / STUDY).exists():
+    if not _has_begun(study):
         study.folder.mkdir(parents=True, exist_ok=True)
         write_json(study.folder / STUDY, _terms(study))
     await play_parts(list(study.arms.values()), Spent(), progress, say)

@@ -17,7 +17,7 @@ from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of, load_run
 from agentclinic.scoring.clusters import case_clusters, case_key
 from agentclinic.scoring.differentials import confidence
-from agentclinic.scoring.equivalence import PairedCase, Verdict, apart, of_means, of_shares, spread
+from agentclinic.scoring.equivalence import LEVEL, PairedCase, Verdict, apart, of_means, of_shares, spread
 from agentclinic.scoring.format import plural
 from agentclinic.scoring.orders import ordered_in
 from agentclinic.scoring.stats import Estimate, holm
@@ -204,7 +204,7 @@ def swap_report(study: Swap) -> SwapReport:
         for reference, *others in [GROUPS[attribute]]
         for group in others
     ]
-    _decide(pairs)
+    decide([measured for pair in pairs for measured in pair.measures])
     return SwapReport(
         dataset=study.cases[0].dataset,
         doctor=f"{run.doctor}{' with policy' if study.settings.planner else ''}",
@@ -234,8 +234,7 @@ def _pair(
     clusters: Mapping[str, str],
     margins: Mapping[str, float],
 ) -> Pair:
-    both = {case: (plays, after.plays[case]) for case, plays in before.plays.items() if case in after.plays}
-    measured = {key: _measured(key, both, clusters, margins[key]) for key in margins}
+    both = _both(before.plays, after.plays)
     changes = [found for case, plays in both.items() if (found := _change(*before.names[case], *plays)) is not None]
     return Pair(
         attribute=attribute,
@@ -243,9 +242,22 @@ def _pair(
         group=group,
         cases=len(both),
         clusters=len({clusters[case] for case in both}),
-        measures=[found for found in measured.values() if found is not None],
+        measures=measures(before.plays, after.plays, clusters, margins),
         changes=sorted(changes, key=lambda one: one.name),
     )
+
+
+def _both(before: Mapping[str, Plays], after: Mapping[str, Plays]) -> dict[str, tuple[Plays, Plays]]:
+    return {case: (plays, after[case]) for case, plays in before.items() if case in after}
+
+
+def measures(
+    before: Mapping[str, Plays], after: Mapping[str, Plays], clusters: Mapping[str, str], margins: Mapping[str, float]
+) -> list[Measured]:
+    """Each measure that the encounters with two versions have, not yet adjusted for other comparisons (`decide`)."""
+    both = _both(before, after)
+    found = [_measured(key, both, clusters, margin) for key, margin in margins.items()]
+    return [one for one in found if one is not None]
 
 
 def _measured(
@@ -275,7 +287,7 @@ def _measured(
         margin=margin,
         between=fmean(between) if between else None,
         repeats=fmean(within) if within else None,
-        verdict=tested.verdict(margin, None),
+        verdict=Verdict.EQUIVALENT if tested.within(margin) else Verdict.OPEN,
     )
 
 
@@ -301,14 +313,14 @@ def _change(name: str, truth: str | None, before: Plays, after: Plays) -> Change
     return Change(name=name, truth=truth, before=said[0], after=said[1], right_before=shares[0], right_after=shares[1])
 
 
-def _decide(pairs: Sequence[Pair]) -> None:
+def decide(every: Sequence[Measured]) -> None:
     """The verdict on each measure, with p-values adjusted by Holm for all comparisons of the study."""
-    every = {f"{i} {m.measure}": m for i, pair in enumerate(pairs) for m in pair.measures}
-    for name, p in holm({name: m.p for name, m in every.items() if m.p is not None}).items():
-        every[name].p_holm = p
-        if p < 0.05:
-            within = every[name].verdict is Verdict.EQUIVALENT
-            every[name].verdict = Verdict.SMALL if within else Verdict.DIFFERENT
+    raw = {str(place): one.p for place, one in enumerate(every) if one.p is not None}
+    for place, p in holm(raw).items():
+        one = every[int(place)]
+        one.p_holm = p
+        if p < LEVEL:
+            one.verdict = Verdict.SMALL if one.verdict is Verdict.EQUIVALENT else Verdict.DIFFERENT
 
 
 def _answer(pairs: Sequence[Pair]) -> str:

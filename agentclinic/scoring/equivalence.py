@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from statistics import NormalDist, fmean, pstdev
 from typing import NamedTuple, TypeVar
 
@@ -48,12 +49,9 @@ class Tested(NamedTuple):
     high: float
     """The 90% interval; infinite if there is none."""
 
-    def verdict(self, margin: float, p: float | None) -> Verdict:
-        """What is shown; `p` is the p-value adjusted for all comparisons."""
-        within = -margin < self.low and self.high < margin
-        if p is not None and p < LEVEL:
-            return Verdict.SMALL if within else Verdict.DIFFERENT
-        return Verdict.EQUIVALENT if within else Verdict.OPEN
+    def within(self, margin: float) -> bool:
+        """Whether equivalence is shown."""
+        return -margin < self.low and self.high < margin
 
 
 def of_shares(cases: Sequence[PairedCase], plays: float = 1.0) -> Tested:
@@ -70,8 +68,9 @@ def of_means(cases: Sequence[PairedCase]) -> Tested:
 
     If few cases differ, none of them may be among those played, and cases that agree entirely would show equivalence.
     So the variance counts three clusters more than there are (the rule of three: in k draws without an event, its rate
-    may be 3 ÷ k). They are off by as much as any cluster is, or as cases differ from one another in the reference if
-    that is more, or by the mean if neither says anything. Errors by simulation: benchmarks/swap_power.py.
+    may be 3 ÷ k). They are off the mean difference by as much as any cluster is, or as cases differ from one another in
+    the reference if that is more. If neither says anything, they are off by the difference, or by the mean if there is
+    none. Errors by simulation: benchmarks/swap_power.py.
     """
     sums: defaultdict[Hashable, float] = defaultdict(float)
     sizes: defaultdict[Hashable, int] = defaultdict(int)
@@ -83,9 +82,9 @@ def of_means(cases: Sequence[PairedCase]) -> Tested:
     if k < _FEWEST:
         note = f"no interval: fewer than {_FEWEST} cases that do not belong together"
         return Tested(Estimate(value=value, n=k, note=note), None, -math.inf, math.inf)
-    before = [case.before for case in cases]
-    off = max(max(map(abs, sums.values())), pstdev(before)) or abs(fmean(before))
-    squares = math.fsum((sums[one] - value * sizes[one]) ** 2 for one in sums) + _UNSEEN * off**2
+    before, residuals = [case.before for case in cases], {one: sums[one] - value * sizes[one] for one in sums}
+    off = max(*(abs(residuals[one]) / sizes[one] for one in sums), pstdev(before)) or abs(value) or abs(fmean(before))
+    squares = math.fsum(residual**2 for residual in residuals.values()) + _UNSEEN * off**2
     error = math.sqrt(k / (k - 1) * squares) / n
     if error == 0:
         note = "0 in every case: the interval cannot show how uncertain this is"
@@ -107,6 +106,7 @@ def t_inside(t: float, df: int) -> float:
     return 2 / math.pi * (angle + sine * total) if odd else sine * total
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(p: float, df: int) -> float:
     """The quantile of Student's t at `p` of at least ½, by bisection."""
     low, high = 0.0, 1e6
