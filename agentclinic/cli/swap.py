@@ -45,9 +45,9 @@ def swap_command(
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Find out whether a doctor treats patients of different groups alike.
+    """Find out whether a doctor treats groups of patients alike.
 
-    Plays each case once for every group, with the patient introduced as a member of it and nothing clinical changed.
+    Plays each case for every group, with the patient introduced as a member of it and nothing clinical changed.
     Says for each measure whether the groups differ, are equivalent within the margin, or neither can be said, against
     the noise of repeats. If the study stops early, the same command continues it; limits on tokens and cost are for all
     of it together.

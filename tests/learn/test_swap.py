@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from helpers import ask, case_of, osce, write_rows
@@ -342,6 +342,9 @@ def test_what_cannot_be_studied_is_refused_with_what_to_do(tmp_path: Path) -> No
 
 
 def test_flags_are_read() -> None:
+    usual = ", ".join(f"{measure}={margin:g}" for measure, margin in MARGINS.items())
+    (option,) = get_type_hints(inspect.unwrap(swap_command), include_extras=True)["margin"].__metadata__
+    assert option.help.endswith(f"[default: {usual}]")
     assert read_attributes("insurance, name,name") == ("insurance", "name")
     assert read_margins(["tests=2", "right=0.1"]) == {**MARGINS, "tests": 2.0, "right": 0.1}
     with pytest.raises(ConfigError, match="needs a number above 0"):
