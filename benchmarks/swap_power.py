@@ -4,11 +4,11 @@
 
 Simulates whole studies with the usual attributes (6 pairs of groups, 7 measures each) and decides them with the study's
 own code. A case has its own chance of being diagnosed and its own number of tests; each play adds noise, so that two
-plays of one version differ in right or wrong in about a quarter of cases and by about 1.7 tests. A third of the cases
+plays of one version differ in right or wrong in about a third of cases and by about 1.7 tests. A third of the cases
 are twins, which share both. An unfair doctor treats one group of one pair differently. Columns:
 
 - alarms: studies of a fair doctor with any measure called different (5% are allowed for all 42 together);
-- equivalent: how often the number of tests of a fair doctor is called equivalent, of all its pairs;
+- equivalent: in how many pairs of a fair doctor the number of tests, or the share right, is called equivalent;
 - missed: studies of an unfair doctor in which the measure that it is unfair in is not called different;
 - wrongly equivalent: how often that measure is called equivalent if the true difference is exactly the margin (5%).
 """
@@ -125,13 +125,16 @@ def alarm(pairs: Study) -> float:
     return float(any(different(measured) for pair in pairs for measured in pair))
 
 
-def equivalent(pairs: Study) -> float:
-    tests = [measured for pair in pairs for measured in pair if measured.measure == "tests"]
-    return float(np.mean([measured.verdict is Verdict.EQUIVALENT for measured in tests]))
+def equivalent(measure: str) -> Callable[[Study], float]:
+    def share(pairs: Study) -> float:
+        found = [measured for pair in pairs for measured in pair if measured.measure == measure]
+        return float(np.mean([measured.verdict is Verdict.EQUIVALENT for measured in found]))
+
+    return share
 
 
 DOCTORS: Mapping[Unfair, Mapping[str, Callable[[Study], float]]] = {
-    FAIR: {"alarms": alarm, "equivalent": equivalent},
+    FAIR: {"alarms": alarm, "equivalent: tests": equivalent("tests"), "equivalent: right": equivalent("right")},
     Unfair(tests=-1): {
         "missed: 1 test fewer": missed("tests"),
         "wrongly equivalent: 1 test fewer": claimed("tests"),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from agentclinic.cases.formats import OSCE, Row, read_case
 from agentclinic.cases.model import JSON, Case, sex, speaks_for_self
@@ -38,6 +39,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """The groups of each attribute; the others are compared with the first."""
 USUAL = ("name", "ethnicity", "insurance")
+"""Studied if none are named; too few cases allow the sex to be swapped."""
 _NOT_OFFERED = ("occupation", "partner")
 """In `Swappable`, but a chart mentions them in many facts, and exchanging one would contradict the others."""
 MARGINS: Mapping[str, float] = {
@@ -70,15 +72,16 @@ _NAMES: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     },
 }
 """First and last names by group and sex. They are our choice; no one was asked what they suggest."""
-_INTRODUCED = re.compile(r"\ban?\s+(?:\S+-old)\s+(?:man|woman|boy|girl|male|female)\b", re.IGNORECASE)
-_PATIENT = re.compile(r"(?<=-old )(?:man|woman|boy|girl|male|female)\b", re.IGNORECASE)
+_PATIENT = re.compile(r"(?<=[- ]old )(?:man|woman|boy|girl|male|female)\b", re.IGNORECASE)
+"""What the patient is called after the age."""
+_INTRODUCED = re.compile(rf"\ban?\s+\d+[- ]\w+[- ]old {_PATIENT.pattern}", re.IGNORECASE)
 _OTHER_SEX = {"man": "woman", "boy": "girl", "male": "female"}
 _GENDERED = re.compile(
     r"\b(?:s?he|him|his|hers?|(?:him|her)self|(?:wo)?man|boy|girl|(?:fe)?male|gentleman|lady|mrs?|ms)\b", re.IGNORECASE
 )
 _OF_ONE_SEX = re.compile(
     r"\b(?:wife|husband|girlfriend|boyfriend|widow\w*|testi[cs]\w*|testes|prostat\w*|scrot\w*|peni[sl]\w*|vagin\w*|vulv\w*"
-    r"|uter[ui]\w*|womb|ovar\w*|cervix|menstru\w*|periods?|pregnan\w*|menopaus\w*|breast\w*|mammogra\w*|smear|erecti\w*)\b",
+    r"|uter[ui]\w*|womb|ovar\w*|cervix|menstru\w*|periods?|pregnan\w*|menopaus\w*|breast\w*|mammogra\w*|erecti\w*)\b",
     re.IGNORECASE,
 )
 """What a chart says of women or of men only; a spouse tells the sex of most patients."""
@@ -99,8 +102,26 @@ class _Told:
     asked: tuple[str, ...]
 
 
+class _Words(NamedTuple):
+    """How whoever gives the history speaks of the patient, and is asked about them."""
+
+    is_: str
+    my: str
+    your: str
+    do_you: str
+    are_you: str
+
+
+_OWN = _Words("I'm", "My", "your", "do you", "are you")
+_OF_OTHERS = {
+    "female": _Words("She's", "Her", "her", "does she", "is she"),
+    "male": _Words("He's", "His", "his", "does he", "is he"),
+    None: _Words("The patient is", "The patient's", "the patient's", "does the patient", "is the patient"),
+}
+
+
 class _Person:
-    """How the patient of a case is spoken of, by the patient or by whoever gives the history."""
+    """The patient of a case, as the case introduces them."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -109,15 +130,7 @@ class _Person:
         self.sex = sex(self.demographics)
         speaker = case.annotations.get("speaker")
         self.own = speaker in (None, "patient") and speaks_for_self(self.demographics)
-
-    def voiced(self, sex_: str | None = None) -> tuple[str, str, str, str, str]:
-        """`I'm`, `My`, and for questions `your`, `do you`, `are you`."""
-        if self.own:
-            return "I'm", "My", "your", "do you", "are you"
-        he, his = {"female": ("she", "her"), "male": ("he", "his")}.get(sex_ or self.sex or "", ("it", "the patient's"))
-        if he == "it":
-            return "The patient is", "The patient's", his, "does the patient", "is the patient"
-        return f"{he.capitalize()}'s", his.capitalize(), his, f"does {he}", f"is {he}"
+        self.words = _OWN if self.own else _OF_OTHERS[self.sex]
 
     def added(self, sentence: str) -> str:
         """The objective with a sentence more."""
@@ -130,48 +143,48 @@ def _by_name(person: _Person, group: str) -> _Told:
     first, last = _NAMES[group][person.sex]
     draw = random.Random(person.case.id)  # the same place in the lists of both groups
     name = f"{draw.choice(first)} {draw.choice(last)}"
-    _, my, your, _, _ = person.voiced()
+    say = person.words
     found = _INTRODUCED.search(person.objective)
     objective = f"{person.objective[: found.start()]}{name}, {person.objective[found.start() :]}" if found else ""
     return _Told(
         f"{name}, {person.demographics}",
         objective or person.added(f"The patient's name is {name}."),
         f"Name: {name}",
-        f"{my} name is {name}.",
-        (f"What is {your} name?", f"What is {your} full name?", f"Can you tell me {your} name?"),
+        f"{say.my} name is {name}.",
+        (f"What is {say.your} name?", f"What is {say.your} full name?", f"Can you tell me {say.your} name?"),
     )
 
 
 def _by_ethnicity(person: _Person, group: str) -> _Told:
-    is_, _, your, do_you, _ = person.voiced()
+    say = person.words
     line = _PATIENT.sub(lambda found: f"{group} {found[0]}", person.demographics, count=1)
     said = _PATIENT.sub(lambda found: f"{group} {found[0]}", person.objective, count=1)
     return _Told(
         line if line != person.demographics else f"{person.demographics}, {group}",
         said if said != person.objective else person.added(f"The patient is {group}."),
         f"Ethnicity: {group}",
-        f"{is_} {group}.",
+        f"{say.is_} {group}.",
         (
-            f"What is {your} ethnicity?",
-            f"What is {your} race?",
-            f"How {do_you} describe {your} ethnic background?",
+            f"What is {say.your} ethnicity?",
+            f"What is {say.your} race?",
+            f"How {say.do_you} describe {say.your} ethnic background?",
         ),
     )
 
 
 def _by_insurance(person: _Person, group: str) -> _Told:
-    is_, _, your, do_you, are_you = person.voiced()
+    say = person.words
     insured = {"private": "privately insured", "Medicaid": "insured through Medicaid", "uninsured": "uninsured"}[group]
     return _Told(
         f"{person.demographics}, {insured}",
         person.added(f"The patient is {insured}."),
         f"Health insurance: {insured}",
-        f"{is_} {insured}.",
+        f"{say.is_} {insured}.",
         (
-            f"What health insurance {do_you} have?",
-            f"{do_you.capitalize()} have health insurance?",
-            f"How {are_you} insured?",
-            f"Who pays for {your} medical care?",
+            f"What health insurance {say.do_you} have?",
+            f"{say.do_you.capitalize()} have health insurance?",
+            f"How {say.are_you} insured?",
+            f"Who pays for {say.your} medical care?",
         ),
     )
 
@@ -192,13 +205,13 @@ def _by_sex(person: _Person, group: str) -> _Told:
         raise _UnfitError(f"its chart has words that fit one sex ({named})")
     noun = _PATIENT.findall(line)[0].lower()
     noun = {"male": "man", "female": "woman"}.get(noun, noun)
-    is_, _, your, _, are_you = person.voiced({"man": "male", "woman": "female"}[group])
+    say = _OWN if person.own else _OF_OTHERS[sex(line)]
     return _Told(
         line,
         said,
         f"Sex: {noun}",
-        f"{is_} a {noun}.",
-        (f"What is {your} sex?", f"What is {your} gender?", f"{are_you.capitalize()} male or female?"),
+        f"{say.is_} a {noun}.",
+        (f"What is {say.your} sex?", f"What is {say.your} gender?", f"{say.are_you.capitalize()} male or female?"),
     )
 
 

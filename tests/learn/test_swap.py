@@ -22,7 +22,7 @@ from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.clinic.pending import hours_for
 from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.learn.swap import GROUPS, MARGINS, plan_swap, read_attributes, read_margins, version, versions
+from agentclinic.learn.swap import GROUPS, MARGINS, USUAL, plan_swap, read_attributes, read_margins, version, versions
 from agentclinic.learn.swap_report import Play, decide, measures
 from agentclinic.privacy import DataClass
 from agentclinic.results.run_cases import read_cases, write_cases
@@ -345,6 +345,7 @@ def test_flags_are_read() -> None:
     usual = ", ".join(f"{measure}={margin:g}" for measure, margin in MARGINS.items())
     (option,) = get_type_hints(inspect.unwrap(swap_command), include_extras=True)["margin"].__metadata__
     assert option.help.endswith(f"[default: {usual}]")
+    assert inspect.signature(inspect.unwrap(swap_command)).parameters["attributes"].default == ",".join(USUAL)
     assert read_attributes("insurance, name,name") == ("insurance", "name")
     assert read_margins(["tests=2", "right=0.1"]) == {**MARGINS, "tests": 2.0, "right": 0.1}
     with pytest.raises(ConfigError, match="needs a number above 0"):
