@@ -103,6 +103,55 @@ def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+TRAITS = ("recall", "disclosure", "literacy", "verbosity")
+"""What can make a patient difficult (docs/traits.md)."""
+STRONGEST = 3
+"""The highest level of a trait; 0 is a patient without it."""
+PROFILES: Mapping[str, Mapping[str, int]] = {
+    "forgetful": {"recall": 2},
+    "guarded": {"disclosure": 2},
+    "plain_words": {"literacy": 2},
+    "talkative": {"verbosity": 2},
+    "difficult": dict.fromkeys(TRAITS, 2),
+}
+"""Patients with a name, by their traits."""
+
+
+def _traits(given: object) -> object:
+    """Traits as a mapping without those at level 0: from a mapping, a profile's name, or `recall=2,literacy=1`."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        named = PROFILES.get(given.strip())
+        given = named if named is not None else _traits_in(given)
+    if not isinstance(given, Mapping):
+        raise ValueError(f"must name traits and their levels, such as {{recall: 2}}, not {kind_of(given)}")
+    for name, level in given.items():
+        if name not in TRAITS:
+            raise ValueError(
+                f"there is no trait {name!r}{suggestion(str(name), TRAITS)}; there are {', '.join(TRAITS)}"
+            )
+        if not isinstance(level, int) or isinstance(level, bool) or not 0 <= level <= STRONGEST:
+            raise ValueError(f"{name}: the level must be a whole number from 0 to {STRONGEST}, not {level!r}")
+    return {name: given[name] for name in TRAITS if given.get(name)}
+
+
+def _traits_in(text: str) -> dict[str, object]:
+    """Traits as written in a flag."""
+    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
+    pairs = [re.fullmatch(r"(\w+)\s*=\s*(\w+)", entry) for entry in entries]
+    if not all(pairs):
+        profiles = ", ".join(PROFILES)
+        raise ValueError(f"{text!r} is neither a profile ({profiles}) nor traits with levels, such as recall=2")
+    return {pair[1]: int(pair[2]) if pair[2].isdigit() else pair[2] for pair in pairs if pair}
+
+
+def traits_text(traits: Mapping[str, int]) -> str:
+    """Traits as written in a flag, and in labels; empty if there are none."""
+    return ",".join(f"{name}={level}" for name, level in traits.items())
+
+
+Traits = Annotated[dict[str, int], BeforeValidator(_traits)]
 JudgeMode = Literal["builtin", "cascade", "model", "original"]
 Retrieval = Literal["bm25", "embeddings", "shuffled"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
@@ -213,6 +262,9 @@ class RunSettings(_Section):
     """Bias to add to the prompt of a language-model patient: recency, frequency, false_consensus, self_diagnosis,
     gender, race, sexual_orientation, cultural, education, religion, socioeconomic, or another name in your
     patient.json; an unknown one is refused (`--preset original`: ignored)."""
+    patient_traits: Traits = {}
+    """Traits of a difficult patient, each at a level from 0 to 3, such as recall=2,literacy=1 (recall, disclosure,
+    literacy, verbosity), or a profile: forgetful, guarded, plain_words, talkative, difficult (docs/traits.md)."""
     simulator: Literal["auto", "grounded", "voiced", "free"] = "auto"
     """How language models play patient and laboratory; auto tries each on up to 40 short requests before the run and
     takes grounded where it chooses facts better than our matcher, else voiced (docs/simulator.md)."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, cast, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
@@ -137,6 +137,7 @@ SECTION_OF = {
     for section, names in {
         "Roles": """
             doctor_llm doctor_endpoint doctor doctor_bias elicit_confidence patient_llm patient_endpoint patient_bias
+            patient_traits
             measurement_llm measurement_endpoint agent_config uncertainty_agent_type synthesis_llm synthesis_endpoint
             doctor_test_policy_enabled doctor_test_policy doctor_test_policy_mode planner_baseline policy_in_prompt
             memory memory_retrieval memory_llm memory_endpoint embedding_llm embedding_endpoint""",
@@ -259,12 +260,13 @@ _DEFAULT = re.compile(r" \(default: (.+?)\)")
 
 
 def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
-    kinds = (field.annotation, *get_args(field.annotation))
+    mapping = get_origin(field.annotation) is dict  # written as NAME=VALUE, ...
+    kinds = (field.annotation, *(() if mapping else get_args(field.annotation)))
     kind: type = next((simple for simple in _SIMPLE if simple in kinds), str)
     text = described(field)
     named = _DEFAULT.search(text)
     default = named[1] if named else str(field.default).lower() if kind is bool else field.default
-    shown = "" if default is None else f" [default: {default}]"
+    shown = "" if default in (None, {}) else f" [default: {default}]"
     one_of = f" One of: {', '.join(choices(field))}." if choices(field) else ""
     option = typer.Option(
         *ALIASES.get(name, ()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -119,12 +119,29 @@ class Provenance(StrEnum):
 
 
 @dataclass(frozen=True)
+class Effect:
+    """What a trait of the patient did to one fact, and why."""
+
+    path: str
+    """The fact's, or `Manner/worry` for what is no fact."""
+    reason: str
+    """The trait and how it acted: `recall: not exact`."""
+
+
+@dataclass(frozen=True)
 class Disclosure:
     """One part of a reply: what it was about, where it comes from, and which chart facts it used."""
 
     topic: str
     provenance: Provenance
     paths: tuple[str, ...] = ()
+    """The facts that were told, exactly."""
+    withheld: tuple[Effect, ...] = ()
+    """Facts that the same patient without traits would have told."""
+    vague: tuple[Effect, ...] = ()
+    """Facts that were told in part: without the time, dose or amount, or played down."""
+    added: tuple[Effect, ...] = ()
+    """What was told without having been asked for; facts among it are also in `paths`."""
 
     @property
     def completed(self) -> bool:
@@ -137,10 +154,7 @@ def as_told(disclosures: tuple[Disclosure, ...]) -> tuple[Disclosure, ...]:
 
     A completed result is one like any other. Only the record says that it was not in the chart.
     """
-    told = (
-        replace(part, provenance=Provenance.CHART if part.completed else part.provenance, paths=())
-        for part in disclosures
-    )
+    told = (Disclosure(part.topic, Provenance.CHART if part.completed else part.provenance) for part in disclosures)
     return tuple(dict.fromkeys(told))
 
 

@@ -57,6 +57,7 @@ class RunOptions(TypedDict, total=False):
     uncertainty_agent_type: str | None
     doctor_bias: str | None
     patient_bias: str | None
+    patient_traits: dict[str, int] | str
     doctor_image_request: bool
     simulator: Literal["auto", "grounded", "voiced", "free"]
     dialogue: Literal["chat", "transcript"] | None

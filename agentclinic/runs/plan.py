@@ -561,7 +561,7 @@ def unit_seed(seed: int, case: Case, repeat: int) -> int:
 _EXACT = ("patient_llm", "measurement_llm", "moderator_llm")
 _WITHOUT_MEANING = (
     *("preset", "simulator", "judge", "missing_test", "pending_results", "silent_symptom", "patient_bias"),
-    *("doctor_image_request", "planner_baseline", "memory", "resource_level", "lockbox"),
+    *("patient_traits", "doctor_image_request", "planner_baseline", "memory", "resource_level", "lockbox"),
 )
 """Settings of a patient, a laboratory and a judge that a solvable world does not have."""
 
@@ -612,6 +612,8 @@ def _refuse_impossible(settings: Settings) -> None:
     refuse_without_effect(run)
     refuse_on_cluster(settings)
     refuse_unusable_memory(settings)
+    if run.patient_traits and is_person(run.patient_llm):
+        raise ConfigError("patient_traits has no effect: a person plays the patient; leave it out")
     if planner and not _has_dialogue(run):
         raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} has no dialogue to plan")
     if planner and is_person(run.doctor_llm):

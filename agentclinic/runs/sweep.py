@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.model import Case
-from agentclinic.config import RunSettings, Settings, layered, parse_settings, read_json, suggestion
+from agentclinic.config import RunSettings, Settings, layered, parse_settings, read_json, suggestion, traits_text
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.models.gate import Gate
 from agentclinic.privacy import DataClass, shown_name
@@ -222,6 +222,8 @@ def _label(values: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, dict):  # traits
+        return traits_text(value) or "none"
     return "none" if value is None else str(value)
 
 

@@ -116,11 +116,12 @@ _CONDITIONS = {
     "pending_results": "pending_results",
     "silent_symptom": "silent_symptom",
     "patient_bias": "patient bias",
+    "patient_traits": "patient traits",
     "unsupported_bias": "biases that were ignored",
     "image_request_enabled": "images",
     "price_table": "prices of tests",
 }
-_UNSAID = {**BEFORE_0_3, "price_table": "our table", "pending_results": False}
+_UNSAID = {**BEFORE_0_3, "price_table": "our table", "pending_results": False, "patient_traits": "none"}
 """What a record that does not name a condition was played with."""
 
 

@@ -32,6 +32,7 @@ SETTINGS = {
     "memory": Setting("memory", "memory {}", "no memory"),
     "doctor_bias": Setting("doctor's bias", "doctor bias {}", "no doctor bias"),
     "patient_bias": Setting("patient's bias", "patient bias {}", "no patient bias"),
+    "patient_traits": Setting("patient's traits", "patient {}", "no traits"),
     "simulator": Setting("simulator", "simulator {}"),
     "dialogue": Setting("dialogue", "dialogue {}"),
     "patient_llm": Setting("patient's model", "patient {}"),
@@ -95,7 +96,7 @@ def shortened(text: str, names: Mapping[str, str]) -> str:
 
 def doctor_label(settings: Mapping[str, str]) -> str:
     """The doctor in a few words, without its model: `plain + policy + memory bm25`."""
-    extras = ("test_policy", "memory", "doctor_bias", "patient_bias")
+    extras = ("test_policy", "memory", "doctor_bias", "patient_bias", "patient_traits")
     return " + ".join(
         [settings.get("doctor") or "plain", *(_said(key, settings[key]) for key in extras if settings.get(key))]
     )
