@@ -284,6 +284,30 @@ def test_builtin_roles_need_no_repeats_and_the_report_says_so(tmp_path: Path) ->
     assert list(verdicts(report, "Black-associated")) == list(MARGINS), "it states a probability"
 
 
+def test_a_difficult_patient_is_as_difficult_in_every_version(tmp_path: Path) -> None:
+    """What traits keep back or add is drawn with the seed of the original case."""
+    traits = {"recall": 2, "disclosure": 2, "verbosity": 3}
+    folder = tmp_path / "study"
+    studied(folder, settings(tmp_path, num_scenarios=4, patient_traits=traits), attributes="ethnicity")
+    told = [
+        [
+            (turn["text"].replace(f" {group}.", " GROUP."), turn["disclosures"])
+            for turn in record["transcript"]
+            if turn["role"] == "patient"
+        ]
+        for group in GROUPS["ethnicity"]
+        for record in sorted(lines(folder / "runs" / f"ethnicity_{group}" / "scenarios.jsonl"), key=_row)
+    ]
+    assert len(told) == 16
+    for place in range(4):
+        assert told[place]
+        assert all(told[place + 4 * group] == told[place] for group in range(1, 4))
+
+
+def _row(record: Json) -> int:
+    return int(record["scenario_id"])
+
+
 def test_a_limit_on_tokens_stops_the_study_and_the_same_command_continues(
     server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
