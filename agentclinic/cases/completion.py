@@ -21,6 +21,7 @@ from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
+from agentclinic.cases.versions import original_of
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
 from agentclinic.vocabulary.text import fold, words
 
@@ -83,7 +84,8 @@ def completed_chart(case: Case) -> tuple[Fact, ...]:
 
 
 def completion(case: Case) -> Completion:
-    return _completion(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts, _normal_here(case))
+    drawn_for = original_of(case).id
+    return _completion(drawn_for, _door(case), _sex(case), case.patient_facts, case.exam_facts, _normal_here(case))
 
 
 def _normal_here(case: Case) -> frozenset[str]:
@@ -99,16 +101,18 @@ def in_normal_range(case: Case, fact: Fact) -> bool:
 
 
 def _patient(case: Case) -> _Patient:
-    return _Patient(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
+    return _Patient(original_of(case).id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
 
 
 def _door(case: Case) -> str:
-    return f"{case.door.demographics}. {case.door.objective}"
+    door = original_of(case)
+    return f"{door.demographics}. {door.objective}"
 
 
 def _sex(case: Case) -> str | None:
     # The objective can name others: "brought by his daughter".
-    return sex(case.door.demographics) or sex(case.door.objective)
+    door = original_of(case)
+    return sex(door.demographics) or sex(door.objective)
 
 
 @lru_cache(maxsize=512)
