@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
+from agentclinic.cases.matcher.order_words import american, reading
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
@@ -147,7 +148,7 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
     `without` are the ranks of entries that the patient cannot have.
     """
     facts, entries = _catalog(without)
-    asked = frozenset(words(order))
+    asked = said_in(order)
     found = []
     items = asked_of_measurement(order, facts)
     for item in items:
@@ -166,6 +167,17 @@ def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
         (_headed(heading), entry) for entry in normals() if entry.rank not in without for heading in entry.headings
     ]
     return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
+
+
+@lru_cache(maxsize=4096)
+def said_in(order: str) -> frozenset[str]:
+    """The words of an order, and those of the usual names of what it says: "BP" is blood pressure."""
+    meant = {name for _, concepts in reading(order).phrases for kind, name in concepts if kind in _USUAL_NAMES}
+    posture = "blood pressure standing" if "orthostatic" in reading(order).of("qualifiers") else ""
+    return frozenset(words(" ".join((american(fold(order)), posture, *sorted(meant)))))
+
+
+_USUAL_NAMES = ("values", "vitals", "parts", "qualifiers")
 
 
 def named_in(fact: Fact, asked: frozenset[str]) -> bool:
@@ -497,7 +509,7 @@ class _Patient:
 
 _CLAUSES = re.compile(r"[;,.:]\s+|\s+and\s+(?=no\b|not\b|without\b)")
 _NORMAL_CLAUSE = re.compile(
-    r"^(?:no|not|none|normal\w*|clear|without|negative|soft(?! tissue)|free|intact|unremarkable|supple|undetectable)\b"
+    r"^(?:no|not|none|normal\w*|clear|without|negative|soft(?! (?:[\w-]+ ){0,3}(?:noise|murmur|rub|bruit|crackle|wheeze))(?! tissue)|free|intact|unremarkable|supple|undetectable)\b"
     r"|\b(?<!upper limit of )(?<!lower limit of )normal(?:ly)?\b"
     r"|\bnot (?:detected|dilated|enlarged|raised|tender|widened|seen)\b"
     r"|\bcompressible\b|^ejection fraction [56]\d%|\bregular\b|\b(?:open|patent|smooth)$",
@@ -514,7 +526,7 @@ def _reads_normal(text: str) -> bool:
 _SUBJECT = re.compile(
     r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion"
     r"|murmur|rub|bruit|nystagmus|tremor|rash|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise"
-    r"|petechia|ulcer|calf|calves|capillary refill|bowel sounds|neck vein|pulse|flank|noise)"
+    r"|petechia|ulcer|clubb|calf|calves|capillary refill|bowel sounds|neck vein|pulse|flank|noise)"
 )
 """What an examination is about, whichever part of it says so."""
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, untold
+from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.matcher.order_items import is_treatment
 from agentclinic.cases.matcher.order_words import reading
@@ -205,11 +205,12 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
 
 
 def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
-    said = frozenset(words(payload.request))
+    said = said_in(payload.request)
     found = [_without_rare(item, said) for item in asked_of_measurement(payload.request, added.everything)]
     # Which entries of the table an order asks for does not depend on the chart.
     asked = _of_this_order(offered(payload.request, added.not_offered))
     found = [_only_charted(item) if _is_unplaced(item.name) else item for item in found]
+    found = [replace(item, facts=()) if _says_not_where(item.name) else item for item in found]
     tabled = [_answered(name, headings, payload.horizon, added) for name, headings in asked]
     if all(item.facts for item in tabled):
         more = [_further(item, payload.horizon) for item in found if not item.equivalent]
@@ -236,7 +237,17 @@ def _of_this_order(asked: Sequence[tuple[str, tuple[str, ...]]]) -> list[tuple[s
     return [
         (name, tuple(one for one in headings if one.split(" / ")[0] in systems) if _is_unplaced(name) else headings)
         for name, headings in asked
-    ]
+        if not _says_not_where(name)
+    ] + [(name, ()) for name, _ in asked if _says_not_where(name)]
+
+
+_OF_SOME_PART = frozenset({"x ray", "ct", "mri", "ultrasound", "angiography", "venography", "imaging"})
+
+
+def _says_not_where(name: str) -> bool:
+    """Whether an image could be of any part of the body."""
+    read = reading(name)
+    return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) == {"modalities"} and not read.words
 
 
 def _only_charted(item: Ordered) -> Ordered:
@@ -297,7 +308,7 @@ def _answered(name: str, headings: Sequence[str], horizon: float | None, added: 
     for heading in headings:
         answer = added.answers[heading]
         if answer.own:
-            own.update(dict.fromkeys(answer.facts))
+            own.update(dict.fromkeys(_one_report(name, answer.facts)))
         elif late(heading, horizon):
             own[untold(heading)] = None
         else:
@@ -306,6 +317,16 @@ def _answered(name: str, headings: Sequence[str], horizon: float | None, added: 
         return Ordered(name, tuple(own))
     first = next(iter(others))
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS else None)
+
+
+def _one_report(name: str, facts: Sequence[Fact]) -> Sequence[Fact]:
+    """Of one study that a chart has under two headings, "CT Chest" and "High Resolution CT", the one ordered."""
+    reports = dict.fromkeys(fact.heads[0] for fact in facts)
+    entry = normal_of(facts[0].heads)
+    if len(reports) < 2 or entry is None or not entry.region:
+        return facts
+    best = min(reports, key=lambda head: len(set(words(head)) ^ set(words(name))))
+    return [fact for fact in facts if fact.heads[0] == best]
 
 
 def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tuple[str, tuple[Disclosure, ...]]:
@@ -336,8 +357,29 @@ def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
             if not keys & seen:
                 seen |= keys
                 kept.append(fact)
+        kept = _told_once(kept)
         if kept or not item.facts:
             yield replace(item, facts=tuple(kept))
+
+
+_FEW_WORDS = 5
+"""Shorter findings, "not tender", are said of many things."""
+
+
+def _told_once(facts: Sequence[Fact]) -> list[Fact]:
+    """Findings without those that the chart has word for word under another heading too."""
+    by_report: dict[str, list[Fact]] = {}
+    for fact in facts:
+        by_report.setdefault(fact.heads[0] if fact.heads else "", []).append(fact)
+    told: list[frozenset[str]] = []
+    kept: list[Fact] = []
+    for report in by_report.values():
+        said = [frozenset(words(f"{' '.join(fact.heads[1:])} {fact.text}")) for fact in report]
+        every = frozenset().union(*(words(fact.text) for fact in report))
+        again = len(every) >= _FEW_WORDS and any(every <= before for before in told)
+        kept += () if again else report
+        told += said
+    return kept
 
 
 def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:
@@ -357,13 +399,17 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         name = ordered.name
         if is_treatment(name):
             return f"{capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
+        if payload.completion is not None and _says_not_where(name):
+            return f"{capital(name)}: the order does not say of which part of the body.", Provenance.UNAVAILABLE
         if reading(ordered.name).by_kind:
             return f"{capital(name)} not available.", Provenance.UNAVAILABLE
         return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know
     lines = _charted(ordered.facts)
     if ordered.equivalent:
         stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
-        shown = _shows(ordered.equivalent, ordered.name)
+        shown = _shows(ordered.equivalent, ordered.name) or any(
+            set(words(ordered.name)) <= set(words(" ".join(fact.heads))) for fact in ordered.facts
+        )
         said = f"{stated}." if shown else f"{capital(ordered.name)} was not done; {stated}."
         return said, Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART

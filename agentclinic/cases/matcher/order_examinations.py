@@ -99,6 +99,9 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if not found and asked.of("methods") == {"auscultation"}:
         # Auscultation of the chest covers heart and lungs; the finding says which.
         found = [f for f, c in chart if "auscultation" in c.of("methods") and systems & _of_parts(reading(f.text))]
+    if asked.of("methods"):
+        # "Auscultation of the heart", where the chart has it apart, is not the neck veins.
+        found = [fact for fact in found if asked.of("methods") & reading(fact.heads[-1]).of("methods")] or found
     if item.listed:
         narrow = set(_parts(item.listed, asked, chart))
         found = [fact for fact in found if fact in narrow] or found
