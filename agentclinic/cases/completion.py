@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
-from agentclinic.cases.matcher.order_words import american, reading
+from agentclinic.cases.matcher.order_words import Reading, american, reading
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
@@ -171,18 +171,26 @@ def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
 
 @lru_cache(maxsize=4096)
 def said_in(order: str) -> frozenset[str]:
-    """The words of an order, and those of the usual names of what it says: "BP" is blood pressure."""
-    meant = {name for _, concepts in reading(order).phrases for kind, name in concepts if kind in _USUAL_NAMES}
-    posture = "blood pressure standing" if "orthostatic" in reading(order).of("qualifiers") else ""
-    return frozenset(words(" ".join((american(fold(order)), posture, *sorted(meant)))))
+    """The words of an order, and what it names."""
+    read = reading(order)
+    posture = "blood pressure standing" if "orthostatic" in read.of("qualifiers") else ""
+    return frozenset((*words(f"{american(fold(order))} {posture}"), *_named_by(read)))
 
 
-_USUAL_NAMES = ("values", "vitals", "parts", "qualifiers")
+def _named_by(read: Reading) -> frozenset[str]:
+    return frozenset(f"{kind}: {name}" for kind, names in read.by_kind.items() for name in names)
 
 
 def named_in(fact: Fact, asked: frozenset[str]) -> bool:
-    """Whether an order has all the words by which a result is ordered alone."""
-    return asked.issuperset(words(_label(fact)) or ("",))
+    """Whether an order (`said_in`) has all the words by which a result is ordered alone, or names the same."""
+    label = _label(fact)
+    read = reading(label)
+    if asked.issuperset(words(label) or ("",)):
+        return True
+    return any(read.of(kind) for kind in _ALONE) and asked.issuperset(_named_by(read) | read.words)
+
+
+_ALONE = ("values", "tests", "vitals", "parts")
 
 
 def _label(fact: Fact) -> str:

@@ -208,9 +208,11 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     said = said_in(payload.request)
     found = [_without_rare(item, said) for item in asked_of_measurement(payload.request, added.everything)]
     # Which entries of the table an order asks for does not depend on the chart.
-    asked = _of_this_order(offered(payload.request, added.not_offered))
+    every = offered(payload.request, added.not_offered)
+    anywhere = {name for name, headings in every if _says_not_where(name, headings)}
+    asked = _of_this_order([(name, () if name in anywhere else headings) for name, headings in every])
     found = [_only_charted(item) if _is_unplaced(item.name) else item for item in found]
-    found = [replace(item, facts=()) if _says_not_where(item.name) else item for item in found]
+    found = [replace(item, facts=(), equivalent=None) if item.name in anywhere else item for item in found]
     tabled = [_answered(name, headings, payload.horizon, added) for name, headings in asked]
     if all(item.facts for item in tabled):
         more = [_further(item, payload.horizon) for item in found if not item.equivalent]
@@ -237,16 +239,20 @@ def _of_this_order(asked: Sequence[tuple[str, tuple[str, ...]]]) -> list[tuple[s
     return [
         (name, tuple(one for one in headings if one.split(" / ")[0] in systems) if _is_unplaced(name) else headings)
         for name, headings in asked
-        if not _says_not_where(name)
-    ] + [(name, ()) for name, _ in asked if _says_not_where(name)]
+    ]
 
 
 _OF_SOME_PART = frozenset({"x ray", "ct", "mri", "ultrasound", "angiography", "venography", "imaging"})
 
 
-def _says_not_where(name: str) -> bool:
-    """Whether an image could be of any part of the body."""
+_SEVERAL = 3
+
+
+def _says_not_where(name: str, headings: Sequence[str] = ()) -> bool:
+    """Whether an image could be of any part of the body: the table has it of several."""
     read = reading(name)
+    if 0 < len({heading.split(" / ")[0] for heading in headings}) < _SEVERAL:
+        return False
     return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) == {"modalities"} and not read.words
 
 
@@ -407,9 +413,7 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
     lines = _charted(ordered.facts)
     if ordered.equivalent:
         stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
-        shown = _shows(ordered.equivalent, ordered.name) or any(
-            set(words(ordered.name)) <= set(words(" ".join(fact.heads))) for fact in ordered.facts
-        )
+        shown = _shows(ordered.equivalent, ordered.name) or _names(ordered.facts, ordered.name)
         said = f"{stated}." if shown else f"{capital(ordered.name)} was not done; {stated}."
         return said, Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
@@ -419,6 +423,13 @@ def _shows(wider: str, name: str) -> bool:
     """Whether one image shows all that another would: "MRI brain", done with the orbits."""
     kind = reading(name).of("modalities")
     return bool(kind) and kind == reading(wider).of("modalities") and set(words(name)) <= set(words(wider))
+
+
+def _names(facts: Sequence[Fact], name: str) -> bool:
+    """Whether results that were found in another way name what was ordered: "Chlamydia trachomatis not detected"."""
+    if reading(name).of("modalities"):
+        return False
+    return any(set(words(name)) <= set(words(" ".join((*fact.heads, fact.text)))) for fact in facts)
 
 
 def _as_written(name: str, request: str) -> str:

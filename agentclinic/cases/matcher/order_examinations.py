@@ -99,9 +99,9 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if not found and asked.of("methods") == {"auscultation"}:
         # Auscultation of the chest covers heart and lungs; the finding says which.
         found = [f for f, c in chart if "auscultation" in c.of("methods") and systems & _of_parts(reading(f.text))]
-    if asked.of("methods"):
+    if "auscultation" in asked.of("methods"):
         # "Auscultation of the heart", where the chart has it apart, is not the neck veins.
-        found = [fact for fact in found if asked.of("methods") & reading(fact.heads[-1]).of("methods")] or found
+        found = [fact for fact in found if asked.of("methods") & _methods(reading(fact.heads[-1]))] or found
     if item.listed:
         narrow = set(_parts(item.listed, asked, chart))
         found = [fact for fact in found if fact in narrow] or found
@@ -219,8 +219,13 @@ def _elsewhere(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
 def _by_method(asked: Reading, charted: Reading) -> bool:
     """Whether a finding was made by the method asked for, or names no method."""
     wanted = asked.of("methods")
-    done = charted.of("methods") | {by for part in charted.of("parts") if (by := vocabulary().parts[part].by)}
+    done = _methods(charted)
     return not wanted or bool(wanted & done) or not (done or charted.of("parts") - {"appearance"})
+
+
+def _methods(charted: Reading) -> frozenset[str]:
+    """How something was examined, by its headings."""
+    return charted.of("methods") | {by for part in charted.of("parts") if (by := vocabulary().parts[part].by)}
 
 
 def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:

@@ -111,6 +111,15 @@ _WRITTEN_OUT = (
         "",
     ),
     (re.compile(r"^(?:please )?(?:look|check|assess|examine|evaluate|feel|inspect) for ", re.IGNORECASE), ""),
+    (re.compile(r"\bairway (?:exam(?:ination)?|assessment|inspection)\b", re.IGNORECASE), "stridor and throat exam"),
+    (
+        re.compile(
+            r"(?:\b(?:cervical|supraclavicular|submandibular|axillary|inguinal|epitrochlear|occipital)\b[\s,&/]*"
+            r"(?:(?:and|or)\s+)?){2,}(?=(?:lymph )?(?:nodes?|lymphadenopathy)\b)",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
     (re.compile(r"\blook(?:ing)? (?:at|in|into|over)\b", re.IGNORECASE), "examine"),
 )
 """How doctors write things, and the same in words that are read elsewhere."""
@@ -457,7 +466,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
 
 def _is_fluid(read: Reading) -> bool:
     """Whether an item only names a fluid: "fecal" is also the name of everything about the stool."""
-    return bool(read.phrases) and all(name in vocabulary().fluids for name, _ in read.phrases) and not read.words
+    taken = read.of("specimens") - _PUNCTURED
+    return bool(taken) and all(name in vocabulary().fluids for name, _ in read.phrases) and not read.words
 
 
 def _of_fluid(own: Item, last: Reading) -> Item:

@@ -550,7 +550,7 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if test == "swab" and not asked.of("values") and test not in done:
         # A swab of one place is not from another, and does not look for one germ in particular.
-        if charted.of("values") or (asked.of("sites") and not charted.of("sites")):
+        if charted.of("values") or "pcr" in done or (asked.of("sites") and not charted.of("sites")):
             return False
     if fact.section is Section.VITALS or not (same or general) or not _qualified(asked, fact, charted):
         return False
@@ -639,12 +639,10 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
 def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
     wanted = item.read.of("vitals")
     if "vital signs" in wanted and item.read.of("qualifiers"):
-        both = frozenset({"blood pressure", "heart rate"}) if "orthostatic" in item.read.of("qualifiers") else _NOTHING
         posture = tuple(f for f, c in chart if c.of("vitals") and _qualified(item.read, f, c))
-        lying = any(_LYING.search(f.text) for f in posture)
-        return posture if lying or not posture else tuple(
-            f for f, c in chart if f in posture or (f.section is Section.VITALS and c.of("vitals") & both and not c.words)
-        )
+        if not posture or not _wants_lying(item) or any(_LYING.search(f.text) for f in posture):
+            return posture
+        return tuple(f for f, c in chart if f in posture or (f.section is Section.VITALS and c.of("vitals") & _LYING_TOO))
     if "vital signs" in wanted:
         return tuple(fact for fact, _ in chart if fact.section is Section.VITALS)
     found = tuple(
@@ -657,22 +655,26 @@ def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
     )
     if not item.read.of("qualifiers"):
         return _of_vital_signs(item.read, found)
-    if "orthostatic" in item.read.of("qualifiers") and not _ONLY_STANDING.search(item.text):
-        lying = _vitals(replace(item, read=_unqualified(item.read)), chart)
-        found += () if any(_LYING.search(fact.text) for fact in found) else lying
-        return tuple(fact for fact, _ in chart if fact in found)
-    if found:
-        return found
     # The pulse on standing is often charted with the blood pressure.
-    return tuple(
+    found = found or tuple(
         f
         for f, c in chart
         if f.section is not Section.TESTS and wanted & reading(f.text).of("vitals") and _qualified(item.read, f, c)
     )
+    if not _wants_lying(item):
+        return found
+    lying = _vitals(replace(item, read=_unqualified(item.read)), chart)
+    found += () if any(_LYING.search(fact.text) for fact in found) else lying
+    return tuple(fact for fact, _ in chart if fact in found)
 
 
+_LYING_TOO = frozenset({"blood pressure", "heart rate"})
 _LYING = re.compile(r"\b(?:lying|supine|sitting)\b", re.IGNORECASE)
-_ONLY_STANDING = re.compile(r"^(?!.*\b(?:lying|supine|sitting|seated|orthostatic|postural)\b).*\bstanding\b")
+
+
+def _wants_lying(item: Item) -> bool:
+    """Whether an order, or what comes before an item in it, asks for both postures: "lying and standing"."""
+    return any(_LYING.search(phrase) for phrase in (item.text, *(name for name, _ in item.read.phrases)))
 
 
 def _unqualified(read: Reading) -> Reading:
