@@ -164,7 +164,10 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
 def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
     """A fact for every spelling of every entry, for the matcher, with the entries by path."""
     spelled = [
-        (_headed(heading), entry) for entry in normals() if entry.rank not in without for heading in entry.headings
+        (_unworded(heading, entry) if entry.region else _headed(heading), entry)
+        for entry in normals()
+        if entry.rank not in without
+        for heading in entry.headings
     ]
     return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
 

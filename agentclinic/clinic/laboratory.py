@@ -429,7 +429,11 @@ def _names(facts: Sequence[Fact], name: str) -> bool:
     """Whether results that were found in another way name what was ordered: "Chlamydia trachomatis not detected"."""
     if reading(name).of("modalities"):
         return False
-    return any(set(words(name)) <= set(words(" ".join((*fact.heads, fact.text)))) for fact in facts)
+    return any(
+        set(words(name)) <= set(words(" ".join((*fact.heads, fact.text))))
+        and not reading(" ".join(fact.heads)).of("specimens") - reading(name).of("specimens") - {"blood"}
+        for fact in facts
+    )
 
 
 def _as_written(name: str, request: str) -> str:

@@ -87,7 +87,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     parts, systems = asked.of("parts"), _systems(asked)
     found = _parts(parts, asked, chart)
     chart = _examined(chart)
-    maneuvers = all(vocabulary().parts[part].by == "special tests" for part in parts)
+    maneuvers = all(vocabulary().parts[part].by == "special tests" or part == "range of motion" for part in parts)
     if not systems or found or not (asked.of("systems") or maneuvers or names_examination(item.text)):
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]

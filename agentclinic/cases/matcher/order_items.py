@@ -111,6 +111,7 @@ _WRITTEN_OUT = (
         "",
     ),
     (re.compile(r"^(?:please )?(?:look|check|assess|examine|evaluate|feel|inspect) for ", re.IGNORECASE), ""),
+    (re.compile(r"\be?-?FAST (?:scan|exam(?:ination)?|ultrasound)\b|\be-?FAST\b"), "bedside ultrasound"),
     (re.compile(r"\bairway (?:exam(?:ination)?|assessment|inspection)\b", re.IGNORECASE), "stridor and throat exam"),
     (
         re.compile(
@@ -173,7 +174,7 @@ def items(order: str) -> tuple[Item, ...]:
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
         own = Item(named or segment.text, read)
         introduces = not segment.listed and any(after.listed for after in segments[index + 1 : index + 2])
-        if introduces and _is_title(own):
+        if introduces and (_is_title(own) or re.search(r"\bscopes?$", own.text)):
             continue
         if introduces and read.of("tests") == {"swab"} and not read.of("values"):
             head = own  # the list says what is looked for
@@ -377,6 +378,8 @@ def _without_reason(segment: str) -> str:
         return segment
     if rest.of("tests") & TAKEN:
         return segment
+    if set(named.by_kind) <= {"specimens", "panels"} and _is_fluid(named) and rest.words:
+        return segment  # "urine for hemosiderin"
     if rest.of("parts") and not _tests(named) and not _tests(rest) and _looked_for(named, rest):
         return segment  # "examine the fingers for clubbing"
     listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(MEASURED))
@@ -400,6 +403,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if kinds == {"sites"} and not EXAM.search(own.text):
         if last is not None and last.of("methods"):
             return _with(own, _only(last, "methods"))
+        if last is not None and "skin" in last.of("sites") and len(last.of("sites")) > 1 and not _tests(last):
+            # "Skin of the legs and arms"
+            return _with(own, Reading({"sites": frozenset({"skin"})}))
         if last is None and after and after[0].of("parts") and after[0].of("sites"):
             return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
@@ -424,14 +430,16 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
     if kinds == {"modalities"} and read.of("modalities") <= _SITED and after and after[0].of("modalities"):
         where = " ".join(n for n, concepts in after[0].phrases if any(kind == "sites" for kind, _ in concepts))
-        return _with(replace(own, text=f"{own.text} {where}".strip()), _only(after[0], "sites"))  # "X-ray and MRI of the knee"
+        return _with(
+            replace(own, text=f"{own.text} {where}".strip()), _only(after[0], "sites")
+        )  # "X-ray and MRI of the knee"
     if last is None:
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
         if kinds == {"tests"} and read.of("tests") <= TAKEN and after and after[0].of("tests") & TAKEN:
             return _with(own, _only(after[0], "sites", "specimens"))
         return own
-    if read.of("modalities") and not read.of("sites") and last.of("modalities"):
+    if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities"):
         return _with(own, _only(last, "sites"))
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         return _of_fluid(own, last)

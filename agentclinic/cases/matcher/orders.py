@@ -642,7 +642,9 @@ def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
         posture = tuple(f for f, c in chart if c.of("vitals") and _qualified(item.read, f, c))
         if not posture or not _wants_lying(item) or any(_LYING.search(f.text) for f in posture):
             return posture
-        return tuple(f for f, c in chart if f in posture or (f.section is Section.VITALS and c.of("vitals") & _LYING_TOO))
+        return tuple(
+            f for f, c in chart if f in posture or (f.section is Section.VITALS and c.of("vitals") & _LYING_TOO)
+        )
     if "vital signs" in wanted:
         return tuple(fact for fact, _ in chart if fact.section is Section.VITALS)
     found = tuple(

@@ -46,7 +46,7 @@ ORDERS = [
     ("1. CBC 2. BMP 3. TSH", [CBC, BMP, TSH]),
     ("1) CBC\n2) ESR\n3) Chest X-ray (PA and lateral) to look for pneumonia", [CBC, ESR, X_RAY]),
     ("- CBC\n- CRP\n- chest X-ray", [CBC, CRP, X_RAY]),
-    ("ESR/CRP; TSH.", [CRP, ESR, TSH]),
+    ("ESR/CRP; TSH.", [ESR, CRP, TSH]),
     ("I would like a CBC. Can we also get a TSH? Then a CXR!", [CBC, TSH, X_RAY]),
     ("Blood tests: CBC, U&Es, CRP. Imaging: chest X-ray.", [CBC, BMP, CRP, X_RAY]),
     ("routine labs (CBC, TSH)", [CBC, TSH]),
@@ -76,7 +76,10 @@ ORDERS = [
     # Nothing is called unavailable after it was reported, and nothing is reported twice.
     (
         "urine porphobilinogen and ALA, urine porphobilinogen",
-        ["Urine Porphobilinogen and ALA: Porphobilinogen: Normal; Delta-Aminolevulinic Acid: Normal."],
+        [
+            "Urine Porphobilinogen and ALA: Porphobilinogen: Normal.",
+            "Urine Porphobilinogen and ALA: Delta-Aminolevulinic Acid: Normal.",
+        ],
     ),
     ("CBC, hemoglobin, complete blood count", [CBC]),
     ("abdominal X-ray and CT abdomen", ["Abdominal X-ray not available.", "CT Abdomen and Pelvis: Findings: Normal."]),
@@ -209,7 +212,7 @@ SPECIMENS = case_of(
         ),
         (
             "pulse (lying and standing)",
-            ["Vital Signs: Blood Pressure Standing: 142/88 mmHg with a heart rate of 118 bpm."],
+            ["Vital Signs: Heart Rate: 96 bpm; Blood Pressure Standing: 142/88 mmHg with a heart rate of 118 bpm."],
         ),
         # One study is reported once.
         (
@@ -257,7 +260,7 @@ SPECIMENS = case_of(
         ),
         (
             "X-ray and MRI of the sacroiliac joints",
-            ["X-ray not available.", "MRI Sacroiliac Joints: Findings: No edema."],
+            ["X ray sacroiliac joint not available.", "MRI Sacroiliac Joints: Findings: No edema."],
         ),
         ("racemic epinephrine neb", ["Racemic epinephrine neb: a treatment, not a test."]),
         (
