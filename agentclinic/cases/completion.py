@@ -18,8 +18,9 @@ from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
-from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
+from agentclinic.cases.matcher.order_items import one_line
 from agentclinic.cases.matcher.order_words import Reading, american, reading
+from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
@@ -175,9 +176,10 @@ def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
 @lru_cache(maxsize=4096)
 def said_in(order: str) -> frozenset[str]:
     """The words of an order, and what it names."""
-    read = reading(order)
+    written = one_line(order)
+    read = reading(written)
     posture = "blood pressure standing" if "orthostatic" in read.of("qualifiers") else ""
-    return frozenset((*words(f"{american(fold(order))} {posture}"), *_named_by(read)))
+    return frozenset((*words(f"{american(fold(order))} {written} {posture}"), *_named_by(read)))
 
 
 def _named_by(read: Reading) -> frozenset[str]:
@@ -193,7 +195,7 @@ def named_in(fact: Fact, asked: frozenset[str]) -> bool:
     return any(read.of(kind) for kind in _ALONE) and asked.issuperset(_named_by(read) | read.words)
 
 
-_ALONE = ("values", "tests", "vitals", "parts")
+_ALONE = ("values", "tests", "vitals")
 
 
 def _label(fact: Fact) -> str:
@@ -520,7 +522,8 @@ class _Patient:
 
 _CLAUSES = re.compile(r"[;,.:]\s+|\s+and\s+(?=no\b|not\b|without\b)")
 _NORMAL_CLAUSE = re.compile(
-    r"^(?:no|not|none|normal\w*|clear|without|negative|soft(?! (?:[\w-]+ ){0,3}(?:noise|murmur|rub|bruit|crackle|wheeze))(?! tissue)|free|intact|unremarkable|supple|undetectable)\b"
+    r"^(?:no|not|none|normal\w*|clear|without|negative|free|intact|unremarkable|supple|undetectable)\b"
+    r"|^soft\b(?! (?:[\w-]+ ){0,3}(?:tissue|noise|murmur|rub|bruit|crackle|wheeze))"
     r"|\b(?<!upper limit of )(?<!lower limit of )normal(?:ly)?\b"
     r"|\bnot (?:detected|dilated|enlarged|raised|tender|widened|seen)\b"
     r"|\bcompressible\b|^ejection fraction [56]\d%|\bregular\b|\b(?:open|patent|smooth)$",

@@ -253,7 +253,7 @@ def _says_not_where(name: str, headings: Sequence[str] = ()) -> bool:
     read = reading(name)
     if 0 < len({heading.split(" / ")[0] for heading in headings}) < _SEVERAL:
         return False
-    return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) == {"modalities"} and not read.words
+    return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) == {"modalities"}
 
 
 def _only_charted(item: Ordered) -> Ordered:
@@ -405,7 +405,7 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         name = ordered.name
         if is_treatment(name):
             return f"{capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
-        if payload.completion is not None and _says_not_where(name):
+        if payload.completion is not None and _says_not_where(name) and not reading(name).words:
             return f"{capital(name)}: the order does not say of which part of the body.", Provenance.UNAVAILABLE
         if reading(ordered.name).by_kind:
             return f"{capital(name)} not available.", Provenance.UNAVAILABLE

@@ -92,6 +92,11 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     found = _nearest(asked, found, dict(chart))
+    if set(asked.by_kind) == {"sites"}:
+        # What the skin shows at this place: "backs of the hands swollen".
+        skin = [fact for fact, _ in chart if fact.heads and _own_systems(reading(fact.heads[0])) == {"skin"}]
+        seen = {fact for fact in skin if asked.of("sites") & reading(fact.text).of("sites")}
+        found = [fact for fact, _ in chart if fact in seen or fact in found]
     if not found and asked.of("methods") == {"palpation"}:
         # Palpation findings are often charted with what was seen.
         asked = replace(asked, by_kind={kind: named for kind, named in asked.by_kind.items() if kind != "methods"})

@@ -90,8 +90,8 @@ class _Segment:
 
 _NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?(?:\d{1,2}[.)]|[-*•])\s+(?=[A-Za-z(])")
 _POLITE = re.compile(
-    r"^(?:(?:please|also|then|next|i|we|you|would|like|to|want|need|can|could|let|let us|me|get|order|request|check|perform|do"
-    r"|obtain|run|send|have|a|an|the|some|id) )+"
+    r"^(?:(?:please|also|then|next|i|we|you|would|like|to|want|need|can|could|let|let us|me|get|order|request|check"
+    r"|perform|do|obtain|run|send|have|a|an|the|some|id) )+"
 )
 _DASH = re.compile(r"\s+[-–—]+\s+")
 
@@ -121,7 +121,16 @@ _WRITTEN_OUT = (
         ),
         "",
     ),
-    (re.compile(r"\blook(?:ing)? (?:at|in|into|over)\b", re.IGNORECASE), "examine"),
+    (re.compile(r"\blook(?:ing)? (?:at|in|into|over|between|behind|under)\b", re.IGNORECASE), "examine"),
+    (re.compile(r"\b(?:M,? ?)?C ?(?:&|and|\+) ?S\b"), "culture"),
+    (re.compile(r"\bu(?:rine )?PCR\b\s*\(protein[^)]*\)|\buPCR\b", re.IGNORECASE), "urine protein creatinine ratio"),
+    (re.compile(r"(?<=\bwith )gad\b|(?<=\bwithout )gad\b|(?<=\+)\s*gad\b", re.IGNORECASE), "gadolinium"),
+    (
+        re.compile(
+            r"^(?!.*\b(?:sputum|afb|acid|csf|stool|fluid|swab|pap|cervical)\b)(.*[,;] ?)smear(?=$|[,;.])", re.IGNORECASE
+        ),
+        r"\1blood smear",
+    ),
 )
 """How doctors write things, and the same in words that are read elsewhere."""
 
@@ -216,7 +225,8 @@ _GIVEN = re.compile(
 )
 _GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
 _CARE = re.compile(
-    r"^(?:observe|admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
+    r"^(?:observe|admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b"
+    r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
     r"|anti ?emetics?|oxygen therapy|supplemental oxygen|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
 _TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
@@ -425,6 +435,10 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("values"):
         own = replace(own, read=_only(read, "specimens", "timings") or read)  # "fecal and plasma porphyrins"
         kinds = {"specimens"}
+    if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("tests") & TAKEN:
+        what = " ".join(name for name, concepts in after[0].phrases if any(kind == "tests" for kind, _ in concepts))
+        fluid = replace(own, text=f"{own.text} {what}", read=_only(read, "specimens") or read)
+        return _with(fluid, _only(after[0], "tests"))  # "blood and urine cultures"
     if kinds == {"specimens"} and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))

@@ -548,10 +548,8 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     )
     if test in _LOOKED_AT and charted.of("panels") and not asked.of("specimens"):
         return False
-    if test == "swab" and not asked.of("values") and test not in done:
-        # A swab of one place is not from another, and does not look for one germ in particular.
-        if charted.of("values") or "pcr" in done or (asked.of("sites") and not charted.of("sites")):
-            return False
+    if test == "swab" and not asked.of("values") and test not in done and _of_a_germ_or_elsewhere(asked, charted):
+        return False
     if fact.section is Section.VITALS or not (same or general) or not _qualified(asked, fact, charted):
         return False
     if general and not same and test in _EACH_ITS_OWN:
@@ -575,6 +573,12 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if test not in done and asked.of("specimens") - {"blood"} and not charted.of("specimens"):
         return general
     return _taken_from_same(asked, charted)
+
+
+def _of_a_germ_or_elsewhere(asked: Reading, charted: Reading) -> bool:
+    """Whether a test looks for one germ in particular, or is not from the place that was swabbed."""
+    germ = charted.of("values") or "pcr" in charted.of("tests")
+    return bool(germ or (asked.of("sites") and not charted.of("sites")))
 
 
 def _taken_from_same(asked: Reading, charted: Reading) -> bool:
