@@ -127,7 +127,7 @@ _WRITTEN_OUT = (
     (re.compile(r"(?<=\bwith )gad\b|(?<=\bwithout )gad\b|(?<=\+)\s*gad\b", re.IGNORECASE), "gadolinium"),
     (
         re.compile(
-            r"^(?!.*\b(?:sputum|afb|acid|csf|stool|fluid|swab|pap|cervical)\b)(.*[,;] ?)smear(?=$|[,;.])", re.IGNORECASE
+            r"^(?!.*\b(?:sputum|afb|acid[- ]fast|csf|stool|fluid|swab|pap|cervical)\b)(.*[,;] ?)smear(?=$|[,;.])", re.IGNORECASE
         ),
         r"\1blood smear",
     ),
@@ -437,8 +437,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         kinds = {"specimens"}
     if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("tests") & TAKEN:
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "tests" for kind, _ in concepts))
-        fluid = replace(own, text=f"{own.text} {what}", read=_only(read, "specimens") or read)
-        return _with(fluid, _only(after[0], "tests"))  # "blood and urine cultures"
+        taken_from = replace(own, text=f"{own.text} {what}", read=_only(read, "specimens") or read)
+        return _with(taken_from, _only(after[0], "tests"))  # "blood and urine cultures"
     if kinds == {"specimens"} and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
