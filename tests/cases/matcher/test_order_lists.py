@@ -288,3 +288,64 @@ def test_a_physical_examination_includes_private_parts_only_if_they_are_named(re
 
 def test_tests_ordered_after_a_physical_examination_are_reported_too() -> None:
     assert "Hemoglobin: 9" in order(SPECIMENS, "Full physical exam, CBC").text
+
+
+WRITTEN = case_of(
+    osce(
+        exam={
+            "Vital_Signs": {
+                "Blood_Pressure": "136/82 mmHg",
+                "Heart_Rate": "80 bpm",
+                "Blood_Pressure_Standing": "134/80 mmHg",
+            },
+            "Cardiovascular_Examination": {"Auscultation": "No murmur", "Neck_Veins": "Flat", "Pulse": "Full"},
+            "Skin_Examination": {"Findings": "Fingertips clubbed"},
+            "Lymph_Node_Examination": {"Findings": "None enlarged"},
+        },
+        tests={
+            "Complete_Blood_Count": {"WBC": "7", "Hemoglobin": "13"},
+            "Coagulation": {"INR": "1.0", "aPTT": "30 s"},
+            "TSH": "2 mU/L",
+            "Complement": {"C3": "90 mg/dL", "C4": "20 mg/dL"},
+            "Hepatitis_Serology": {"Hepatitis_C_RNA": "Not detected"},
+            "Gastric_Antibodies_and_Gastrin": {"Intrinsic_Factor_Antibody": "Negative", "Gastrin": "40 pg/mL"},
+            "Arterial_Blood_Gas": {"pH": "7.4"},
+            "Lactate": "1.0 mmol/L",
+            "Sputum_Acid-Fast_Smear": {"Findings": "No bacilli"},
+            "Sputum_Culture": {"Findings": "No growth"},
+            "Blood_Cultures": {"Findings": "No growth"},
+            "Urine_Culture": {"Findings": "No growth"},
+        },
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "replies"),
+    [
+        (
+            "CBC/TSH/aPTT",
+            ["Complete Blood Count: WBC: 7; Hemoglobin: 13.", "TSH: 2 mU/L.", "Coagulation: aPTT: 30 s."],
+        ),
+        ("PT/INR", ["Coagulation: INR: 1.0."]),
+        ("complement C3/C4", ["Complement: C3: 90 mg/dL.", "Complement: C4: 20 mg/dL."]),
+        ("C4", ["Complement: C4: 20 mg/dL."]),
+        ("anti-HCV", ["Anti-HCV not available."]),
+        ("serum gastrin", ["Gastric Antibodies and Gastrin: Gastrin: 40 pg/mL."]),
+        ("ABG with lactate", ["Arterial Blood Gas: pH: 7.4.", "Lactate: 1.0 mmol/L."]),
+        ("acid-fast stain of sputum", ["Sputum Acid-Fast Smear: Findings: No bacilli."]),
+        ("blood and urine cultures", ["Blood Cultures: Findings: No growth.", "Urine Culture: Findings: No growth."]),
+        (
+            "lying and standing BP",
+            ["Vital Signs: Blood Pressure: 136/82 mmHg; Blood Pressure Standing: 134/80 mmHg."],
+        ),
+        ("standing BP", ["Vital Signs: Blood Pressure Standing: 134/80 mmHg."]),
+        ("heart rate", ["Vital Signs: Heart Rate: 80 bpm."]),
+        ("cardiac auscultation", ["Cardiovascular Examination: Auscultation: No murmur."]),
+        ("look at the fingers for clubbing", ["Skin Examination: Findings: Fingertips clubbed."]),
+        ("look for cervical and axillary lymph nodes", ["Lymph Node Examination: Findings: None enlarged."]),
+        ("TSH and observe", ["TSH: 2 mU/L.", "Observe: a treatment, not a test."]),
+    ],
+)
+def test_orders_are_understood_as_doctors_write_them(request_: str, replies: list[str]) -> None:
+    assert order(WRITTEN, request_).text == f"RESULTS: {' '.join(replies)}"
