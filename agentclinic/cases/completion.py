@@ -192,11 +192,10 @@ def named_in(fact: Fact, asked: frozenset[str]) -> bool:
     read = reading(label)
     if asked.issuperset(words(label) or ("",)):
         return True
-    alone = any(read.of(kind) for kind in _ALONE) or (read.of("parts") and not asked.isdisjoint(words(label)))
-    return bool(alone) and asked.issuperset(_named_by(read) | read.words)
+    return any(read.of(kind) for kind in _ALONE) and asked.issuperset(_named_by(read) | read.words)
 
 
-_ALONE = ("values", "tests", "vitals")
+_ALONE = ("values", "tests", "vitals", "parts")
 
 
 def _label(fact: Fact) -> str:
