@@ -127,7 +127,8 @@ _WRITTEN_OUT = (
     (re.compile(r"(?<=\bwith )gad\b|(?<=\bwithout )gad\b|(?<=\+)\s*gad\b", re.IGNORECASE), "gadolinium"),
     (
         re.compile(
-            r"^(?!.*\b(?:sputum|afb|acid[- ]fast|csf|stool|fluid|swab|pap|cervical)\b)(.*[,;] ?)smear(?=$|[,;.])", re.IGNORECASE
+            r"^(?!.*\b(?:sputum|afb|acid[- ]fast|csf|stool|fluid|swab|pap|cervical)\b)(.*[,;] ?)smear(?=$|[,;.])",
+            re.IGNORECASE,
         ),
         r"\1blood smear",
     ),
