@@ -41,7 +41,7 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 LISTED = re.compile(
-    r"[,:!()/\[\]]|\b(?:or|and|plus|like|such as|including|e\.g\.?|i\.e\.?|versus|vs|as well as|nor|but|especially"
+    r"[,:!()/\[\]]|\b(?:or|and|plus|like(?! (?:this|that|it|these|those)\b)|such as|including|e\.g\.?|i\.e\.?|versus|vs|as well as|nor|but|especially"
     r"|particularly)(?=\W|$)|—|\s[-–]\s",
     re.IGNORECASE,
 )
@@ -62,6 +62,8 @@ _FEWEST_PARTS = 8
 """Things in a clause that are looked up, however many clauses there are: our longest labeled clause lists 7."""
 _LONGEST_CLAUSE = 2000
 """Characters of a clause that are read."""
+_BARE = 3
+"""Words of a clause that says nothing without the one before: "how much?", "and how often?"."""
 _SUBJECT_REACH = 3
 """Longest subject in words: "the double vision", "your right knee pain"."""
 
@@ -81,6 +83,8 @@ class Part:
     """Its index among the parts."""
     conditional: bool = False
     """Whether it is part of a condition or follows one: "blue with crying or feeding"."""
+    in_context: str = ""
+    """Its text, after what it depends on: the thing a condition is about, or for "how much?" the clause before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +162,10 @@ def clauses(question: str) -> tuple[Clause, ...]:
     texts = _ends(list(clause_texts(question)) or [question], _MOST_PARTS // _FEWEST_PARTS)
     for text in texts:
         clause = _clause(_ends(text, _LONGEST_CLAUSE), about, _MOST_PARTS // len(texts))
+        if read and not clause.main and not clause.names and len(text.split()) <= _BARE:
+            before = read[-1].parts[-1].in_context if read[-1].parts else read[-1].text
+            depend = (replace(part, in_context=f"{before} {part.text}") for part in clause.parts)
+            clause = replace(clause, parts=tuple(depend))
         read.append(clause)
         about = clause.main or about
     return tuple(read)
@@ -169,7 +177,7 @@ def _clause(text: str, before: int, most: int) -> Clause:
     parts = _parts(plain, most)
     background = tuple(bool(part.asked.search(plain)) for part in cues.BACKGROUND)
     if len(parts) != 1 or parts[0].named != whole.named:
-        parts.append(replace(whole, whole=True, place=len(parts)))
+        parts.append(replace(whole, whole=True, place=len(parts), in_context=plain))
     return Clause(
         text,
         tuple(parts),
@@ -198,7 +206,8 @@ def _parts(clause: str, most: int) -> list[Part]:
         part = _part(text.strip(" ."))
         conditional = conditional or bool(_CONDITION.search(text))
         if part.named.names or part.stems:
-            parts.append(replace(part, place=len(parts), conditional=conditional))
+            context = f"{parts[0].text} {part.text}" if conditional and parts else part.text
+            parts.append(replace(part, place=len(parts), conditional=conditional, in_context=context))
     return parts
 
 

@@ -142,7 +142,7 @@ def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:
     topics: list[Topic] = []
     for clause in read:
         parts = [part for part in clause.parts if not part.whole] or list(clause.parts)
-        alike = likeness([part.text for part in parts], facts)
+        alike = _likeness(parts, clause, facts)
         if alike is None or not parts or alike.max(axis=0).min() < ALIKE:
             return []
         for part, found in zip(parts, alike.T, strict=True):
@@ -237,11 +237,38 @@ def _with_authored(found: Floats, alike: Floats) -> Floats:
     return np.where(others, _BESIDE * both, np.minimum(both, 1.0))
 
 
+SAME_WORDS = 0.9
+"""From this likeness on, a question is the author's own."""
+
+
+def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | None:
+    """How like parts of a clause are to what each fact is asked with, in their context unless they say all themselves.
+
+    A question about the family is not one about the patient.
+    """
+    alone, within = likeness([part.text for part in parts], facts), likeness([part.in_context for part in parts], facts)
+    if alone is None or within is None or not parts:
+        return alone
+    alike = np.where(alone.max(axis=0) >= SAME_WORDS, alone, within)
+    script = _script(facts)
+    for at, part in enumerate(parts):
+        if not clause.of_kin or _asks_of_kin_alone(clause, part):
+            other = script.of_patient if clause.of_kin else script.of_kin
+            alike[other & (alike[:, at] < SAME_WORDS), at] *= 0.5
+    return alike
+
+
+def _likeness_of_all(read: tuple[Clause, ...], facts: Facts) -> Floats | None:
+    found = [_likeness(clause.parts, clause, facts) for clause in read if clause.parts]
+    known = [one for one in found if one is not None]
+    return np.concatenate(known, axis=1) if known else None
+
+
 def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script, facts: Facts) -> Floats:
     """How likely each fact (row) is to answer each part (column), with what is certain settled."""
     chart = script.chart
     found = chances(read, chart)
-    likely = likeness([one.part.text for one in asked], facts)
+    likely = _likeness_of_all(read, facts)
     authored = np.zeros(len(asked), dtype=bool)
     if likely is not None and likely.size:
         found = _with_authored(found, likely)
