@@ -83,8 +83,9 @@ class Part:
     """Its index among the parts."""
     conditional: bool = False
     """Whether it is part of a condition or follows one: "blue with crying or feeding"."""
-    in_context: str = ""
-    """Its text, after what it depends on: the thing a condition is about, or for "how much?" the clause before."""
+    wordings: tuple[str, ...] = ()
+    """What it asks in full: after what a condition is about, with the clause before "how much?", or for "does it" with
+    what was named before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,25 +160,52 @@ def without_asides(clause: str) -> str:
 def clauses(question: str) -> tuple[Clause, ...]:
     read: list[Clause] = []
     about = 0
+    meant = ""
     texts = _ends(list(clause_texts(question)) or [question], _MOST_PARTS // _FEWEST_PARTS)
     for text in texts:
         clause = _clause(_ends(text, _LONGEST_CLAUSE), about, _MOST_PARTS // len(texts))
-        if read and not clause.main and not clause.names and len(text.split()) <= _BARE:
-            before = read[-1].parts[-1].in_context if read[-1].parts else read[-1].text
-            depend = (replace(part, in_context=f"{before} {part.text}") for part in clause.parts)
-            clause = replace(clause, parts=tuple(depend))
+        if read and not clause.main and len(text.split()) <= _BARE and not any(part.stems for part in clause.parts):
+            full = (replace(part, wordings=(f"{read[-1].text} {part.text}",)) for part in clause.parts)
+            clause = replace(clause, parts=tuple(full))
+        elif meant:
+            clause = replace(clause, parts=tuple(_with_meant(part, meant) for part in clause.parts))
         read.append(clause)
         about = clause.main or about
+        meant = _last_named(text) or meant
     return tuple(read)
 
 
+# Who, before what is asked of them: "anyone at home or at the nursery with a cold?"
+_SUBJECT = re.compile(r"(?:and |or |is |has |does )*any(?:one|body)(?: else)?(?: (?:at|in|around|near) .*)?", re.IGNORECASE)
+_IT = re.compile(r"\b(?:it|that|they|them)\b", re.IGNORECASE)
+
+
+def _with_meant(part: Part, meant: str) -> Part:
+    full = _IT.sub(meant, part.text, count=1)
+    return part if full == part.text else replace(part, wordings=(*part.wordings, full))
+
+
+def _last_named(text: str) -> str:
+    """The last complaint that a clause names, which "it" means in the next."""
+    hits = [hit for hit in lexicon.found(text) if hit.concept.type == "symptom"]
+    return " ".join(lexicon.tokens(text)[hits[-1].start : hits[-1].end]) if hits else ""
+
+
+# "pain or coldness in your arm": both are asked for there.
+_BOTH_THERE = re.compile(
+    r"\b(pains?|swelling|numbness|weakness|tingling|stiffness|redness|aching|aches?|coldness|soreness|tenderness|lumps?)"
+    r"( or | and )(\w+) ((?:in|on|of) (?:one of |either |any of )?(?:your|the|his|her|a|an|one|both)\b[^,;?]*)",
+    re.IGNORECASE,
+)
+
+
 def _clause(text: str, before: int, most: int) -> Clause:
-    plain = without_asides(text)
+    plain = _BOTH_THERE.sub(r"\1 \4\2\3 \4", without_asides(text))
     whole = _part(plain)
     parts = _parts(plain, most)
     background = tuple(bool(part.asked.search(plain)) for part in cues.BACKGROUND)
     if len(parts) != 1 or parts[0].named != whole.named:
-        parts.append(replace(whole, whole=True, place=len(parts), in_context=plain))
+        parts.append(replace(whole, whole=True, place=len(parts), wordings=(plain,)))
     return Clause(
         text,
         tuple(parts),
@@ -206,8 +234,12 @@ def _parts(clause: str, most: int) -> list[Part]:
         part = _part(text.strip(" ."))
         conditional = conditional or bool(_CONDITION.search(text))
         if part.named.names or part.stems:
-            context = f"{parts[0].text} {part.text}" if conditional and parts else part.text
-            parts.append(replace(part, place=len(parts), conditional=conditional, in_context=context))
+            full = [] if part.named.names and not part.named.names & ~lexicon.of_types("place") else [part.text]
+            if parts and (conditional or not full):
+                full = [f"{parts[0].text} {part.text}", *(full if part.main else ())]
+            parts.append(replace(part, place=len(parts), conditional=conditional, wordings=tuple(full or [part.text])))
+    if len(parts) > 1 and _SUBJECT.fullmatch(parts[0].text):
+        parts[0] = replace(parts[0], wordings=(clause,))
     return parts
 
 

@@ -51,6 +51,8 @@ NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN = 0.25, 0.1
 """The same two where the chart has one fact in each statement, with the patient's words for it."""
 NEAR_ASKED, NEAR_BESIDE_ASKED, NEAREST_ASKED = 0.36, 0.4, 0.3
 """`NEAR`, `NEAR_BESIDE` and `NEAREST` where the author says which questions facts answer: less is left to guess."""
+DOUBT_ASKED = 0.25
+"""`DOUBT` there: a likeness to the author's questions."""
 SAME_NAME = 0.18
 """The same for a statement that names what would be denied."""
 NEAREST = 0.15
@@ -119,8 +121,9 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
     said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
-    if answers and any(_left_open(clause, found, said_of) for clause, found in zip(read, by_clause, strict=True)):
-        clear.append(Topic("rest", Asked.REST, ()))
+    if answers:
+        left = [clause for clause, found in zip(read, by_clause, strict=True) if _left_open(clause, found, said_of)]
+        clear += dict.fromkeys(_rest(clause) for clause in left)
     return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
@@ -130,6 +133,13 @@ def _left_open(clause: Clause, topics: Sequence[Topic], said_of: int) -> bool:
     unsaid = all(topic.kind in (Asked.DETAIL, Asked.UNCLEAR) and not topic.facts for topic in topics)
     named = clause.main & ~lexicon.roots() & ~lexicon.bit("pain")
     return bool(asks and topics and unsaid and named and not named & said_of)
+
+
+def _rest(clause: Clause) -> Topic:
+    """What is said of a question that nothing was said about: yes or no is denied, unless it asks for something good."""
+    if _is_open(clause.text) or _WELL.search(clause.text) or not clause.main & _deniable():
+        return Topic("rest", Asked.REST, ())
+    return Topic(_label(clause.parts[0]), Asked.SYMPTOM, (), concepts=clause.main)
 
 
 def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:
@@ -194,6 +204,10 @@ class _Script:
     """Denies that something changes a pain."""
     changes_denied: bool
     """Whether any statement does."""
+    aside: NDArray[np.bool_]
+    """Denies something, or is not about the complaints."""
+    complaint: int
+    """The symptoms that the main complaint names, and what they are kinds of."""
 
 
 @lru_cache(maxsize=512)
@@ -209,6 +223,8 @@ def _script(facts: Facts) -> _Script:
         np.array([_tells_of_patient_alone(one) for one in chart.statements], dtype=bool),
         unchanged,
         bool(unchanged.any()),
+        np.array([fact.denied or fact.section not in _OF_STORY for fact in facts], dtype=bool),
+        reduce(or_, (one.named.closed for one in chart.statements if one.primary), 0) & lexicon.of_types("symptom"),
     )
 
 
@@ -242,20 +258,39 @@ SAME_WORDS = 0.9
 
 
 def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | None:
-    """How like parts of a clause are to what each fact is asked with, in their context unless they say all themselves.
+    """How like parts of a clause are to what each fact is asked with.
 
-    A question about the family is not one about the patient.
+    A question about the family is not one about the patient. The main complaint may be called "it".
     """
-    alone, within = likeness([part.text for part in parts], facts), likeness([part.in_context for part in parts], facts)
-    if alone is None or within is None or not parts:
-        return alone
-    alike = np.where(alone.max(axis=0) >= SAME_WORDS, alone, within)
     script = _script(facts)
-    for at, part in enumerate(parts):
+    if not script.has_questions:
+        return None
+    open_question = _is_open(clause.text)
+    columns = []
+    for part in parts:
+        wordings = part.wordings
+        if open_question:
+            wordings += tuple(_without(text, script.complaint) for text in wordings)
+        found = likeness(wordings, facts)
+        alike = np.zeros(len(facts)) if found is None else found.max(axis=1)
         if not clause.of_kin or _asks_of_kin_alone(clause, part):
             other = script.of_patient if clause.of_kin else script.of_kin
-            alike[other & (alike[:, at] < SAME_WORDS), at] *= 0.5
-    return alike
+            alike[other & (alike < SAME_WORDS)] *= 0.5
+        if _TELL_ABOUT.search(clause.text):
+            alike[script.aside & (alike < SAME_WORDS)] *= 0.5
+        columns.append(alike)
+    return np.array(columns).reshape(-1, len(facts)).T
+
+
+_TELL_ABOUT = re.compile(r"\b(?:tell me|describe|walk me|talk me)\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=4096)
+def _without(text: str, concepts: int) -> str:
+    """A text without the words that name one of some concepts."""
+    hits = [hit for hit in lexicon.found(text) if lexicon.bit(hit.concept.name) & concepts]
+    named = {place for hit in hits for place in range(hit.start, hit.end)}
+    return " ".join(word for place, word in enumerate(lexicon.tokens(text)) if place not in named) if named else text
 
 
 def _likeness_of_all(read: tuple[Clause, ...], facts: Facts) -> Floats | None:
@@ -264,11 +299,12 @@ def _likeness_of_all(read: tuple[Clause, ...], facts: Facts) -> Floats | None:
     return np.concatenate(known, axis=1) if known else None
 
 
-def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script, facts: Facts) -> Floats:
+def _probabilities(
+    read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script, likely: Floats | None
+) -> Floats:
     """How likely each fact (row) is to answer each part (column), with what is certain settled."""
     chart = script.chart
     found = chances(read, chart)
-    likely = _likeness_of_all(read, facts)
     authored = np.zeros(len(asked), dtype=bool)
     if likely is not None and likely.size:
         found = _with_authored(found, likely)
@@ -303,7 +339,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     asked = parts_of(read)
     script = _script(facts)
     chart, denials, of_kin = script.chart, script.denials, script.of_kin
-    found = _probabilities(read, asked, script, facts)
+    alike = _likeness_of_all(read, facts)
+    found = _probabilities(read, asked, script, alike)
     told: list[dict[int, list[Fact]]] = [{} for _ in read]
     covered: list[set[int]] = [set() for _ in read]
     direct: frozenset[str] = frozenset()
@@ -314,7 +351,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
         beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if script.has_words else (NEAR_BESIDE, DOUBT)
-        beside = NEAR_BESIDE_ASKED if script.has_questions else beside
+        if script.has_questions:
+            beside, doubt = NEAR_BESIDE_ASKED, DOUBT_ASKED
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not _is_open(read[one.at].text)
             near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR_ASKED if script.has_questions else NEAR)
@@ -336,7 +374,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             elif can_be_denied and (same := _of_same_name(one.part, likely, chart)) is not None:
                 told[one.at].setdefault(one.part.place, []).append(facts[same])
                 covered[one.at].add(one.part.place)
-            elif mixed and likely.max() >= doubt:
+            elif mixed and ((likely if alike is None else alike[:, at]) >= doubt).any():
                 covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
             if cues.ASKS_JOB.search(clause.text) and not script.has_questions:
@@ -608,7 +646,8 @@ def _conditions(rows: Sequence[int], chart: Chart) -> list[int]:
         names = lexicon.of_types("disease", "symptom")
         told = {row: one for row, one in told.items() if one.well or one.main & names} or told
     if section in _WHOLE_SECTIONS:
-        told = {row: one for row, one in told.items() if not (one.negative and one.fact.asked)} or told
+        takes = any(one.fact.section is section and not one.negative for one in chart.statements)
+        told = {row: one for row, one in told.items() if not (one.negative and one.fact.asked and takes)}
     return list(told)
 
 
