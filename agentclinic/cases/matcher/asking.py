@@ -41,8 +41,8 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 LISTED = re.compile(
-    r"[,:!()/\[\]]|\b(?:or|and|plus|like(?! (?:this|that|it|these|those)\b)|such as|including|e\.g\.?|i\.e\.?|versus|vs|as well as|nor|but|especially"
-    r"|particularly)(?=\W|$)|—|\s[-–]\s",
+    r"[,:!()/\[\]]|\b(?:or|and|plus|like(?! (?:this|that|it|these|those)\b)|such as|including|e\.g\.?|i\.e\.?|versus|vs"
+    r"|as well as|nor|but|especially|particularly)(?=\W|$)|—|\s[-–]\s",
     re.IGNORECASE,
 )
 _DEFINITE = re.compile(
@@ -140,7 +140,18 @@ def clause_texts(question: str) -> tuple[str, ...]:
     text = _CIRCUMSTANCE.sub("", tidy(question).replace("’", "'"))
     parts = _CLAUSE.split(_EITHER_TIME.sub(r"\1 ", text))
     texts = [_DASH.sub(": ", part).strip() for part in parts if part and part.strip()]
-    return tuple(text for place, text in enumerate(texts) if not (place and _DID_IT_HELP.fullmatch(text)))
+    texts = [text for place, text in enumerate(texts) if not (place and _DID_IT_HELP.fullmatch(text))]
+    return tuple(text for text in texts if not _is_lead(text)) or tuple(texts)
+
+
+_LEADS = re.compile(r"(?:so|today|yesterday|on|at|in|before|after|just|by|now)\b", re.IGNORECASE)
+
+
+def _is_lead(text: str) -> bool:
+    """Whether a clause only leads up to a question: "today, at the party", "so to be clear"."""
+    asks = cues.OPEN.search(text) or cues.ASKS.search(text)
+    things = lexicon.of_types("symptom", "disease", "drug", "procedure", "habit")
+    return bool(_LEADS.match(text)) and not asks and not lexicon.named(text).names & things
 
 
 _Whole = TypeVar("_Whole", str, list[str])
@@ -168,27 +179,36 @@ def clauses(question: str) -> tuple[Clause, ...]:
             full = (replace(part, wordings=(f"{read[-1].text} {part.text}",)) for part in clause.parts)
             clause = replace(clause, parts=tuple(full))
         elif meant:
-            clause = replace(clause, parts=tuple(_with_meant(part, meant) for part in clause.parts))
+            clause = replace(clause, parts=tuple(with_meant(part, meant) for part in clause.parts))
         read.append(clause)
         about = clause.main or about
-        meant = _last_named(text) or meant
+        meant = _first_named(text) or meant
     return tuple(read)
 
 
 # Who, before what is asked of them: "anyone at home or at the nursery with a cold?"
-_SUBJECT = re.compile(r"(?:and |or |is |has |does )*any(?:one|body)(?: else)?(?: (?:at|in|around|near) .*)?", re.IGNORECASE)
+_SUBJECT = re.compile(
+    r"(?:and |or |is |has |does )*any(?:one|body)(?: else)?(?: (?:at|in|around|near) .*)?", re.IGNORECASE
+)
 _IT = re.compile(r"\b(?:it|that|they|them)\b", re.IGNORECASE)
 
 
-def _with_meant(part: Part, meant: str) -> Part:
+# Of something: "a cough: any blood?"
+_OF_IT = re.compile(r"(?:and |or |any )*(?:blood|mucus|pus|phlegm|slime)(?: in (?:it|them))?", re.IGNORECASE)
+
+
+def with_meant(part: Part, meant: str) -> Part:
+    """A part that also asks for what "it" means."""
+    if _OF_IT.fullmatch(part.text):
+        return replace(part, wordings=(f"{meant} {part.text}", *part.wordings))
     full = _IT.sub(meant, part.text, count=1)
     return part if full == part.text else replace(part, wordings=(*part.wordings, full))
 
 
-def _last_named(text: str) -> str:
-    """The last complaint that a clause names, which "it" means in the next."""
+def _first_named(text: str) -> str:
+    """The first complaint that a clause names, which "it" means in the next."""
     hits = [hit for hit in lexicon.found(text) if hit.concept.type == "symptom"]
-    return " ".join(lexicon.tokens(text)[hits[-1].start : hits[-1].end]) if hits else ""
+    return " ".join(lexicon.tokens(text)[hits[0].start : hits[0].end]) if hits else ""
 
 
 # "pain or coldness in your arm": both are asked for there.

@@ -68,10 +68,7 @@ def index_of(facts: Facts) -> Index | None:
         return None
     rows = np.array([row for row, _ in questions])
     counts = Counter(word for _, words in questions for word in words)
-    weights = {
-        word: math.log((len(questions) + 1) / (count + 0.5)) * _scale(word)
-        for word, count in counts.items()
-    }
+    weights = {word: math.log((len(questions) + 1) / (count + 0.5)) * _scale(word) for word, count in counts.items()}
     having: dict[str, list[int]] = {}
     for place, (_, words) in enumerate(questions):
         for word in words:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
-from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses
+from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses, with_meant
 from agentclinic.cases.matcher.authored import index_of, likeness
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
@@ -136,7 +136,7 @@ def _left_open(clause: Clause, topics: Sequence[Topic], said_of: int) -> bool:
 
 
 def _rest(clause: Clause) -> Topic:
-    """What is said of a question that nothing was said about: yes or no is denied, unless it asks for something good."""
+    """What is said of a question that nothing was said about: a denial, unless it asks for something good."""
     if _is_open(clause.text) or _WELL.search(clause.text) or not clause.main & _deniable():
         return Topic("rest", Asked.REST, ())
     return Topic(_label(clause.parts[0]), Asked.SYMPTOM, (), concepts=clause.main)
@@ -208,12 +208,16 @@ class _Script:
     """Denies something, or is not about the complaints."""
     complaint: int
     """The symptoms that the main complaint names, and what they are kinds of."""
+    called: str
+    """What "it" means if nothing was named before: a pain, if that is the main complaint."""
 
 
 @lru_cache(maxsize=512)
 def _script(facts: Facts) -> _Script:
     chart = chart_of(facts)
     unchanged = np.array([_denies_a_change(one) for one in chart.statements], dtype=bool)
+    complaint = reduce(or_, (one.named.closed for one in chart.statements if one.primary), 0)
+    complaint &= lexicon.of_types("symptom")
     return _Script(
         chart,
         any(fact.says for fact in facts),
@@ -224,7 +228,8 @@ def _script(facts: Facts) -> _Script:
         unchanged,
         bool(unchanged.any()),
         np.array([fact.denied or fact.section not in _OF_STORY for fact in facts], dtype=bool),
-        reduce(or_, (one.named.closed for one in chart.statements if one.primary), 0) & lexicon.of_types("symptom"),
+        complaint,
+        "pain" if complaint & lexicon.bit("pain") else "",
     )
 
 
@@ -265,14 +270,16 @@ def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | N
     script = _script(facts)
     if not script.has_questions:
         return None
-    open_question = _is_open(clause.text)
+    aspect = _is_open(clause.text) and (any(clause.aspects) or clause.where or clause.when)
     columns = []
     for part in parts:
-        wordings = part.wordings
-        if open_question:
-            wordings += tuple(_without(text, script.complaint) for text in wordings)
-        found = likeness(wordings, facts)
-        alike = np.zeros(len(facts)) if found is None else found.max(axis=1)
+        alike = _most_alike(part.wordings[:1], facts)
+        if alike.max(initial=0.0) < SAME_WORDS:
+            full = with_meant(part, script.called) if script.called and not clause.main else part
+            others = full.wordings[1:]
+            if aspect:
+                others += tuple(_without(text, script.complaint) for text in full.wordings)
+            alike = np.maximum(alike, _most_alike(others, facts))
         if not clause.of_kin or _asks_of_kin_alone(clause, part):
             other = script.of_patient if clause.of_kin else script.of_kin
             alike[other & (alike < SAME_WORDS)] *= 0.5
@@ -280,6 +287,11 @@ def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | N
             alike[script.aside & (alike < SAME_WORDS)] *= 0.5
         columns.append(alike)
     return np.array(columns).reshape(-1, len(facts)).T
+
+
+def _most_alike(texts: Sequence[str], facts: Facts) -> Floats:
+    found = likeness(tuple(dict.fromkeys(texts)), facts)
+    return np.zeros(len(facts)) if found is None else found.max(axis=1, initial=0.0)
 
 
 _TELL_ABOUT = re.compile(r"\b(?:tell me|describe|walk me|talk me)\b", re.IGNORECASE)
@@ -374,7 +386,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             elif can_be_denied and (same := _of_same_name(one.part, likely, chart)) is not None:
                 told[one.at].setdefault(one.part.place, []).append(facts[same])
                 covered[one.at].add(one.part.place)
-            elif mixed and ((likely if alike is None else alike[:, at]) >= doubt).any():
+            elif mixed and ((likely if alike is None else alike[:, at] * (not read[one.at].sections)) >= doubt).any():
                 covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
             if cues.ASKS_JOB.search(clause.text) and not script.has_questions:
@@ -390,7 +402,11 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
                 told[at] = {0: given}
                 covered[at].update(part.place for part in clause.parts)
             else:
-                _keep_what_tells(clause, told[at], at, asked, found, chart)
+                sure = set[str]()
+                if alike is not None:
+                    here = alike[:, [column for column, one in enumerate(asked) if one.at == at]]
+                    sure = {facts[row].path for row in np.flatnonzero((here >= ALIKE).any(axis=1))}
+                _keep_what_tells(clause, told[at], at, asked, found, chart, sure)
         most = MOST_TOLD if script.has_words else len(facts)
         direct = _keep_most_direct(told, most, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
     return [_Answered(each, frozenset(places), direct) for each, places in zip(told, covered, strict=True)]
@@ -428,16 +444,26 @@ def _treatments(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floa
 
 
 def _keep_what_tells(
-    clause: Clause, told: dict[int, list[Fact]], at: int, asked: Sequence[AskedPart], found: Floats, chart: Chart
+    clause: Clause,
+    told: dict[int, list[Fact]],
+    at: int,
+    asked: Sequence[AskedPart],
+    found: Floats,
+    chart: Chart,
+    sure: set[str],
 ) -> None:
-    """Asked for an aspect of the complaint, leave out what does not tell it if another fact does."""
+    """Asked for an aspect of the complaint, leave out what does not tell it if another fact does.
+
+    What the author says answers the question stays (the paths in `sure`).
+    """
     changes = bool(_CHANGES.search(clause.text))
     if not (told and (changes or clause.where or any(clause.aspects))):
         return
 
     def tells(one: Statement) -> bool:
         aspect = any(on and off for on, off in zip(clause.aspects, one.aspects, strict=True))
-        return aspect or (clause.where and bool(one.places)) or (changes and (one.worse or one.better))
+        here = clause.where and bool(one.places)
+        return one.fact.path in sure or aspect or here or (changes and (one.worse or one.better))
 
     if any(tells(statement(fact)) for facts in told.values() for fact in facts):
         for place, facts in list(told.items()):
@@ -604,8 +630,13 @@ def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats,
     else:
         told = chart.aspects[np.array(clause.aspects)].any(axis=0)
         tells = told & [one.fact.section in _OF_STORY for one in chart.statements]
+    thing = clause.main & lexicon.of_types("procedure", "drug", "disease") & ~lexicon.roots()
+    if thing:
+        tells &= np.array([bool(one.named.closed & thing) for one in chart.statements])
     best = np.where(tells, best, 0.0)
-    enough = NEAREST_IN_SECTION if clause.sections else _nearest_bound(chart)
+    enough = _nearest_bound(chart)
+    if clause.sections:
+        enough = NEAR_ASKED if chart.statements[0].fact.asked else NEAREST_IN_SECTION
     return int(best.argmax()) if best.max(initial=0.0) >= enough else None
 
 
@@ -618,6 +649,10 @@ _WHOLE_SECTIONS = {
 """Sections that a question can ask for as a whole: "what medications do you take?"."""
 
 
+_NARROWED = re.compile(r"\b(?:new|chang\w+|start\w*|stopp?\w*)\b", re.IGNORECASE)
+"""Asks for a change of the medicines, not for all of them."""
+
+
 def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
     """Whether a clause certainly asks for a statement or certainly does not; None if the trees decide."""
     asked = clause.sections
@@ -626,7 +661,8 @@ def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
     if section is Section.ALLERGIES and section in asked:
         return True
     name = _WHOLE_SECTIONS.get(section)
-    if name and section in asked and not clause.of_kin and clause.main & lexicon.bit(name):
+    whole = name and section in asked and not clause.of_kin and not _NARROWED.search(clause.text)
+    if whole and clause.main & lexicon.bit(name or ""):
         return True
     if section is Section.ALLERGIES and section not in asked:
         return False
@@ -647,7 +683,7 @@ def _conditions(rows: Sequence[int], chart: Chart) -> list[int]:
         told = {row: one for row, one in told.items() if one.well or one.main & names} or told
     if section in _WHOLE_SECTIONS:
         takes = any(one.fact.section is section and not one.negative for one in chart.statements)
-        told = {row: one for row, one in told.items() if not (one.negative and one.fact.asked and takes)}
+        told = {row: one for row, one in told.items() if not (one.negative and one.fact.asked and takes) or one.well}
     return list(told)
 
 
@@ -681,6 +717,7 @@ def _topics(clause: Clause, answered: _Answered, facts: Sequence[Fact]) -> list[
     aspects = [aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on]
     if aspects and clause.parts and len([part for part in clause.parts if not part.whole]) <= 1:
         yes_or_no = aspects[0] != "timing" and not _is_open(clause.text) and clause.main
+        yes_or_no = yes_or_no or (clause.when and clause.main & lexicon.of_types("procedure"))
         kind = Asked.SYMPTOM if everything or yes_or_no else Asked.DETAIL
         return [Topic(aspects[0], kind, everything, concepts=clause.main)]
     return _symptom_topics(clause, answered)
@@ -732,7 +769,7 @@ def _other_symptoms(clause: Clause, answered: _Answered) -> list[Topic]:
     """What a clause about the background also asks for: symptoms, and outside the family illnesses and exposures."""
     topics: list[Topic] = []
     for part in clause.parts:
-        if part.whole or part.place in answered.covered or part.conditional:
+        if part.whole or part.place in answered.covered or part.conditional or _asks_of_kin_alone(clause, part):
             continue
         names = [name for name in _finding_names(part.text) if name in _symptom_names()]
         of_section = clause.of_kin or any(one.asked.search(part.text) for one in cues.BACKGROUND)
