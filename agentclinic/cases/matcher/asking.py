@@ -62,8 +62,6 @@ _FEWEST_PARTS = 8
 """Things in a clause that are looked up, however many clauses there are: our longest labeled clause lists 7."""
 _LONGEST_CLAUSE = 2000
 """Characters of a clause that are read."""
-_BARE = 3
-"""Words of a clause that says nothing without the one before: "how much?", "and how often?"."""
 _SUBJECT_REACH = 3
 """Longest subject in words: "the double vision", "your right knee pain"."""
 
@@ -175,7 +173,7 @@ def clauses(question: str) -> tuple[Clause, ...]:
     texts = _ends(list(clause_texts(question)) or [question], _MOST_PARTS // _FEWEST_PARTS)
     for text in texts:
         clause = _clause(_ends(text, _LONGEST_CLAUSE), about, _MOST_PARTS // len(texts))
-        if read and not clause.main and len(text.split()) <= _BARE and not any(part.stems for part in clause.parts):
+        if read and _BARE.fullmatch(text):
             full = (replace(part, wordings=(f"{read[-1].text} {part.text}",)) for part in clause.parts)
             clause = replace(clause, parts=tuple(full))
         elif meant:
@@ -189,6 +187,11 @@ def clauses(question: str) -> tuple[Clause, ...]:
 # Who, before what is asked of them: "anyone at home or at the nursery with a cold?"
 _SUBJECT = re.compile(
     r"(?:and |or |is |has |does )*any(?:one|body)(?: else)?(?: (?:at|in|around|near) .*)?", re.IGNORECASE
+)
+# Says nothing without the clause before.
+_BARE = re.compile(
+    r"(?:and |or |for |since )*(?:how (?:much|many|long|often|bad|big|high|far)|when|where|which(?: one)?)(?: exactly)?",
+    re.IGNORECASE,
 )
 _IT = re.compile(r"\b(?:it|that|they|them)\b", re.IGNORECASE)
 

@@ -92,6 +92,8 @@ def likeness(texts: Sequence[str], facts: Facts) -> Floats | None:
 
 FAINT = 0.3
 """The weight of a word that is common in questions of every kind."""
+_ROOTS = frozenset({"complaint", "medical condition"})
+"""What every symptom or disease is a kind of."""
 _CONCEPT, _KIND = 1.5, 0.7
 """The weights of a concept and of what it is a kind of."""
 
@@ -128,7 +130,8 @@ _FORMS = (
     "sleep slept, wake woke woken awake, swell swollen, lose lost loss, bleed bled, throw threw thrown, catch caught, "
     "give gave given, take took taken, go went gone, begin began begun, come came, keep kept, see saw seen, "
     "hear heard, run ran, sit sat, stand stood, speak spoke spoken speech, grow grew grown, shake shook shaken, "
-    "fly flew flown flight, choke choking, lie lay lain lying, weigh weight, die died dead death, sick ill"
+    "fly flew flown flight, choke choking, lie lay lain lying, weigh weight, die died dead death, sick ill, "
+    "partner husband wife spouse boyfriend girlfriend"
 )
 _IRREGULAR = {form: first for first, *others in map(str.split, _FORMS.split(",")) for form in others}
 
@@ -139,5 +142,5 @@ def _words(text: str) -> frozenset[str]:
     plain = _LEAD.sub(r"how\1", text.lower().replace("’", "'").replace("'", " "))
     words = {stem(singular(_IRREGULAR.get(word, word))) for word in _WORD.findall(plain) if word not in _SMALL}
     named = {hit.concept.name for hit in lexicon.found(text)}
-    above = {kind for name in named for kind in lexicon.kinds(name)} - named
+    above = {kind for name in named for kind in lexicon.kinds(name)} - named - _ROOTS
     return frozenset(words | {f"={name}" for name in named} | {f"<{name}" for name in above})

@@ -51,7 +51,7 @@ NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN = 0.25, 0.1
 """The same two where the chart has one fact in each statement, with the patient's words for it."""
 NEAR_ASKED, NEAR_BESIDE_ASKED, NEAREST_ASKED = 0.36, 0.4, 0.3
 """`NEAR`, `NEAR_BESIDE` and `NEAREST` where the author says which questions facts answer: less is left to guess."""
-DOUBT_ASKED = 0.25
+DOUBT_ASKED = 0.2
 """`DOUBT` there: a likeness to the author's questions."""
 SAME_NAME = 0.18
 """The same for a statement that names what would be denied."""
@@ -123,7 +123,7 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
     if answers:
         left = [clause for clause, found in zip(read, by_clause, strict=True) if _left_open(clause, found, said_of)]
-        clear += dict.fromkeys(_rest(clause) for clause in left)
+        clear += dict.fromkeys(_rest(clause, facts) for clause in left)
     return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
@@ -135,9 +135,15 @@ def _left_open(clause: Clause, topics: Sequence[Topic], said_of: int) -> bool:
     return bool(asks and topics and unsaid and named and not named & said_of)
 
 
-def _rest(clause: Clause) -> Topic:
-    """What is said of a question that nothing was said about: a denial, unless it asks for something good."""
-    if _is_open(clause.text) or _WELL.search(clause.text) or not clause.main & _deniable():
+def _rest(clause: Clause, facts: Facts) -> Topic:
+    """What is said of a question that nothing was said about, beside answers to others.
+
+    Where the author says which questions facts answer, and none is like this one, a denial, unless it asks for
+    something good.
+    """
+    alike = _likeness(clause.parts, clause, facts)
+    sure = alike is not None and alike.max(initial=0.0) < DOUBT_ASKED and clause.main & _deniable()
+    if not sure or _is_open(clause.text) or _WELL.search(clause.text):
         return Topic("rest", Asked.REST, ())
     return Topic(_label(clause.parts[0]), Asked.SYMPTOM, (), concepts=clause.main)
 
