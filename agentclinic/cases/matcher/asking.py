@@ -226,6 +226,8 @@ def _clause(text: str, before: int, most: int) -> Clause:
     plain = _BOTH_THERE.sub(r"\1 \4\2\3 \4", without_asides(text))
     whole = _part(plain)
     parts = _parts(plain, most)
+    if len(parts) == 1 and plain != text:  # "are you well between the attacks?"
+        parts[0] = replace(parts[0], wordings=(*parts[0].wordings, text))
     background = tuple(bool(part.asked.search(plain)) for part in cues.BACKGROUND)
     if len(parts) != 1 or parts[0].named != whole.named:
         parts.append(replace(whole, whole=True, place=len(parts), wordings=(plain,)))

@@ -159,7 +159,7 @@ def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:
     for clause in read:
         parts = [part for part in clause.parts if not part.whole] or list(clause.parts)
         alike = _likeness(parts, clause, facts)
-        if alike is None or not parts or alike.max(axis=0).min() < ALIKE:
+        if alike is None or not parts or alike.max(axis=0).min() < CLEARLY:
             return []
         for part, found in zip(parts, alike.T, strict=True):
             rows = np.flatnonzero(found >= max(ALIKE, _AS_CLOSE * found.max()))
@@ -241,6 +241,8 @@ def _script(facts: Facts) -> _Script:
 
 ALIKE = 0.55
 """From this likeness on, a question is one that the author says a fact answers."""
+CLEARLY = 0.6
+"""From this likeness on, nothing else is told unless it is as like."""
 UNLIKE = 0.4
 """How much the trees count for a fact whose questions have nothing in common with the one asked."""
 _AUTHORED, _BOTH = 0.9, 0.3
@@ -260,7 +262,7 @@ def _with_authored(found: Floats, alike: Floats) -> Floats:
     )
     both = np.where(alike >= ALIKE, np.maximum(both, threshold() + MARGIN + 0.01), both)
     best = alike.max(axis=0)
-    others = (best >= ALIKE) & (alike < _AS_CLOSE * best)
+    others = (best >= CLEARLY) & (alike < _AS_CLOSE * best)
     return np.where(others, _BESIDE * both, np.minimum(both, 1.0))
 
 
@@ -288,7 +290,7 @@ def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | N
             alike = np.maximum(alike, _most_alike(others, facts))
         if not clause.of_kin or _asks_of_kin_alone(clause, part):
             other = script.of_patient if clause.of_kin else script.of_kin
-            alike[other & (alike < SAME_WORDS)] *= 0.5
+            alike[other & (alike < SAME_WORDS)] *= 0.25
         if _TELL_ABOUT.search(clause.text):
             alike[script.aside & (alike < SAME_WORDS)] *= 0.5
         columns.append(alike)
@@ -334,7 +336,7 @@ def _probabilities(
             if certain and authored[at] and likely is not None and likely[rows, at].max() < ALIKE:
                 continue  # the author has another answer to this question
             if certain is not None and not (certain is False and authored[at]):
-                found[_conditions(rows, chart) if certain else rows, at] = certain
+                found[_conditions(rows, chart, read[one.at]) if certain else rows, at] = certain
     for at, one in enumerate(asked):
         if script.changes_denied and not one.part.main & lexicon.bit("pain"):
             found[script.unchanged & ~_settling(one.part, chart), at] = 0.0
@@ -677,13 +679,20 @@ def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
     return False if clause.when and not timed else None
 
 
-def _conditions(rows: Sequence[int], chart: Chart) -> list[int]:
-    """Of statements about illnesses or medicines, those that tell of one: not vaccines, or what was never taken.
+_RELATIVE = re.compile(
+    r"\b(brother|sister|father|mother|mom|mum|dad|son|daughter|uncle|aunt|cousin|grand\w+)s?\b", re.IGNORECASE
+)
 
-    If nothing is left, all of them.
+
+def _conditions(rows: Sequence[int], chart: Chart, clause: Clause) -> list[int]:
+    """Of statements about illnesses, medicines or relatives, those that tell of one.
+
+    Not vaccines, what was never taken, or a relative other than the one asked for.
     """
     told = {row: chart.statements[row] for row in rows}
     section = chart.statements[rows[0]].fact.section
+    if section is Section.FAMILY and (asked := set(_RELATIVE.findall(clause.text.lower()))):
+        return [row for row, one in told.items() if asked & set(_RELATIVE.findall(one.fact.text.lower()))]
     if section is Section.PAST:
         names = lexicon.of_types("disease", "symptom")
         told = {row: one for row, one in told.items() if one.well or one.main & names} or told

@@ -94,7 +94,7 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
         Talk.CONSENT,
         rf"^(?:so |and |now |well )?(?:is|would|will) (?:that|this|it) (?:be )?(?:ok(?:ay)?|alright|all right|fine)\b"
         rf"|\b(?:is|would) (?:that|this|it) (?:be )?(?:ok(?:ay)?|alright|all right|fine)(?: with you| by you)?\s*\?$"
-        rf"|\bdo(?:es)? (?:you|that) (?:agree|sound (?:ok(?:ay)?|good|alright|reasonable))"
+        rf"|\bdo(?:es)? (?:you|that|this) (?:agree|make sense|sound (?:ok(?:ay)?|good|alright|reasonable))"
         rf"|\b(?:ok|okay|all right|alright) with {_YOU}|\b(?:may|can|could|shall) (?:i|we) (?:please |now "
         rf"|just )*(?:examine|take a look|have a look|check you\b|do (?:a|an|the|some)|perform|order|run|draw"
         rf"|take (?:some|a) blood|ask you\b)"
