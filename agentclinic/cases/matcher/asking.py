@@ -190,7 +190,8 @@ _SUBJECT = re.compile(
 )
 # Says nothing without the clause before.
 _BARE = re.compile(
-    r"(?:and |or |for |since )*(?:how (?:much|many|long|often|bad|big|high|far)|when|where|which(?: one)?)(?: exactly)?",
+    r"(?:and |or |for |since )*(?:how (?:much|many|long|often|bad|big|high|far)|when|where|which(?: one)?)"
+    r"(?: exactly)?",
     re.IGNORECASE,
 )
 _IT = re.compile(r"\b(?:it|that|they|them)\b", re.IGNORECASE)
