@@ -281,13 +281,15 @@ def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | N
     aspect = _is_open(clause.text) and (any(clause.aspects) or clause.where or clause.when)
     columns = []
     for part in parts:
-        alike = _most_alike(part.wordings[:1], facts)
+        alike = _alike(part.wordings[0], facts)
         if alike.max(initial=0.0) < SAME_WORDS:
             full = with_meant(part, script.called) if script.called and not clause.main else part
             others = full.wordings[1:]
             if aspect:
                 others += tuple(_without(text, script.complaint) for text in full.wordings)
-            alike = np.maximum(alike, _most_alike(others, facts))
+            alike = (
+                max(alike, *(_alike(text, facts) for text in dict.fromkeys(others)), key=np.max) if others else alike
+            )
         if not clause.of_kin or _asks_of_kin_alone(clause, part):
             other = script.of_patient if clause.of_kin else script.of_kin
             alike[other & (alike < SAME_WORDS)] *= 0.25
@@ -297,9 +299,9 @@ def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | N
     return np.array(columns).reshape(-1, len(facts)).T
 
 
-def _most_alike(texts: Sequence[str], facts: Facts) -> Floats:
-    found = likeness(tuple(dict.fromkeys(texts)), facts)
-    return np.zeros(len(facts)) if found is None else found.max(axis=1, initial=0.0)
+def _alike(text: str, facts: Facts) -> Floats:
+    found = likeness([text], facts)
+    return np.zeros(len(facts)) if found is None else found[:, 0].copy()
 
 
 _TELL_ABOUT = re.compile(r"\b(?:tell me|describe|walk me|talk me)\b", re.IGNORECASE)
@@ -639,7 +641,7 @@ def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats,
         told = chart.aspects[np.array(clause.aspects)].any(axis=0)
         tells = told & [one.fact.section in _OF_STORY for one in chart.statements]
     thing = clause.main & lexicon.of_types("procedure", "drug", "disease") & ~lexicon.roots()
-    if thing:
+    if thing and chart.statements[0].fact.asked:
         tells &= np.array([bool(one.named.closed & thing) for one in chart.statements])
     best = np.where(tells, best, 0.0)
     enough = _nearest_bound(chart)
@@ -732,7 +734,8 @@ def _topics(clause: Clause, answered: _Answered, facts: Sequence[Fact]) -> list[
     aspects = [aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on]
     if aspects and clause.parts and len([part for part in clause.parts if not part.whole]) <= 1:
         yes_or_no = aspects[0] != "timing" and not _is_open(clause.text) and clause.main
-        yes_or_no = yes_or_no or (clause.when and clause.main & lexicon.of_types("procedure"))
+        # "When was your last colonoscopy?" is denied if nothing tells of one.
+        yes_or_no = yes_or_no or (clause.when and clause.main and not clause.main & ~lexicon.of_types("procedure"))
         kind = Asked.SYMPTOM if everything or yes_or_no else Asked.DETAIL
         return [Topic(aspects[0], kind, everything, concepts=clause.main)]
     return _symptom_topics(clause, answered)
