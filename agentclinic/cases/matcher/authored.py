@@ -110,7 +110,7 @@ def _faint() -> frozenset[str]:
         stem(singular(word))
         for word in (
             "recently recent lately currently usually usual normally normal really quite still yet right kind type "
-            "sort lot like doctor moment notice noticed anyone anybody".split()
+            "sort lot like doctor moment now notice noticed anyone anybody".split()
         )
     )
 
@@ -121,7 +121,7 @@ _LEAD = re.compile(r"\bhow (long|many|much|often|bad|old|far|severe)\b")
 _SMALL = frozenset(
     "a an the is are was were be been being am do does did have has had having you your yours he his she her hers it "
     "its they them their theirs i me my of to in on at for with and or any some that this these those there here as by "
-    "from about if so just than then also ever get got getting would could can will shall please tell now him himself "
+    "from about if so just than then also ever get got getting would could can will shall please tell him himself "
     "herself yourself sir madam thank thanks well okay ok hello hi child anything something s t re ve d ll m".split()
 )
 

@@ -278,12 +278,13 @@ def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | N
     script = _script(facts)
     if not script.has_questions:
         return None
+    symptoms = lexicon.of_types("symptom")
     aspect = _is_open(clause.text) and (any(clause.aspects) or clause.where or clause.when)
     columns = []
     for part in parts:
         alike = _alike(part.wordings[0], facts)
         if alike.max(initial=0.0) < SAME_WORDS:
-            full = with_meant(part, script.called) if script.called and not clause.main else part
+            full = with_meant(part, script.called) if script.called and not clause.main & symptoms else part
             others = full.wordings[1:]
             if aspect:
                 others += tuple(_without(text, script.complaint) for text in full.wordings)
@@ -335,7 +336,8 @@ def _probabilities(
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
             certain = settled[one.at]
-            if certain and authored[at] and likely is not None and likely[rows, at].max() < ALIKE:
+            of_kin = kind[0] is Section.FAMILY
+            if certain and authored[at] and not of_kin and likely is not None and likely[rows, at].max() < ALIKE:
                 continue  # the author has another answer to this question
             if certain is not None and not (certain is False and authored[at]):
                 found[_conditions(rows, chart, read[one.at]) if certain else rows, at] = certain
