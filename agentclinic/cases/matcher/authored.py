@@ -110,7 +110,7 @@ def _faint() -> frozenset[str]:
         stem(singular(word))
         for word in (
             "recently recent lately currently usually usual normally normal really quite still yet right kind type "
-            "sort lot like doctor moment now notice noticed anyone anybody".split()
+            "sort lot like doctor moment notice noticed anyone anybody".split()
         )
     )
 

@@ -334,10 +334,10 @@ def _probabilities(
         authored = likely.max(axis=0) >= ALIKE
     for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
+        told_whole = kind[0] in (Section.DRUGS, Section.FAMILY)
         for at, one in enumerate(asked):
             certain = settled[one.at]
-            of_kin = kind[0] is Section.FAMILY
-            if certain and authored[at] and not of_kin and likely is not None and likely[rows, at].max() < ALIKE:
+            if certain and not told_whole and authored[at] and likely is not None and likely[rows, at].max() < ALIKE:
                 continue  # the author has another answer to this question
             if certain is not None and not (certain is False and authored[at]):
                 found[_conditions(rows, chart, read[one.at]) if certain else rows, at] = certain
