@@ -33,6 +33,7 @@ OTHERWISE_NO = "Otherwise, nothing like that."
 NOTHING_LIKE_THAT = "No, nothing like that."
 NOT_SURE = "I'm not sure."
 NOT_WATCHED = "I haven't really paid attention to that."
+REST_NOT_WATCHED = "I haven't really paid attention to the rest."
 CANNOT_SAY = "I couldn't really say."
 REST = "About the rest I couldn't say."
 _CANNOT_SAY = {
@@ -94,6 +95,7 @@ SET_PHRASES = (
         NOTHING_LIKE_THAT,
         NOT_SURE,
         NOT_WATCHED,
+        REST_NOT_WATCHED,
         CANNOT_SAY,
         UNCLEAR,
         EXAMINE,
@@ -336,9 +338,11 @@ def worded(parts: Sequence[Part]) -> str:
         return _joined([worded(asked_for), *(part.text for part in added)])
     denied = [part for part in parts if part.text in _PLAIN_DENIALS]
     said = list(dict.fromkeys(part.text for part in parts if part.text not in _PLAIN_DENIALS))
+    if NOT_WATCHED in said and (len(said) > 1 or denied):
+        said.remove(NOT_WATCHED)
+        said.append(REST_NOT_WATCHED)
     for vague in (
         CANNOT_SAY,
-        NOT_WATCHED,
         NOT_NOW,
         NOTHING_TO_TELL,
     ):  # beside other answers they do not say what they are about

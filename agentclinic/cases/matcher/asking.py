@@ -41,8 +41,8 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 LISTED = re.compile(
-    r"[,:!()/\[\]]|\b(?:or|and|plus|like|such as|including|e\.g\.?|i\.e\.?|versus|vs|as well as|nor|but|especially"
-    r"|particularly)(?=\W|$)|—|\s[-–]\s",
+    r"[,:!()/\[\]]|\b(?:or|and|plus|like(?! (?:this|that|it|these|those)\b)|such as|including|e\.g\.?|i\.e\.?|versus|vs"
+    r"|as well as|nor|but|especially|particularly)(?=\W|$)|—|\s[-–]\s",
     re.IGNORECASE,
 )
 _DEFINITE = re.compile(
@@ -81,6 +81,9 @@ class Part:
     """Its index among the parts."""
     conditional: bool = False
     """Whether it is part of a condition or follows one: "blue with crying or feeding"."""
+    wordings: tuple[str, ...] = ()
+    """What it asks in full: after what a condition is about, with the clause before "how much?", or for "does it" with
+    what was named before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +138,18 @@ def clause_texts(question: str) -> tuple[str, ...]:
     text = _CIRCUMSTANCE.sub("", tidy(question).replace("’", "'"))
     parts = _CLAUSE.split(_EITHER_TIME.sub(r"\1 ", text))
     texts = [_DASH.sub(": ", part).strip() for part in parts if part and part.strip()]
-    return tuple(text for place, text in enumerate(texts) if not (place and _DID_IT_HELP.fullmatch(text)))
+    texts = [text for place, text in enumerate(texts) if not (place and _DID_IT_HELP.fullmatch(text))]
+    return tuple(text for text in texts if not _is_lead(text)) or tuple(texts)
+
+
+_LEADS = re.compile(r"(?:so|today|yesterday|on|at|in|before|after|just|by|now)\b", re.IGNORECASE)
+
+
+def _is_lead(text: str) -> bool:
+    """Whether a clause only leads up to a question: "today, at the party", "so to be clear"."""
+    asks = cues.OPEN.search(text) or cues.ASKS.search(text)
+    things = lexicon.of_types("symptom", "disease", "drug", "procedure", "habit")
+    return bool(_LEADS.match(text)) and not asks and not lexicon.named(text).names & things
 
 
 _Whole = TypeVar("_Whole", str, list[str])
@@ -155,21 +169,69 @@ def without_asides(clause: str) -> str:
 def clauses(question: str) -> tuple[Clause, ...]:
     read: list[Clause] = []
     about = 0
+    meant = ""
     texts = _ends(list(clause_texts(question)) or [question], _MOST_PARTS // _FEWEST_PARTS)
     for text in texts:
         clause = _clause(_ends(text, _LONGEST_CLAUSE), about, _MOST_PARTS // len(texts))
+        if read and _BARE.fullmatch(text):
+            full = (replace(part, wordings=(f"{read[-1].text} {part.text}",)) for part in clause.parts)
+            clause = replace(clause, parts=tuple(full))
+        elif meant:
+            clause = replace(clause, parts=tuple(with_meant(part, meant) for part in clause.parts))
         read.append(clause)
         about = clause.main or about
+        meant = _first_named(text) or meant
     return tuple(read)
 
 
+# Who, before what is asked of them: "anyone at home or at the nursery with a cold?"
+_SUBJECT = re.compile(
+    r"(?:and |or |is |has |does )*any(?:one|body)(?: else)?(?: (?:at|in|around|near) .*)?", re.IGNORECASE
+)
+# Says nothing without the clause before.
+_BARE = re.compile(
+    r"(?:and |or |for |since )*(?:how (?:much|many|long|often|bad|big|high|far)|when|where|which(?: one)?)"
+    r"(?: exactly)?",
+    re.IGNORECASE,
+)
+_IT = re.compile(r"\b(?:it|that|they|them)\b", re.IGNORECASE)
+
+
+# Of something: "a cough: any blood?"
+_OF_IT = re.compile(r"(?:and |or |any )*(?:blood|mucus|pus|phlegm|slime)(?: in (?:it|them))?", re.IGNORECASE)
+
+
+def with_meant(part: Part, meant: str) -> Part:
+    """A part that also asks for what "it" means."""
+    if _OF_IT.fullmatch(part.text):
+        return replace(part, wordings=(f"{meant} {part.text}", *part.wordings))
+    full = _IT.sub(meant, part.text, count=1)
+    return part if full == part.text else replace(part, wordings=(*part.wordings, full))
+
+
+def _first_named(text: str) -> str:
+    """The first complaint that a clause names, which "it" means in the next."""
+    hits = [hit for hit in lexicon.found(text) if hit.concept.type == "symptom"]
+    return " ".join(lexicon.tokens(text)[hits[0].start : hits[0].end]) if hits else ""
+
+
+# "pain or coldness in your arm": both are asked for there.
+_BOTH_THERE = re.compile(
+    r"\b(pains?|swelling|numbness|weakness|tingling|stiffness|redness|aching|aches?|coldness|soreness|tenderness|lumps?)"
+    r"( or | and )(\w+) ((?:in|on|of) (?:one of |either |any of )?(?:your|the|his|her|a|an|one|both)\b[^,;?]*)",
+    re.IGNORECASE,
+)
+
+
 def _clause(text: str, before: int, most: int) -> Clause:
-    plain = without_asides(text)
+    plain = _BOTH_THERE.sub(r"\1 \4\2\3 \4", without_asides(text))
     whole = _part(plain)
     parts = _parts(plain, most)
+    if len(parts) == 1 and plain != text:  # "are you well between the attacks?"
+        parts[0] = replace(parts[0], wordings=(*parts[0].wordings, text))
     background = tuple(bool(part.asked.search(plain)) for part in cues.BACKGROUND)
     if len(parts) != 1 or parts[0].named != whole.named:
-        parts.append(replace(whole, whole=True, place=len(parts)))
+        parts.append(replace(whole, whole=True, place=len(parts), wordings=(plain,)))
     return Clause(
         text,
         tuple(parts),
@@ -198,7 +260,12 @@ def _parts(clause: str, most: int) -> list[Part]:
         part = _part(text.strip(" ."))
         conditional = conditional or bool(_CONDITION.search(text))
         if part.named.names or part.stems:
-            parts.append(replace(part, place=len(parts), conditional=conditional))
+            full = [] if part.named.names and not part.named.names & ~lexicon.of_types("place") else [part.text]
+            if parts and (conditional or not full):
+                full = [f"{parts[0].text} {part.text}", *(full if part.main else ())]
+            parts.append(replace(part, place=len(parts), conditional=conditional, wordings=tuple(full or [part.text])))
+    if len(parts) > 1 and _SUBJECT.fullmatch(parts[0].text):
+        parts[0] = replace(parts[0], wordings=(clause,))
     return parts
 
 

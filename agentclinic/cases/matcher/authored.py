@@ -1,7 +1,9 @@
 """How like a question is to those that an author says a fact answers (`asked` in `Patient_Facts`).
 
-Authors word what doctors ask in several ways, so plain likeness of words is enough: the cosine of the words two
-questions share, where rare words of the chart's questions count more.
+Authors word what doctors ask in several ways, so plain likeness is enough: the cosine of what two questions share,
+where what is rare in the chart's questions counts more. Shared are words, the concepts of the lexicon that they name
+("pass wind", "pass gas"), and what these are kinds of. Of OpenOSCE's 29,777 questions, each left out of its chart in
+turn, 61 % are most like another question of the same fact; by words alone 30 %.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from agentclinic.cases.matcher.asking import stem
 from agentclinic.cases.model import Facts
+from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.text import singular
 
 Floats = NDArray[np.float64]
@@ -41,7 +44,7 @@ class Index:
     facts: int
 
     def _weight(self, word: str) -> float:
-        return self.weights.get(word, self.unknown * (FAINT if word in _faint() else 1.0))
+        return self.weights.get(word, self.unknown * _scale(word))
 
     def likeness(self, text: str) -> Floats:
         """How like a text is to the question of each fact that is most like it, from 0 to 1."""
@@ -65,10 +68,7 @@ def index_of(facts: Facts) -> Index | None:
         return None
     rows = np.array([row for row, _ in questions])
     counts = Counter(word for _, words in questions for word in words)
-    weights = {
-        word: math.log((len(questions) + 1) / (count + 0.5)) * (FAINT if word in _faint() else 1.0)
-        for word, count in counts.items()
-    }
+    weights = {word: math.log((len(questions) + 1) / (count + 0.5)) * _scale(word) for word, count in counts.items()}
     having: dict[str, list[int]] = {}
     for place, (_, words) in enumerate(questions):
         for word in words:
@@ -92,6 +92,16 @@ def likeness(texts: Sequence[str], facts: Facts) -> Floats | None:
 
 FAINT = 0.3
 """The weight of a word that is common in questions of every kind."""
+_ROOTS = frozenset({"complaint", "medical condition"})
+"""What every symptom or disease is a kind of."""
+_CONCEPT, _KIND = 1.5, 0.7
+"""The weights of a concept and of what it is a kind of."""
+
+
+def _scale(word: str) -> float:
+    if word.startswith("="):
+        return _CONCEPT
+    return _KIND if word.startswith("<") else FAINT if word in _faint() else 1.0
 
 
 @lru_cache(maxsize=1)
@@ -111,12 +121,26 @@ _LEAD = re.compile(r"\bhow (long|many|much|often|bad|old|far|severe)\b")
 _SMALL = frozenset(
     "a an the is are was were be been being am do does did have has had having you your yours he his she her hers it "
     "its they them their theirs i me my of to in on at for with and or any some that this these those there here as by "
-    "from about if so just than then also ever get got getting would could can will shall please tell now him himself "
+    "from about if so just than then also ever get got getting would could can will shall please tell him himself "
     "herself yourself sir madam thank thanks well okay ok hello hi child anything something s t re ve d ll m".split()
 )
+
+_FORMS = (
+    "eat ate eaten, drink drank drunk, sting stung, bite bit bitten, break broke broken, fall fell fallen, feel felt, "
+    "sleep slept, wake woke woken awake, swell swollen, lose lost loss, bleed bled, throw threw thrown, catch caught, "
+    "give gave given, take took taken, go went gone, begin began begun, come came, keep kept, see saw seen, "
+    "hear heard, run ran, sit sat, stand stood, speak spoke spoken speech, grow grew grown, shake shook shaken, "
+    "fly flew flown flight, choke choking, lie lay lain lying, weigh weight, die died dead death, sick ill, "
+    "partner husband wife spouse boyfriend girlfriend"
+)
+_IRREGULAR = {form: first for first, *others in map(str.split, _FORMS.split(",")) for form in others}
 
 
 @lru_cache(maxsize=65536)
 def _words(text: str) -> frozenset[str]:
+    """The stems of a text's words, the concepts it names (after "="), and what these are kinds of (after "<")."""
     plain = _LEAD.sub(r"how\1", text.lower().replace("’", "'").replace("'", " "))
-    return frozenset(stem(singular(word)) for word in _WORD.findall(plain) if word not in _SMALL)
+    words = {stem(singular(_IRREGULAR.get(word, word))) for word in _WORD.findall(plain) if word not in _SMALL}
+    named = {hit.concept.name for hit in lexicon.found(text)}
+    above = {kind for name in named for kind in lexicon.kinds(name)} - named - _ROOTS
+    return frozenset(words | {f"={name}" for name in named} | {f"<{name}" for name in above})

@@ -211,6 +211,7 @@ EXAMINED = _any(
     r"\b(?:test|lab|scan|x-?ray|biopsy|imaging|ecg|ekg|mri|ct) (?:results?|show)",
     r"\b(?:maneuver|manoeuvre|impingement test|\w+ (?:test|sign) (?:positive|negative))\b",
     r"\b(?:\w+-\w+|\w+['’]s) (?:test|sign|maneuver|manoeuvre)\b|\bresults? of\b",
+    r"\bhow tall\b|\byour height\b",
     r"\bwhat (?:is|was|are) your (?:temperature|blood pressure|heart rate|pulse|vital|oxygen)",
 )
 ANYTHING_ELSE = _any(

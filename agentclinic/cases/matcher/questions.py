@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
-from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses
+from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses, with_meant
 from agentclinic.cases.matcher.authored import index_of, likeness
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
@@ -51,6 +51,8 @@ NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN = 0.25, 0.1
 """The same two where the chart has one fact in each statement, with the patient's words for it."""
 NEAR_ASKED, NEAR_BESIDE_ASKED, NEAREST_ASKED = 0.36, 0.4, 0.3
 """`NEAR`, `NEAR_BESIDE` and `NEAREST` where the author says which questions facts answer: less is left to guess."""
+DOUBT_ASKED = 0.2
+"""`DOUBT` there: a likeness to the author's questions."""
 SAME_NAME = 0.18
 """The same for a statement that names what would be denied."""
 NEAREST = 0.15
@@ -119,8 +121,9 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
     said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
-    if answers and any(_left_open(clause, found, said_of) for clause, found in zip(read, by_clause, strict=True)):
-        clear.append(Topic("rest", Asked.REST, ()))
+    if answers:
+        left = [clause for clause, found in zip(read, by_clause, strict=True) if _left_open(clause, found, said_of)]
+        clear += dict.fromkeys(_rest(clause, facts) for clause in left)
     return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
@@ -130,6 +133,19 @@ def _left_open(clause: Clause, topics: Sequence[Topic], said_of: int) -> bool:
     unsaid = all(topic.kind in (Asked.DETAIL, Asked.UNCLEAR) and not topic.facts for topic in topics)
     named = clause.main & ~lexicon.roots() & ~lexicon.bit("pain")
     return bool(asks and topics and unsaid and named and not named & said_of)
+
+
+def _rest(clause: Clause, facts: Facts) -> Topic:
+    """What is said of a question that nothing was said about, beside answers to others.
+
+    Where the author says which questions facts answer, and none is like this one, a denial, unless it asks for
+    something good.
+    """
+    alike = _likeness(clause.parts, clause, facts)
+    sure = alike is not None and alike.max(initial=0.0) < DOUBT_ASKED and clause.main & _deniable()
+    if not sure or _is_open(clause.text) or _WELL.search(clause.text):
+        return Topic("rest", Asked.REST, ())
+    return Topic(_label(clause.parts[0]), Asked.SYMPTOM, (), concepts=clause.main)
 
 
 def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:
@@ -142,8 +158,8 @@ def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:
     topics: list[Topic] = []
     for clause in read:
         parts = [part for part in clause.parts if not part.whole] or list(clause.parts)
-        alike = likeness([part.text for part in parts], facts)
-        if alike is None or not parts or alike.max(axis=0).min() < ALIKE:
+        alike = _likeness(parts, clause, facts)
+        if alike is None or not parts or alike.max(axis=0).min() < CLEARLY:
             return []
         for part, found in zip(parts, alike.T, strict=True):
             rows = np.flatnonzero(found >= max(ALIKE, _AS_CLOSE * found.max()))
@@ -194,12 +210,20 @@ class _Script:
     """Denies that something changes a pain."""
     changes_denied: bool
     """Whether any statement does."""
+    aside: NDArray[np.bool_]
+    """Denies something, or is not about the complaints."""
+    complaint: int
+    """The symptoms that the main complaint names, and what they are kinds of."""
+    called: str
+    """What "it" means if nothing was named before: a pain, if that is the main complaint."""
 
 
 @lru_cache(maxsize=512)
 def _script(facts: Facts) -> _Script:
     chart = chart_of(facts)
     unchanged = np.array([_denies_a_change(one) for one in chart.statements], dtype=bool)
+    complaint = reduce(or_, (one.named.closed for one in chart.statements if one.primary), 0)
+    complaint &= lexicon.of_types("symptom")
     return _Script(
         chart,
         any(fact.says for fact in facts),
@@ -209,11 +233,16 @@ def _script(facts: Facts) -> _Script:
         np.array([_tells_of_patient_alone(one) for one in chart.statements], dtype=bool),
         unchanged,
         bool(unchanged.any()),
+        np.array([fact.denied or fact.section not in _OF_STORY for fact in facts], dtype=bool),
+        complaint,
+        "pain" if complaint & lexicon.bit("pain") else "",
     )
 
 
 ALIKE = 0.55
 """From this likeness on, a question is one that the author says a fact answers."""
+CLEARLY = 0.6
+"""From this likeness on, nothing else is told unless it is as like."""
 UNLIKE = 0.4
 """How much the trees count for a fact whose questions have nothing in common with the one asked."""
 _AUTHORED, _BOTH = 0.9, 0.3
@@ -233,27 +262,85 @@ def _with_authored(found: Floats, alike: Floats) -> Floats:
     )
     both = np.where(alike >= ALIKE, np.maximum(both, threshold() + MARGIN + 0.01), both)
     best = alike.max(axis=0)
-    others = (best >= ALIKE) & (alike < _AS_CLOSE * best)
+    others = (best >= CLEARLY) & (alike < _AS_CLOSE * best)
     return np.where(others, _BESIDE * both, np.minimum(both, 1.0))
 
 
-def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script, facts: Facts) -> Floats:
+SAME_WORDS = 0.9
+"""From this likeness on, a question is the author's own."""
+
+
+def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | None:
+    """How like parts of a clause are to what each fact is asked with.
+
+    A question about the family is not one about the patient. The main complaint may be called "it".
+    """
+    script = _script(facts)
+    if not script.has_questions:
+        return None
+    symptoms = lexicon.of_types("symptom")
+    aspect = _is_open(clause.text) and (any(clause.aspects) or clause.where or clause.when)
+    columns = []
+    for part in parts:
+        alike = _alike(part.wordings[0], facts)
+        if alike.max(initial=0.0) < SAME_WORDS:
+            full = with_meant(part, script.called) if script.called and not clause.main & symptoms else part
+            others = full.wordings[1:]
+            if aspect:
+                others += tuple(_without(text, script.complaint) for text in full.wordings)
+            alike = (
+                max(alike, *(_alike(text, facts) for text in dict.fromkeys(others)), key=np.max) if others else alike
+            )
+        if not clause.of_kin or _asks_of_kin_alone(clause, part):
+            other = script.of_patient if clause.of_kin else script.of_kin
+            alike[other & (alike < SAME_WORDS)] *= 0.25
+        if _TELL_ABOUT.search(clause.text):
+            alike[script.aside & (alike < SAME_WORDS)] *= 0.5
+        columns.append(alike)
+    return np.array(columns).reshape(-1, len(facts)).T
+
+
+def _alike(text: str, facts: Facts) -> Floats:
+    found = likeness([text], facts)
+    return np.zeros(len(facts)) if found is None else found[:, 0].copy()
+
+
+_TELL_ABOUT = re.compile(r"\b(?:tell me|describe|walk me|talk me)\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=4096)
+def _without(text: str, concepts: int) -> str:
+    """A text without the words that name one of some concepts."""
+    hits = [hit for hit in lexicon.found(text) if lexicon.bit(hit.concept.name) & concepts]
+    named = {place for hit in hits for place in range(hit.start, hit.end)}
+    return " ".join(word for place, word in enumerate(lexicon.tokens(text)) if place not in named) if named else text
+
+
+def _likeness_of_all(read: tuple[Clause, ...], facts: Facts) -> Floats | None:
+    found = [_likeness(clause.parts, clause, facts) for clause in read if clause.parts]
+    known = [one for one in found if one is not None]
+    return np.concatenate(known, axis=1) if known else None
+
+
+def _probabilities(
+    read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script, likely: Floats | None
+) -> Floats:
     """How likely each fact (row) is to answer each part (column), with what is certain settled."""
     chart = script.chart
     found = chances(read, chart)
-    likely = likeness([one.part.text for one in asked], facts)
     authored = np.zeros(len(asked), dtype=bool)
     if likely is not None and likely.size:
         found = _with_authored(found, likely)
         authored = likely.max(axis=0) >= ALIKE
     for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
+        told_whole = kind[0] in (Section.DRUGS, Section.FAMILY)
         for at, one in enumerate(asked):
             certain = settled[one.at]
-            if certain and authored[at] and likely is not None and likely[rows, at].max() < ALIKE:
+            if certain and not told_whole and authored[at] and likely is not None and likely[rows, at].max() < ALIKE:
                 continue  # the author has another answer to this question
             if certain is not None and not (certain is False and authored[at]):
-                found[_conditions(rows, chart) if certain else rows, at] = certain
+                found[_conditions(rows, chart, read[one.at]) if certain else rows, at] = certain
     for at, one in enumerate(asked):
         if script.changes_denied and not one.part.main & lexicon.bit("pain"):
             found[script.unchanged & ~_settling(one.part, chart), at] = 0.0
@@ -276,7 +363,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     asked = parts_of(read)
     script = _script(facts)
     chart, denials, of_kin = script.chart, script.denials, script.of_kin
-    found = _probabilities(read, asked, script, facts)
+    alike = _likeness_of_all(read, facts)
+    found = _probabilities(read, asked, script, alike)
     told: list[dict[int, list[Fact]]] = [{} for _ in read]
     covered: list[set[int]] = [set() for _ in read]
     direct: frozenset[str] = frozenset()
@@ -287,7 +375,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
         beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if script.has_words else (NEAR_BESIDE, DOUBT)
-        beside = NEAR_BESIDE_ASKED if script.has_questions else beside
+        if script.has_questions:
+            beside, doubt = NEAR_BESIDE_ASKED, DOUBT_ASKED
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not _is_open(read[one.at].text)
             near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR_ASKED if script.has_questions else NEAR)
@@ -309,7 +398,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             elif can_be_denied and (same := _of_same_name(one.part, likely, chart)) is not None:
                 told[one.at].setdefault(one.part.place, []).append(facts[same])
                 covered[one.at].add(one.part.place)
-            elif mixed and likely.max() >= doubt:
+            elif mixed and ((likely if alike is None else alike[:, at] * (not read[one.at].sections)) >= doubt).any():
                 covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
             if cues.ASKS_JOB.search(clause.text) and not script.has_questions:
@@ -325,7 +414,11 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
                 told[at] = {0: given}
                 covered[at].update(part.place for part in clause.parts)
             else:
-                _keep_what_tells(clause, told[at], at, asked, found, chart)
+                sure = set[str]()
+                if alike is not None:
+                    here = alike[:, [column for column, one in enumerate(asked) if one.at == at]]
+                    sure = {facts[row].path for row in np.flatnonzero((here >= ALIKE).any(axis=1))}
+                _keep_what_tells(clause, told[at], at, asked, found, chart, sure)
         most = MOST_TOLD if script.has_words else len(facts)
         direct = _keep_most_direct(told, most, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
     return [_Answered(each, frozenset(places), direct) for each, places in zip(told, covered, strict=True)]
@@ -363,16 +456,26 @@ def _treatments(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floa
 
 
 def _keep_what_tells(
-    clause: Clause, told: dict[int, list[Fact]], at: int, asked: Sequence[AskedPart], found: Floats, chart: Chart
+    clause: Clause,
+    told: dict[int, list[Fact]],
+    at: int,
+    asked: Sequence[AskedPart],
+    found: Floats,
+    chart: Chart,
+    sure: set[str],
 ) -> None:
-    """Asked for an aspect of the complaint, leave out what does not tell it if another fact does."""
+    """Asked for an aspect of the complaint, leave out what does not tell it if another fact does.
+
+    What the author says answers the question stays (the paths in `sure`).
+    """
     changes = bool(_CHANGES.search(clause.text))
     if not (told and (changes or clause.where or any(clause.aspects))):
         return
 
     def tells(one: Statement) -> bool:
         aspect = any(on and off for on, off in zip(clause.aspects, one.aspects, strict=True))
-        return aspect or (clause.where and bool(one.places)) or (changes and (one.worse or one.better))
+        here = clause.where and bool(one.places)
+        return one.fact.path in sure or aspect or here or (changes and (one.worse or one.better))
 
     if any(tells(statement(fact)) for facts in told.values() for fact in facts):
         for place, facts in list(told.items()):
@@ -539,8 +642,13 @@ def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats,
     else:
         told = chart.aspects[np.array(clause.aspects)].any(axis=0)
         tells = told & [one.fact.section in _OF_STORY for one in chart.statements]
+    thing = clause.main & lexicon.of_types("procedure", "drug", "disease") & ~lexicon.roots()
+    if thing and chart.statements[0].fact.asked:
+        tells &= np.array([bool(one.named.closed & thing) for one in chart.statements])
     best = np.where(tells, best, 0.0)
-    enough = NEAREST_IN_SECTION if clause.sections else _nearest_bound(chart)
+    enough = _nearest_bound(chart)
+    if clause.sections:
+        enough = NEAR_ASKED if chart.statements[0].fact.asked else NEAREST_IN_SECTION
     return int(best.argmax()) if best.max(initial=0.0) >= enough else None
 
 
@@ -553,6 +661,10 @@ _WHOLE_SECTIONS = {
 """Sections that a question can ask for as a whole: "what medications do you take?"."""
 
 
+_NARROWED = re.compile(r"\b(?:new|chang\w+|start\w*|stopp?\w*)\b", re.IGNORECASE)
+"""Asks for a change of the medicines, not for all of them."""
+
+
 def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
     """Whether a clause certainly asks for a statement or certainly does not; None if the trees decide."""
     asked = clause.sections
@@ -561,7 +673,8 @@ def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
     if section is Section.ALLERGIES and section in asked:
         return True
     name = _WHOLE_SECTIONS.get(section)
-    if name and section in asked and not clause.of_kin and clause.main & lexicon.bit(name):
+    whole = name and section in asked and not clause.of_kin and not _NARROWED.search(clause.text)
+    if whole and clause.main & lexicon.bit(name or ""):
         return True
     if section is Section.ALLERGIES and section not in asked:
         return False
@@ -570,18 +683,26 @@ def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:
     return False if clause.when and not timed else None
 
 
-def _conditions(rows: Sequence[int], chart: Chart) -> list[int]:
-    """Of statements about illnesses or medicines, those that tell of one: not vaccines, or what was never taken.
+_RELATIVE = re.compile(
+    r"\b(brother|sister|father|mother|mom|mum|dad|son|daughter|uncle|aunt|cousin|grand\w+)s?\b", re.IGNORECASE
+)
 
-    If nothing is left, all of them.
+
+def _conditions(rows: Sequence[int], chart: Chart, clause: Clause) -> list[int]:
+    """Of statements about illnesses, medicines or relatives, those that tell of one.
+
+    Not vaccines, what was never taken, or a relative other than the one asked for.
     """
     told = {row: chart.statements[row] for row in rows}
     section = chart.statements[rows[0]].fact.section
+    if section is Section.FAMILY and (asked := set(_RELATIVE.findall(clause.text.lower()))):
+        return [row for row, one in told.items() if asked & set(_RELATIVE.findall(one.fact.text.lower()))]
     if section is Section.PAST:
         names = lexicon.of_types("disease", "symptom")
         told = {row: one for row, one in told.items() if one.well or one.main & names} or told
     if section in _WHOLE_SECTIONS:
-        told = {row: one for row, one in told.items() if not (one.negative and one.fact.asked)} or told
+        takes = any(one.fact.section is section and not one.negative for one in chart.statements)
+        told = {row: one for row, one in told.items() if not (one.negative and one.fact.asked and takes) or one.well}
     return list(told)
 
 
@@ -615,6 +736,8 @@ def _topics(clause: Clause, answered: _Answered, facts: Sequence[Fact]) -> list[
     aspects = [aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on]
     if aspects and clause.parts and len([part for part in clause.parts if not part.whole]) <= 1:
         yes_or_no = aspects[0] != "timing" and not _is_open(clause.text) and clause.main
+        # "When was your last colonoscopy?" is denied if nothing tells of one.
+        yes_or_no = yes_or_no or (clause.when and clause.main and not clause.main & ~lexicon.of_types("procedure"))
         kind = Asked.SYMPTOM if everything or yes_or_no else Asked.DETAIL
         return [Topic(aspects[0], kind, everything, concepts=clause.main)]
     return _symptom_topics(clause, answered)
@@ -666,7 +789,7 @@ def _other_symptoms(clause: Clause, answered: _Answered) -> list[Topic]:
     """What a clause about the background also asks for: symptoms, and outside the family illnesses and exposures."""
     topics: list[Topic] = []
     for part in clause.parts:
-        if part.whole or part.place in answered.covered or part.conditional:
+        if part.whole or part.place in answered.covered or part.conditional or _asks_of_kin_alone(clause, part):
             continue
         names = [name for name in _finding_names(part.text) if name in _symptom_names()]
         of_section = clause.of_kin or any(one.asked.search(part.text) for one in cues.BACKGROUND)

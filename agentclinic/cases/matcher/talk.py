@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from agentclinic.cases.matcher import cues
+from agentclinic.cases.matcher.asking import clause_texts
 from agentclinic.vocabulary.text import tidy
 
 
@@ -92,7 +94,7 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
         Talk.CONSENT,
         rf"^(?:so |and |now |well )?(?:is|would|will) (?:that|this|it) (?:be )?(?:ok(?:ay)?|alright|all right|fine)\b"
         rf"|\b(?:is|would) (?:that|this|it) (?:be )?(?:ok(?:ay)?|alright|all right|fine)(?: with you| by you)?\s*\?$"
-        rf"|\bdo(?:es)? (?:you|that) (?:agree|sound (?:ok(?:ay)?|good|alright|reasonable))"
+        rf"|\bdo(?:es)? (?:you|that|this) (?:agree|make sense|sound (?:ok(?:ay)?|good|alright|reasonable))"
         rf"|\b(?:ok|okay|all right|alright) with {_YOU}|\b(?:may|can|could|shall) (?:i|we) (?:please |now "
         rf"|just )*(?:examine|take a look|have a look|check you\b|do (?:a|an|the|some)|perform|order|run|draw"
         rf"|take (?:some|a) blood|ask you\b)"
@@ -116,7 +118,9 @@ _PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern i
 _TELLS = re.compile(
     r"^(?:(?:ok(?:ay)?|all ?right|right|well|so|now|and|great|good|sure|of course|in the meantime|meanwhile|first"
     r"|next|then|for now)[,.! ]+)*"
-    r"(?:i(?:'m| am|'ll| will|'d| would|'ve| have)?|we(?:'re| are|'ll| will|'d|'ve| have)?|let(?:'s| us| me)|that"
+    r"(?:you (?:must|poor|did well|gave|are doing|have been (?:very|so))|you're (?:doing|being|very|so)|it must"
+    r"|you've been (?:very|so)"
+    r"|i(?:'m| am|'ll| will|'d| would|'ve| have)?|we(?:'re| are|'ll| will|'d|'ve| have)?|let(?:'s| us| me)|that"
     r"|this|these|given|based on|from what|to (?:help|better|get|make|be|rule)"
     r"|(?:your|the) (?:tests?|results?|nurse|scan|next step|plan|examination|lab)|there(?:'s| is) no|don't"
     r"|please (?:don't|try|rest|let|be)|no need|understood|noted|got it|i see|ok(?:ay)?"
@@ -160,7 +164,15 @@ def small_talk(utterance: str) -> Said:
         kinds += here
         if not here:
             rest.append(plain)
+        elif set(here) & set(_ASKED):
+            rest += (f"{clause}?" for clause in clause_texts(plain)[1:] if _is_question(clause))
     return Said(" ".join(part for part in rest if part), _answered(kinds))
+
+
+def _is_question(clause: str) -> bool:
+    """Whether a clause beside small talk asks for facts: "how are you coping, and is the appetite gone?"."""
+    asks = cues.YES_OR_NO.match(clause) or cues.OPEN.search(clause)
+    return bool(asks) and not any(pattern.search(f"{clause}?") for _, pattern in _PATTERNS)
 
 
 def _answered(kinds: list[Talk]) -> tuple[Talk, ...]:
