@@ -474,8 +474,8 @@ def _limits(study: Stress, *, controlled: bool) -> list[str]:
         "A change per level is a straight line through all levels; the values at each level show whether one of them "
         "does most of it.",
         "Intervals are 95% each. Only the word clear is adjusted for the number of comparisons (Holm).",
-        "Not shown does not mean no effect: every value in the interval agrees with the results, and it takes more cases "
-        "to see a small change.",
+        "Not shown does not mean no effect: every value in the interval agrees with the results. It takes more cases to "
+        "see a small change.",
     ]
     if run.doctor_llm == "builtin":
         notes.append(
