@@ -358,6 +358,7 @@ def answer_key_of(value: JSON) -> AnswerKey:
 
 _TOLD: Mapping[str, Callable[[JSON], bool]] = {
     "says": lambda value: isinstance(value, str) and bool(value.strip()),
+    "vague": lambda value: isinstance(value, str) and bool(value.strip()),
     "told": lambda value: value in get_args(Told),
     "sensitive": lambda value: isinstance(value, bool),
     "private": lambda value: isinstance(value, bool),
@@ -371,7 +372,7 @@ def _patient_facts(row: Row, value: JSON) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
         raise row.fail(
-            "Patient_Facts must be an object of chart paths, each with says, told, sensitive, private or asked"
+            "Patient_Facts must be an object of chart paths, each with says, vague, told, sensitive, private or asked"
         )
     for path, entry in value.items():
         wrong = next((key for key, given in entry.items() if key not in _TOLD or not _TOLD[key](given)), None)

@@ -109,6 +109,8 @@ class Fact:
     """People hesitate to tell it: sex, drugs, mental health, violence, money."""
     private: bool = False
     """Told only when no one else can hear it."""
+    vague: str | None = None
+    """What this patient says of it at first if memory is poor or it is embarrassing: true, and less exact."""
     asked: tuple[str, ...] = field(default=(), repr=False)
     """Questions that it answers, in the author's words."""
 

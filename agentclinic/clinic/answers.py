@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
 from agentclinic.cases.matcher.asking import stems
 from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.matcher.talk import Talk, asks_for_privacy
 from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex, speaks_for_self
+from agentclinic.clinic import traits
 from agentclinic.clinic.first_person import caregiver_voice, own_voice
-from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
+from agentclinic.clinic.payloads import NO_TRAITS, PatientPayload, PatientTraits, SilentSymptom
 from agentclinic.clinic.shown import shown_by_examination
-from agentclinic.results.turn import Disclosure, Exchange, Provenance
+from agentclinic.results.turn import Disclosure, Effect, Exchange, Provenance
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.jargon import Mention
 from agentclinic.vocabulary.text import fold
 
 MOST_FACTS = 6
@@ -47,6 +50,7 @@ NO_FAMILY = "I don't know about my family history."
 NOTHING_MORE = "I think that's everything."
 NOT_NOW = "I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
+FORGOTTEN = "I can't remember that right now."
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 _TALK: Mapping[str, str] = {
     Talk.PRIVACY: "That's fine.",
@@ -95,7 +99,7 @@ SET_PHRASES = (
         EXAMINE,
         REST,
     ),
-    *(NO_FAMILY, NOTHING_MORE, NOT_NOW, NOTHING_TO_TELL, "I'm not sure what you mean by"),
+    *(NO_FAMILY, NOTHING_MORE, NOT_NOW, NOTHING_TO_TELL, FORGOTTEN, "I'm not sure what you mean by", "You mean"),
     *_CANNOT_SAY.values(),
     *_TALK.values(),
     *(sentence for lines in _NOTHING.values() for line in lines for sentence in line[1:]),
@@ -122,7 +126,11 @@ class Part:
 
 
 def payload_of(
-    case: Case, question: str, asked: tuple[Exchange, ...] = (), silent: SilentSymptom = "deny"
+    case: Case,
+    question: str,
+    asked: tuple[Exchange, ...] = (),
+    silent: SilentSymptom = "deny",
+    of_patient: PatientTraits = NO_TRAITS,
 ) -> PatientPayload:
     """What the patient of a case knows when asked a question."""
     speaker = case.annotations.get("speaker")
@@ -136,12 +144,68 @@ def payload_of(
         caregiver=speaker not in (None, "patient") or not speaks_for_self(case.door.demographics),
         manner=manner if isinstance(manner, dict) else {},
         undeniable=shown_by_examination(case.exam_facts),
+        traits=of_patient,
     )
 
 
 def matched(payload: PatientPayload) -> tuple[Part, ...]:
     """The answer to each part of the question, from the facts our matcher finds; without any, as configured."""
-    return answer_parts(asked_of_patient(payload.question, payload.facts), payload)
+    if not payload.traits.any:
+        return answer_parts(asked_of_patient(payload.question, payload.facts), payload)
+    not_understood, rest = as_heard(payload)
+    answered = answer_parts(asked_of_patient(rest.question, rest.facts), rest) if rest.question else ()
+    return with_additions((*not_understood, *answered), payload)
+
+
+def as_heard(payload: PatientPayload) -> tuple[tuple[Part, ...], PatientPayload]:
+    """What the patient says to the words it does not understand, and the payload with the rest of the question."""
+    heard = traits.heard(payload)
+    rest = payload if heard.understood == payload.question else replace(payload, question=heard.understood)
+    if not heard.unknown and not heard.taken:
+        return (), rest
+    parts = [_misheard(mention, instead, payload) for mention, instead in heard.taken]
+    for mention in heard.unknown:
+        asks_back = f"I'm not sure what you mean by “{mention.word}”."
+        parts.append(Part(Disclosure(mention.word, Provenance.NOT_UNDERSTOOD), (), asks_back))
+    told = {path for part in parts for path in part.disclosure.paths}
+    if rest.question:
+        told |= {fact.path for topic in asked_of_patient(rest.question, rest.facts) for fact in topic.facts}
+    meant = (fact for topic in asked_of_patient(payload.question, payload.facts) for fact in topic.facts)
+    reason = traits.MISUNDERSTOOD if heard.taken else traits.WORD_UNKNOWN
+    lost = dict.fromkeys(
+        Effect(fact.path, reason) for fact in meant if fact.path not in told and not withheld(fact, payload)
+    )
+    first = replace(parts[0], disclosure=replace(parts[0].disclosure, withheld=tuple(lost)))
+    return (first, *parts[1:]), rest
+
+
+def _misheard(mention: Mention, instead: str, payload: PatientPayload) -> Part:
+    """The answer to a question of which a word was taken for something else: facts about that, and never a denial."""
+    other = replace(payload, question=instead)
+    found = [topic for topic in asked_of_patient(instead, payload.facts) if topic.facts]
+    parts = [part for part in answer_parts(found, other) if part.facts]
+    text = " ".join([f"You mean {mention.term.taken_for}?", *(part.text for part in parts)])
+    paths = tuple(path for part in parts for path in part.disclosure.paths)
+    vague = tuple(effect for part in parts for effect in part.disclosure.vague)
+    source = Provenance.CHART if parts else Provenance.NOT_UNDERSTOOD
+    told = tuple(fact for part in parts for fact in part.facts)
+    return Part(Disclosure(mention.word, source, paths, vague=vague), told, text)
+
+
+def with_additions(parts: tuple[Part, ...], payload: PatientPayload) -> tuple[Part, ...]:
+    """The parts of an answer, and what a talkative patient adds to them."""
+    told = _told(payload) | {path for part in parts for path in part.disclosure.paths}
+    voice = _voice(payload)
+    added = []
+    for one in traits.additions(payload, told):
+        if one.fact is None:
+            talk = Disclosure("feelings", Provenance.MANNER, added=(one.effect,))
+            added.append(Part(talk, (), one.text))
+        else:
+            name = one.fact.heads[-1] if one.fact.heads else "social history"
+            disclosure = Disclosure(name, Provenance.CHART, (one.fact.path,), added=(one.effect,))
+            added.append(Part(disclosure, (one.fact,), _said_of(one.fact, voice)))
+    return (*parts, *added)
 
 
 def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part, ...]:
@@ -161,18 +225,62 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
         facts = [fact for fact in _distinct(open_ones) if fact.path not in seen][:MOST_FACTS]
         if open_ones and not facts:
             continue
-        same = {_wording(fact) for fact in facts}
-        paths = tuple(fact.path for fact in open_ones if _wording(fact) in same)
-        seen.update(paths)
-        if facts:
+        seen.update(_same_wording(open_ones, facts))
+        shaped = _shaped(facts, topic, payload) if payload.traits.any else _Shaped(facts, tuple(facts))
+        facts, paths = shaped.said, _same_wording(open_ones, shaped.exact)
+        if shaped.withheld and not facts:
+            text, provenance = _kept_back(shaped.withheld), Provenance.UNAVAILABLE
+        elif facts:
             text, provenance = _tell(topic, facts, voice), Provenance.CHART
         elif asked_for:
             wanted = any(fact.private and _asked_for(fact, payload.question) for fact in asked_for)
             text, provenance = NOT_NOW if wanted else CANNOT_SAY, Provenance.UNAVAILABLE
         else:
             text, provenance = _silence(topic, payload)
-        parts.append(Part(Disclosure(topic.name, provenance, paths), tuple(facts), text, topic.words))
+        disclosure = Disclosure(topic.name, provenance, paths, shaped.withheld, shaped.vague)
+        parts.append(Part(disclosure, tuple(facts), text, topic.words))
     return tuple(parts)
+
+
+def _same_wording(facts: Iterable[Fact], told: Iterable[Fact]) -> tuple[str, ...]:
+    """The paths of the facts that are told by telling some of them."""
+    same = {_wording(fact) for fact in told}
+    return tuple(fact.path for fact in facts if _wording(fact) in same)
+
+
+class _Shaped(NamedTuple):
+    """Facts as the patient's traits let them be told."""
+
+    said: list[Fact]
+    """In the words that are used for them."""
+    exact: tuple[Fact, ...]
+    withheld: tuple[Effect, ...] = ()
+    vague: tuple[Effect, ...] = ()
+
+
+def _shaped(facts: Sequence[Fact], topic: Topic, payload: PatientPayload) -> _Shaped:
+    said, exact, kept, vague = list[Fact](), list[Fact](), list[Effect](), list[Effect]()
+    opening = topic.kind in (Asked.OPENING, Asked.MORE)
+    for fact in facts:
+        direct = fact.path in topic.direct or _asked_for(fact, payload.question)
+        treatment = traits.treated(fact, payload, direct=direct, opening=opening)
+        if treatment is None:
+            exact.append(fact)
+            said.append(fact)
+        elif treatment.vague:
+            vague.append(treatment.effect)
+            said.append(replace(fact, text=treatment.vague, says=treatment.vague))
+        else:
+            kept.append(treatment.effect)
+    return _Shaped(said, tuple(exact), tuple(kept), tuple(vague))
+
+
+def _kept_back(withheld: Sequence[Effect]) -> str:
+    """What is said where everything that was asked for is kept back."""
+    reasons = {effect.reason for effect in withheld}
+    if traits.NOT_RECALLED in reasons:
+        return FORGOTTEN
+    return NOT_NOW if traits.RELUCTANT in reasons else CANNOT_SAY
 
 
 def _more(topic: Topic, payload: PatientPayload) -> tuple[Fact, ...]:
@@ -201,7 +309,7 @@ def _asked_for(fact: Fact, question: str) -> bool:
     """Whether a question names what a fact tells."""
     told = statement(fact)
     named = (told.main | told.places) & lexicon.named(question).names & ~lexicon.roots()
-    return bool(named or (told.stems | stems(fact.says)) & stems(question))
+    return bool(named or (told.stems | stems(fact.says or "")) & stems(question))
 
 
 def withheld(fact: Fact, payload: PatientPayload) -> bool:
@@ -222,6 +330,9 @@ def withheld(fact: Fact, payload: PatientPayload) -> bool:
 
 def worded(parts: Sequence[Part]) -> str:
     """The parts as one reply: each thing said once, and plain denials together."""
+    if added := [part for part in parts if part.disclosure.added]:
+        asked_for = [part for part in parts if not part.disclosure.added]
+        return _joined([worded(asked_for), *(part.text for part in added)])
     denied = [part for part in parts if part.text in _PLAIN_DENIALS]
     said = list(dict.fromkeys(part.text for part in parts if part.text not in _PLAIN_DENIALS))
     for vague in (
@@ -289,9 +400,13 @@ def _wording(fact: Fact) -> str:
 
 
 def _tell(topic: Topic, facts: list[Fact], voice: Callable[[Fact, str], str]) -> str:
-    text = _joined(fact.says or _sentence(voice(fact, without_disease(fact))) for fact in facts)
+    text = _joined(_said_of(fact, voice) for fact in facts)
     denied = topic.kind is Asked.SYMPTOM and all(fact.denied and not fact.says for fact in facts)
     return f"No. {text}" if denied and not text.startswith("No ") else text
+
+
+def _said_of(fact: Fact, voice: Callable[[Fact, str], str]) -> str:
+    return fact.says or _sentence(voice(fact, without_disease(fact)))
 
 
 def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:

@@ -8,7 +8,7 @@ the facts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Literal
 
@@ -20,17 +20,19 @@ from agentclinic.clinic.answers import (
     NOT_WATCHED,
     UNCLEAR,
     Part,
+    as_heard,
     matched,
     payload_of,
+    with_additions,
     withheld,
     worded,
 )
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
-from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
+from agentclinic.clinic.payloads import NO_TRAITS, PatientPayload, PatientTraits, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, joined, placed
 from agentclinic.config import is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request, reads_prompts
-from agentclinic.results.turn import Exchange, Provenance, Turn, Usage
+from agentclinic.results.turn import Effect, Exchange, Provenance, Turn, Usage
 
 Simulator = Literal["grounded", "voiced", "free"]
 _NOTES = {
@@ -50,6 +52,7 @@ class Patient:
         prompt: Prompt,
         *,
         bias: str | None = None,
+        traits: PatientTraits = NO_TRAITS,
         silent_symptom: SilentSymptom = "deny",
         simulator: Simulator = "free",
         dialogue: Dialogue = "transcript",
@@ -71,6 +74,12 @@ class Patient:
         self._caregiver, self._manner = known.caregiver, known.manner
         self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}
         self._bias = bias
+        self._traits = traits
+
+    @property
+    def controls_traits(self) -> bool:
+        """Whether code decides what the traits do: a model that writes what it likes has them in its prompt."""
+        return self._simulator != "free" or is_builtin_or_person(self.model.name)
 
     @cached_property
     def system_prompt(self) -> str:
@@ -81,13 +90,20 @@ class Patient:
             "silence": prompt.text(f"{silence}_{self._silent}") if silence else "",
             "manner": fill(prompt.text("manner"), lines=manner) if manner else "",
             "caregiver": prompt.text("caregiver") if self._caregiver else "",
+            "traits": "" if self.controls_traits else self._traits_text(),
             "bias": prompt.bias(self._bias),
         }
         opening = prompt.text("system_base" if simulator == "free" else f"{simulator}_system")
         return placed(opening, parts, patient=as_text(self._case.patient), facts=grounded.fact_lines(self._by_id))
 
+    def _traits_text(self) -> str:
+        """The patient's traits for a model that writes what it likes; a user's own prompt file need not have them."""
+        prompt, levels = self._prompt.completed(), self._traits.levels
+        lines = "\n".join(f"- {prompt.text(f'trait_{name}_{level}')}" for name, level in levels.items())
+        return fill(prompt.text("traits"), lines=lines) if lines else ""
+
     async def answer(self, said: str, asked: tuple[Exchange, ...] = (), *, turn: int = 0) -> Turn:
-        payload = payload_of(self._case, said, asked, self._silent)
+        payload = payload_of(self._case, said, asked, self._silent, self._traits)
         if self._simulator == "free":
             reply = turn_of(await self._free(said, payload), turn=turn, role="patient")
         else:
@@ -158,14 +174,35 @@ class Patient:
     def _grounded_turn(self, attempt: _Attempt, payload: PatientPayload) -> str:
         """The question with the facts that the matcher suggests and those kept back, for the model to choose."""
         by_path = {fact.path: name for name, fact in self._by_id.items()}
-        names = [by_path[path] for part in attempt.parts for path in part.disclosure.paths if path in by_path]
+        asked_for = [part for part in attempt.parts if not part.disclosure.added]
+        told = [path for part in asked_for for path in (*part.disclosure.paths, *_paths(part.disclosure.vague))]
+        names = [by_path[path] for path in told if path in by_path]
         hint = fill(self._prompt.text("suggested" if names else "none_suggested"), facts=", ".join(names))
-        kept = ", ".join(name for name, fact in self._by_id.items() if withheld(fact, payload))
+        held = {effect.path for part in attempt.parts for effect in part.disclosure.withheld}
+        kept = ", ".join(name for name, fact in self._by_id.items() if fact.path in held or withheld(fact, payload))
         keep = fill(self._prompt.text("kept_back"), facts=kept) if kept else ""
-        return self._grounded_text(payload.question, joined(hint if self._suggestions else "", keep))
+        of_traits = self._trait_notes(attempt.parts, by_path) if payload.traits.any else ()
+        return self._grounded_text(payload.question, joined(hint if self._suggestions else "", keep, *of_traits))
+
+    def _trait_notes(self, parts: tuple[Part, ...], by_path: Mapping[str, str]) -> Iterator[str]:
+        """What the patient's traits ask of this reply: what is said vaguely, asked back, or added."""
+        prompt = self._prompt.completed()
+        for part in parts:
+            vague = set(_paths(part.disclosure.vague))
+            for fact in part.facts:
+                if fact.path in vague:
+                    yield fill(prompt.text("said_vaguely"), fact=by_path[fact.path], words=fact.text)
+            if part.disclosure.added:
+                yield fill(prompt.text("also_said"), words=part.text)
+            elif part.disclosure.provenance is Provenance.NOT_UNDERSTOOD and part.text != UNCLEAR:
+                yield fill(prompt.text("not_understood"), words=part.text)
 
     def _grounded_text(self, question: str, suggested: str = "") -> str:
         return fill(self._prompt.text("grounded_turn"), question=question, suggested=suggested)
+
+
+def _paths(effects: Iterable[Effect]) -> Iterator[str]:
+    return (effect.path for effect in effects)
 
 
 class _Attempt:
@@ -190,10 +227,17 @@ class _Attempt:
         self._notes.update(dict.fromkeys(reply.notes))
 
     def choose(self, given: grounded.GroundedAnswer, facts: Mapping[str, Fact], payload: PatientPayload) -> None:
-        """Take a model's choice in place of the matcher's."""
-        self.parts = grounded.chosen_parts(given, facts, payload)
-        chosen = (facts[name] for part in given.parts for name in part.facts if name in facts)
-        self._kept_back = any(withheld(fact, payload) for fact in chosen)
+        """Take a model's choice in place of the matcher's; what the patient's traits decide stays."""
+        chosen = {facts[name].path for part in given.parts for name in part.facts if name in facts}
+        if payload.traits.any:
+            not_understood, rest = as_heard(payload)
+            parts = grounded.chosen_parts(given, facts, rest) if rest.question else ()
+            self.parts = with_additions((*not_understood, *parts), payload)
+        else:
+            self.parts = grounded.chosen_parts(given, facts, payload)
+        held = {path for part in self.parts for path in _paths(part.disclosure.withheld)}
+        self._kept_back = any(fact.path in chosen and withheld(fact, payload) for fact in facts.values())
+        self._kept_back = self._kept_back or not held.isdisjoint(chosen)
 
     def read(self, raw: str, payload: PatientPayload) -> str | None:
         """The model's own words, or None if they must not be used."""

@@ -8,10 +8,34 @@ from typing import Literal
 
 from agentclinic.cases.completion import Completion
 from agentclinic.cases.model import AnswerKey, Door, Fact
+from agentclinic.config import TRAITS
 from agentclinic.results.turn import Exchange
 
 MissingTest = Literal["unavailable", "normal", "completed"]
 SilentSymptom = Literal["deny", "unknown"]
+
+
+@dataclass(frozen=True)
+class PatientTraits:
+    """What makes a patient difficult, each from 0 to 3, and the seed that decides which facts it touches."""
+
+    recall: int = 0
+    disclosure: int = 0
+    literacy: int = 0
+    verbosity: int = 0
+    seed: int = 0
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """The traits that the patient has, by their level."""
+        return {name: level for name in TRAITS if (level := getattr(self, name))}
+
+    @property
+    def any(self) -> bool:
+        return bool(self.recall or self.disclosure or self.literacy or self.verbosity)
+
+
+NO_TRAITS = PatientTraits()
 
 
 @dataclass(frozen=True)
@@ -46,6 +70,7 @@ class PatientPayload:
     """What this patient says about feelings and wishes, by kind (`idea`, `worry`, `hope`, `feel`, `greet`)."""
     undeniable: int = 0
     """Concepts of the lexicon that the examination shows: the patient must not deny them."""
+    traits: PatientTraits = NO_TRAITS
 
 
 @dataclass(frozen=True)

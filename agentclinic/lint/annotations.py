@@ -187,6 +187,7 @@ def check_patient_words(chart: Chart) -> Iterator[Problem]:
         yield error("path_not_in_chart", "Patient_Facts", f"{path!r} is not a fact of the patient")
     for fact in chart.case.patient_facts:
         yield from _check_words(chart, fact)
+        yield from _check_vague(chart, fact)
     yield from _check_questions(chart)
     if not any(fact.told == "volunteered" for fact in chart.case.patient_facts):
         yield error("nothing_volunteered", "Patient_Facts", "mark what the patient says first: told volunteered")
@@ -214,6 +215,22 @@ def _check_words(chart: Chart, fact: Fact) -> Iterator[Problem]:
         yield error("words_name_disease", fact.path, f"names {', '.join(sorted(named))}")
 
 
+def _check_vague(chart: Chart, fact: Fact) -> Iterator[Problem]:
+    """A vague sentence says less than the exact one: no number, no disease, and no other statement that denies."""
+    if fact.vague is None:
+        return
+    if told := [number.text for number in numbers(fact.vague) if number.text.lower() not in _INEXACT]:
+        yield error("vague_exact", fact.path, f"the vague sentence gives {', '.join(told)}; leave it out")
+    if fact.says and fold(fact.vague) == fold(fact.says):
+        yield error("vague_exact", fact.path, "the vague sentence is the exact one; leave vague out")
+    if fact.denied:
+        yield error("vague_polarity", fact.path, "the fact denies: there is nothing to be vague about; leave vague out")
+    if named := diseases_beyond(fact.vague, (fact.text, fact.says or "", chart.case.door.objective)):
+        yield error("vague_names_disease", fact.path, f"names {', '.join(sorted(named))}")
+
+
+_INEXACT = frozenset({"a", "an", "one", "first", "once", "half"})
+"""Numbers that can stand in a sentence without an amount: "one side", "at first"."""
 MOST_ASKED_WORDS = 16
 """Words in a question of an author: a longer one asks for more than one thing."""
 

@@ -143,6 +143,8 @@ class Record(BaseModel):
     patient_bias: str | None = None
     patient_traits: dict[str, int] | None = None
     """Traits of a difficult patient by level; null if there are none."""
+    traits_controlled: bool | None = None
+    """Whether code decided what the traits did; false if they were only in the prompt (simulator free)."""
     unsupported_bias: dict[str, str] | None = None
     """Biases that were asked for and ignored because the prompt files do not have them, by setting."""
     simulator: dict[str, str] | None = None

@@ -16,7 +16,7 @@ from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient, Simulator
-from agentclinic.clinic.payloads import JudgePayload, SilentSymptom
+from agentclinic.clinic.payloads import JudgePayload, PatientTraits, SilentSymptom
 from agentclinic.config import ROLES, is_at_endpoint
 from agentclinic.doctors.plain import PlainDoctor, elicit
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
@@ -141,6 +141,7 @@ def _roles(
         models.for_role("patient"),
         prompts["patient"],
         bias=run.patient_bias,
+        traits=PatientTraits(**run.patient_traits, seed=unit.seed),
         silent_symptom=silent,
         simulator=simulators["patient"],
         dialogue=roles.dialogue["patient"],
@@ -224,6 +225,7 @@ class UnitSeat(Seat):
                 "doctor_bias": run.doctor_bias,
                 "patient_bias": run.patient_bias,
                 "patient_traits": run.patient_traits or None,
+                "traits_controlled": _controls_traits(self._patient, run.patient_traits),
                 "unsupported_bias": dict(plan.unsupported_bias) or None,
                 "simulator": None if case.drawn else self._simulators,
                 "dialogue": plan.roles.dialogue["doctor"],
@@ -246,6 +248,10 @@ class UnitSeat(Seat):
         record.test_economics_log, record.test_economics_totals = economics(record, world)
         record.regret = regret_of(case.drawn, record) if case.drawn else None
         return record
+
+
+def _controls_traits(patient: Patient | Desk, traits: Mapping[str, int]) -> bool | None:
+    return patient.controls_traits if traits and isinstance(patient, Patient) else None
 
 
 async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStore | None = None) -> Record:

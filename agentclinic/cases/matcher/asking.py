@@ -40,7 +40,7 @@ _ASIDE = re.compile(
     r"|episode|attack)\w*(?: areas?)?|\bbetween (?:seizure|episode|attack)s",
     re.IGNORECASE,
 )
-_LISTED = re.compile(
+LISTED = re.compile(
     r"[,:!()/\[\]]|\b(?:or|and|plus|like|such as|including|e\.g\.?|i\.e\.?|versus|vs|as well as|nor|but|especially"
     r"|particularly)(?=\W|$)|—|\s[-–]\s",
     re.IGNORECASE,
@@ -194,7 +194,7 @@ def _parts(clause: str, most: int) -> list[Part]:
     """What a clause lists. Everything after a condition belongs to it."""
     parts: list[Part] = []
     conditional = False
-    for text in _ends(_LISTED.split(clause), most):
+    for text in _ends(LISTED.split(clause), most):
         part = _part(text.strip(" ."))
         conditional = conditional or bool(_CONDITION.search(text))
         if part.named.names or part.stems:
