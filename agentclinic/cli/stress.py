@@ -76,8 +76,9 @@ def stress_command(
     report = stress_report(study)
     panels, title = _panels(report), _title(report)
     drawings = [dose_panel(f"dose{place}", panel, report.levels) for place, panel in enumerate(panels)]
-    page = study_page(title, _about(report), report.findings, drawings, _tables(report), report.limits)
-    write_whole(folder / "stress.svg", dose_file(title, panels, report.levels))
+    note = f"Mean change from level 0 of the same {plural(report.cases, 'case')}; vertical lines are 95% intervals."
+    page = study_page(title, _about(report), report.findings, drawings, note, _tables(report), report.limits)
+    write_whole(folder / "stress.svg", dose_file(title, note, panels, report.levels))
     write_whole(folder / "stress.html", page)
     write_study(folder, report, stress_text(report), json=json)
     say(f"Written to {shlex.quote(str(folder))}: study.md, study.json, stress.html, stress.svg")
@@ -144,8 +145,8 @@ def _tables(report: StressReport) -> list[Section]:
         Section("Change per level", trends, notes, head, words=(0, 1)),
         Section("Accuracy at each level", against, head=("patient", "right (strict, 95%)", "from level 0 (95%)", "")),
     ]
-    head = ("patient", "encounters changed", "facts held back or vague", "asked about again (95%)")
-    head = (*head, "told exactly in the end (95%)", "questions not understood and then put in other words (95%)")
+    head = ("patient", "encounters with an effect", "facts held back or vague", "asked about again (95%)")
+    head = (*head, "told exactly in the end (95%)", "not understood, then put in other words (95%)")
     if told:
         notes = ["Facts are counted once in an encounter; their number is the mean over encounters."]
         tables.append(Section("Did the doctor ask again?", told, notes, head))

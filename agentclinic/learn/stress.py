@@ -5,7 +5,7 @@ The same cases are played with the same seeds at every level of every trait; lev
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.study import play_parts, refuse_unstudied
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import load_run
-from agentclinic.results.turn import Disclosure, Provenance
+from agentclinic.results.turn import Disclosure
 from agentclinic.runs.budget import Spent
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
@@ -164,7 +164,7 @@ class Persisted:
     """What the traits did in one encounter, and what the doctor did about it."""
 
     acted: bool
-    """Something was withheld, vague or added."""
+    """Some fact was withheld or told vaguely, or something was added."""
     facts: int
     """Facts that were withheld or told vaguely before the doctor had them."""
     again: int
@@ -172,16 +172,16 @@ class Persisted:
     exact: int
     """Of those, facts that it was told exactly in the end."""
     misunderstood: int
-    """Questions about facts that the patient did not understand."""
+    """Questions about a fact with a word that the patient did not know or took for another."""
     rephrased: int
-    """Of those, questions followed by one about the same fact that the patient understood."""
+    """Of those, questions that were put in words it understood the next time the patient was asked."""
 
 
 def persisted(record: Record) -> Persisted:
     """Read from the patient's replies alone.
 
     Asked about again: a later reply tells, withholds or blurs the fact, and not of the patient's own accord. Rephrased:
-    the next reply that the patient gives does so, and is not one that asks back.
+    the patient's next reply does so, and this time the words were understood.
     """
     replies = [turn.disclosures for turn in record.transcript or () if turn.role == "patient"]
     facts: set[str] = set()
@@ -194,23 +194,22 @@ def persisted(record: Record) -> Persisted:
         exact |= facts & now
         facts |= _held(parts) - told - now
         told |= now
-    puzzled = [
-        (_held(unclear), parts)
-        for before, parts in zip(replies, [*replies[1:], ()], strict=True)
-        if _held(unclear := [part for part in before if part.provenance is Provenance.NOT_UNDERSTOOD])
-    ]
+    following = zip(replies, [*replies[1:], ()], strict=True)
+    puzzled = [(paths, after) for now, after in following if (paths := _held(now, "literacy:"))]
     return Persisted(
         acted=any(part.withheld or part.vague or part.added for parts in replies for part in parts),
         facts=len(facts),
         again=len(again),
         exact=len(exact),
         misunderstood=len(puzzled),
-        rephrased=sum(bool(paths & _about(_understood(parts))) for paths, parts in puzzled),
+        rephrased=sum(bool(paths & _about(after) - _held(after, "literacy:")) for paths, after in puzzled),
     )
 
 
-def _held(parts: Iterable[Disclosure]) -> set[str]:
-    return {effect.path for part in parts for effect in (*part.withheld, *part.vague)}
+def _held(parts: Iterable[Disclosure], reason: str = "") -> set[str]:
+    """The facts that a reply withheld or told vaguely, for a reason that begins like this."""
+    effects = (effect for part in parts for effect in (*part.withheld, *part.vague))
+    return {effect.path for effect in effects if effect.reason.startswith(reason)}
 
 
 def _about(parts: Iterable[Disclosure]) -> set[str]:
@@ -218,10 +217,6 @@ def _about(parts: Iterable[Disclosure]) -> set[str]:
     listed = list(parts)
     added = {effect.path for part in listed for effect in part.added}
     return _held(listed) | {path for part in listed for path in part.paths} - added
-
-
-def _understood(parts: Iterable[Disclosure]) -> list[Disclosure]:
-    return [part for part in parts if part.provenance is not Provenance.NOT_UNDERSTOOD]
 
 
 # --- results --------------------------------------------------------------------------------------------------------
@@ -263,7 +258,7 @@ class Persistence(BaseModel):
     level: int
     encounters: int
     acted: Proportion
-    """Encounters in which the trait changed a reply."""
+    """Encounters in which a fact was withheld or told vaguely, or something was added."""
     facts: int
     """Facts withheld or told vaguely before the doctor had them, over all encounters."""
     asked_again: Proportion
@@ -312,7 +307,8 @@ class _Played:
 
 def stress_report(study: Stress) -> StressReport:
     run, clusters = study.settings.run, case_clusters(study.cases)
-    patients: Counter[str] = Counter()
+    simulators: dict[str, None] = {}
+    controlled = True
     played: dict[str, _Played] = {}
     base = None
     for arm in study.arms:
@@ -323,7 +319,8 @@ def stress_report(study: Stress) -> StressReport:
         rows: dict[str, dict[str, list[float]]] = {measure: defaultdict(list) for measure in MEASURES}
         one = _Played(None, Estimate(value=None), {})
         for record in data.records():
-            patients[(record.simulator or {}).get("patient", "")] += 1
+            simulators[(record.simulator or {}).get("patient", "unknown")] = None
+            controlled = controlled and record.traits_controlled is not False
             if record.status == "model_failed":  # cut short by a failure that was not the doctor's
                 continue
             one.persisted.append((case_key(record), persisted(record)))
@@ -340,7 +337,6 @@ def stress_report(study: Stress) -> StressReport:
     responses = _adjusted(
         [r for dose in study.doses for m in MEASURES if (r := _response(study, played, clusters, dose, m))]
     )
-    controlled = not (is_at_endpoint(run.patient_llm) and "free" in patients)
     persistence = [
         _persistence(dose, level, played[f"{dose} {level}"].persisted, clusters)
         for dose in study.doses
@@ -350,8 +346,7 @@ def stress_report(study: Stress) -> StressReport:
         dataset=study.cases[0].dataset,
         doctor=f"{run.doctor}{' with policy' if study.settings.planner else ''}",
         doctor_llm=run.doctor_llm,
-        patient=run.patient_llm
-        + (f" ({', '.join(sorted(filter(None, patients)))})" if is_at_endpoint(run.patient_llm) else ""),
+        patient=" ".join([run.patient_llm, *(f"({name})" for name in simulators if is_at_endpoint(run.patient_llm))]),
         controlled=controlled,
         seed=run.seed,
         repeats=run.repeats,
@@ -450,8 +445,7 @@ def _findings(
     for dose in doses:
         own = [one for one in responses if one.dose == dose]
         if controlled and not any(one.acted.count for one in persistence if one.dose == dose):
-            yield f"{dose}: it changed no reply, so nothing about it was tested."
-            continue
+            yield f"{dose}. It touched no fact that this doctor asked for, so this says little about it."
         parts = {
             "Clear change per level": [_said(one) for one in own if one.clear],
             "Not shown, and not excluded": [_said(one) for one in own if not one.clear and not one.unchanged],
@@ -474,8 +468,8 @@ def _limits(study: Stress, *, controlled: bool) -> list[str]:
         "A change per level is a straight line through all levels; the values at each level show whether one of them "
         "does most of it.",
         "Intervals are 95% each. Only the word clear is adjusted for the number of comparisons (Holm).",
-        "Not shown does not mean no effect: every value in the interval agrees with the results. It takes more cases to "
-        "see a small change.",
+        "Not shown does not mean no effect: every value in the interval agrees with the results. A small change "
+        "takes more cases to see.",
     ]
     if run.doctor_llm == "builtin":
         notes.append(

@@ -298,10 +298,10 @@ _COLOURS = {
 _DARK = "text { fill: #a9b2b9; } .name, .label { fill: #e7e9e6; } .paper { fill: #13171a; } .grid { stroke: #2f373d; }"
 
 
-def dose_file(title: str, panels: Sequence[DosePanel], levels: Sequence[int]) -> str:
+def dose_file(title: str, note: str, panels: Sequence[DosePanel], levels: Sequence[int]) -> str:
     """All measures as one SVG file, three in a row."""
     columns = min(3, len(panels))
-    width, height = 380 * columns + 32, 264 * math.ceil(len(panels) / columns) + 52
+    width, height = 380 * columns + 32, 264 * math.ceil(len(panels) / columns) + 62
     light, dark = (
         " ".join(
             f".line.{key}, .whisker.{key} {{ stroke: {hue[place]}; }} "
@@ -312,7 +312,7 @@ def dose_file(title: str, panels: Sequence[DosePanel], levels: Sequence[int]) ->
     )
     style = f"{_PLAIN}{light}\n@media (prefers-color-scheme: dark) {{ {_DARK} {dark} }}\n"
     drawn = [
-        tag("g", *panel.drawn(levels), transform=f"translate({16 + 380 * (i % columns)} {44 + 264 * (i // columns)})")
+        tag("g", *panel.drawn(levels), transform=f"translate({16 + 380 * (i % columns)} {54 + 264 * (i // columns)})")
         for i, panel in enumerate(panels)
     ]
     made = tag(
@@ -322,6 +322,7 @@ def dose_file(title: str, panels: Sequence[DosePanel], levels: Sequence[int]) ->
         tag("style", Html(style)),
         tag("rect", width=width, height=height, class_="paper"),
         words(16, 24, title, "start", "label"),
+        words(16, 42, note, "start", "small"),
         *drawn,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {width} {height}",

@@ -13,10 +13,11 @@ def study_page(
     lede: str,
     findings: Sequence[str],
     drawings: Sequence[Html],
+    note: str,
     tables: Sequence[Section],
     limits: Sequence[str],
 ) -> str:
-    """The whole file."""
+    """The whole file; the note is about the drawings."""
     style = styles()
     head = tag(
         "head",
@@ -34,7 +35,11 @@ def study_page(
             "main",
             tag("p", lede, class_="lede"),
             tag("ul", [tag("li", text) for text in findings]),
-            tag("div", [tag("figure", one) for one in drawings], class_="figures"),
+            tag(
+                "section",
+                tag("div", [tag("figure", one) for one in drawings], class_="figures"),
+                tag("p", note, class_="note"),
+            ),
             [tag("section", tag("h2", one.title), one.html()) for one in tables],
             tag("section", tag("h2", "What this cannot show"), tag("ul", [tag("li", text) for text in limits])),
         ),
