@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LEVELS = ",".join(map(str, range(STRONGEST + 1)))
 
 
-@opt.with_settings(*(name for name in RunSettings.model_fields if name not in STUDY_DECIDES | {"patient_traits"}))
+@opt.with_settings(*(name for name in RunSettings.model_fields if name not in STUDY_DECIDES))
 def stress_command(
     *,
     read: opt.Read,
@@ -69,6 +69,8 @@ def stress_command(
         if not quiet:
             sys.stderr.write(f"{text}\n")
 
+    if "0" not in (word.strip() for word in levels.split(",")):
+        say("level 0 is added: the other levels are compared with it")
     try:
         finish(play_stress, study, partial(progress, quiet=quiet), say)
     except Stopped as stopped:
@@ -103,9 +105,9 @@ def _title(report: StressReport) -> str:
 def _about(report: StressReport) -> str:
     tested = [one for one in report.responses if not one.unchanged]
     clear = sum(one.clear for one in tested)
-    shown = f"{clear} of {plural(len(tested), 'change')} per level {'is' if clear == 1 else 'are'} clear"
+    shown = f"Clear changes per level: {clear} of {len(tested)}, adjusted for their number. "
     return (
-        (f"{shown}, adjusted for their number. " if tested else "Nothing changed in any case. ")
+        (shown if tested else "Nothing changed in any case. ")
         + f"{plural(report.cases, 'case')} in {plural(report.clusters, 'cluster')}, doctor {report.doctor}, patient "
         f"{report.patient}, seed {report.seed}, repeats {report.repeats}. A research benchmark, not medical advice."
     )
@@ -125,7 +127,11 @@ def _tables(report: StressReport) -> list[Section]:
         for at in one.levels if not against else one.levels[1:]:
             name = f"{one.dose} {at.level}" if at.level else "level 0"
             found = verdicts.get(name)
-            shown = [as_points(at.difference), _word(clear(found), found.p_holm or found.p)] if found else ["", ""]
+            shown = (
+                [as_points(at.difference), _word(clear(found), found.p if found.p_holm is None else found.p_holm)]
+                if found
+                else ["", ""]
+            )
             against.append([name, as_percent(at.value), *shown])
     told = [
         [
@@ -137,9 +143,10 @@ def _tables(report: StressReport) -> list[Section]:
         for one in report.persistence
     ]
     head = ("trait", "measure", *(f"level {level}" for level in report.levels), "per level (95%)", "")
-    fewer = {one.measure: one.cases for one in report.responses if one.cases < report.cases}
     notes = [
-        f"{measure}: only {cases} of {report.cases} cases have one at every level" for measure, cases in fewer.items()
+        f"{measure}: {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} of {report.cases} cases have one at every level."
+        for measure in dict.fromkeys(one.measure for one in report.responses)
+        if (counts := sorted({one.cases for one in report.responses if one.measure == measure})) != [report.cases]
     ]
     tables = [
         Section("Change per level", trends, notes, head, words=(0, 1)),

@@ -100,7 +100,7 @@ def plan_stress(
     refuse_unstudied(settings)
     run = settings.run
     if run.patient_traits:
-        raise ConfigError("patient_traits is decided by the study; leave it out and name traits with --traits")
+        raise ConfigError("patient_traits: the study decides them; leave it out, and name traits with --traits")
     if (reference := REFERENCES.get(run.doctor)) and not reference.turns:
         raise ConfigError(f"doctor: {run.doctor} asks the patient nothing, so no trait can act; name another")
     if together and len(traits) < 2:
@@ -350,7 +350,7 @@ def stress_report(study: Stress) -> StressReport:
         controlled=controlled,
         seed=run.seed,
         repeats=run.repeats,
-        cases=len(study.cases),
+        cases=len(clusters),
         clusters=len(set(clusters.values())),
         levels=list(study.levels),
         responses=responses,
