@@ -103,12 +103,10 @@ def _title(report: StressReport) -> str:
 
 
 def _about(report: StressReport) -> str:
-    tested = [one for one in report.responses if not one.unchanged]
-    clear = sum(one.clear for one in tested)
-    shown = f"Clear changes per level: {clear} of {len(tested)}, adjusted for their number. "
+    clear = sum(one.clear for one in report.responses)
     return (
-        (shown if tested else "Nothing changed in any case. ")
-        + f"{plural(report.cases, 'case')} in {plural(report.clusters, 'cluster')}, doctor {report.doctor}, patient "
+        f"Clear changes per level: {clear} of {len(report.responses)}, adjusted for their number. "
+        f"{plural(report.cases, 'case')} in {plural(report.clusters, 'cluster')}, doctor {report.doctor}, patient "
         f"{report.patient}, seed {report.seed}, repeats {report.repeats}. A research benchmark, not medical advice."
     )
 
@@ -126,12 +124,12 @@ def _tables(report: StressReport) -> list[Section]:
     for one in (each for each in report.responses if each.measure == ACCURACY):
         for at in one.levels if not against else one.levels[1:]:
             name = f"{one.dose} {at.level}" if at.level else "level 0"
-            found = verdicts.get(name)
-            shown = (
-                [as_points(at.difference), _word(clear(found), found.p if found.p_holm is None else found.p_holm)]
-                if found
-                else ["", ""]
-            )
+            found, shown = verdicts.get(name), ["", ""]
+            if found:
+                shown = [
+                    as_points(at.difference),
+                    _word(clear(found), found.p if found.p_holm is None else found.p_holm),
+                ]
             against.append([name, as_percent(at.value), *shown])
     told = [
         [
@@ -144,9 +142,9 @@ def _tables(report: StressReport) -> list[Section]:
     ]
     head = ("trait", "measure", *(f"level {level}" for level in report.levels), "per level (95%)", "")
     notes = [
-        f"{measure}: {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} of {report.cases} cases have one at every level."
+        f"{measure}: {min(counts)} of {report.cases} cases have one at every level."
         for measure in dict.fromkeys(one.measure for one in report.responses)
-        if (counts := sorted({one.cases for one in report.responses if one.measure == measure})) != [report.cases]
+        if min(counts := [one.cases for one in report.responses if one.measure == measure]) < report.cases
     ]
     tables = [
         Section("Change per level", trends, notes, head, words=(0, 1)),

@@ -357,7 +357,7 @@ def stress_report(study: Stress) -> StressReport:
         persistence=persistence if controlled else [],
         comparisons=compared,
         findings=list(_findings(study.doses, responses, persistence, controlled=controlled)),
-        limits=_limits(study, controlled=controlled),
+        limits=[*_limits(study, controlled=controlled), *(f"{c.arm}, {said}" for c in compared for said in c.warnings)],
     )
 
 
@@ -406,8 +406,8 @@ def _name(dose: str, level: int) -> str:
 
 
 def _adjusted(responses: list[Response]) -> list[Response]:
-    """With Holm's adjustment over all slopes that could be tested."""
-    raw = {str(place): one.p for place, one in enumerate(responses) if not one.unchanged}
+    """With Holm's adjustment over all slopes."""
+    raw = {str(place): one.p for place, one in enumerate(responses)}
     for place, p in holm(raw).items():
         one = responses[int(place)]
         one.p_holm, one.clear = p, p < LEVEL
@@ -467,6 +467,8 @@ def _limits(study: Stress, *, controlled: bool) -> list[str]:
         "often or how strongly real patients are like that.",
         "A change per level is a straight line through all levels; the values at each level show whether one of them "
         "does most of it.",
+        "A fact that was told only vaguely does not count as found: part of a change in key findings is what the trait "
+        "itself does to a doctor that does not ask again.",
         "Intervals are 95% each. Only the word clear is adjusted for the number of comparisons (Holm).",
         "Not shown does not mean no effect: every value in the interval agrees with the results. A small change "
         "takes more cases to see.",
