@@ -99,7 +99,11 @@ def stress_text(report: StressReport) -> str:
 
 
 def _title(report: StressReport) -> str:
-    return f"What do difficult patients cost {report.doctor_llm}? {report.dataset}"
+    from agentclinic.scoring.labels import played_by
+
+    builtin = (report.doctor, report.doctor_llm) == ("plain", "builtin")
+    who = "the builtin doctor" if builtin else played_by(report.doctor, report.doctor_llm)
+    return f"What do difficult patients cost {who}? {report.dataset}"
 
 
 def _about(report: StressReport) -> str:

@@ -31,6 +31,7 @@ from agentclinic.scoring.compare import LEVEL, Comparison, accuracies, adjusted,
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.format import as_number, as_points
 from agentclinic.scoring.information import key_facts, recall
+from agentclinic.scoring.labels import is_program
 from agentclinic.scoring.orders import ordered_in
 from agentclinic.scoring.stats import Estimate, Proportion, holm, mean, mean_against_zero, share
 from agentclinic.scoring.verdicts import strict
@@ -473,7 +474,7 @@ def _limits(study: Stress, *, controlled: bool) -> list[str]:
         "Not shown does not mean no effect: every value in the interval agrees with the results. A small change "
         "takes more cases to see.",
     ]
-    if run.doctor_llm == "builtin":
+    if run.doctor_llm == "builtin" and not is_program(run.doctor):
         notes.append(
             "The builtin doctor says nothing about language models: it reads the patient's sentences by rules."
         )
