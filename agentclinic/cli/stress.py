@@ -184,7 +184,7 @@ def _verdict(one: Response) -> tuple[str, str]:
 
     if one.unchanged:
         return "none", "the same in every case"
-    return amount(one.measure, one.slope), _word(one.clear, one.p_holm)
+    return amount(one), _word(one.clear, one.p_holm)
 
 
 def _panels(report: StressReport) -> list[DosePanel]:

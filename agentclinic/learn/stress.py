@@ -151,12 +151,6 @@ MEASURES: Mapping[str, Measure] = {
 that of the diagnosis that the doctor gave."""
 
 
-def amount(measure: str, estimate: Estimate | None) -> str:
-    """A difference or slope of a measure, with its sign and interval."""
-    kind = MEASURES[measure]
-    return as_points(estimate) if kind.unit == "share" else as_number(estimate, kind.digits, signed=True)
-
-
 # --- whether the doctor asked again ----------------------------------------------------------------------------------
 
 
@@ -457,8 +451,14 @@ def _findings(
 
 
 def _said(one: Response) -> str:
-    alone = " (clear only if it were the one comparison)" if one.p < LEVEL <= one.p_holm else ""
-    return f"{one.measure} {amount(one.measure, one.slope)}{alone}"
+    """A measure with its change, if that is clear or the one that is asked for first."""
+    return f"{one.measure} {amount(one)}" if one.clear or one.measure == ACCURACY else one.measure
+
+
+def amount(one: Response) -> str:
+    """The change per level with its sign and interval."""
+    kind = MEASURES[one.measure]
+    return as_points(one.slope) if kind.unit == "share" else as_number(one.slope, kind.digits, signed=True)
 
 
 def _limits(study: Stress, *, controlled: bool) -> list[str]:
