@@ -16,7 +16,7 @@ import typer
 
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress, show_estimate
-from agentclinic.config import ROLE_NAMES, ROLES, RunSettings
+from agentclinic.config import ROLE_NAMES, ROLES, RunSettings, is_builtin_or_person, traits_text
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.jsonl import inert, refuse_other
 from agentclinic.report.tables import plural, text_table
@@ -306,6 +306,10 @@ def _show_result(plan: Plan, finished: Finished) -> None:
     biases = {name: value for name in ("doctor_bias", "patient_bias") if (value := getattr(run, name))}
     for name, bias in (biases | {name: bias_label(asked) for name, asked in plan.unsupported_bias.items()}).items():
         table.append((name, bias))
+    if run.patient_traits:
+        only_prompt = plan.roles.patient == "free" and not is_builtin_or_person(run.patient_llm)
+        uncontrolled = ", only in the prompt (simulator free)" if only_prompt else ""
+        table.append(("patient's traits", f"{traits_text(run.patient_traits)}{uncontrolled}"))
     table.append(("accuracy (strict)", summary.headline("95% interval")))
     if summary.lenient_differs:
         table.append(("accuracy (lenient)", as_percent(summary.accuracy_lenient, label="95% interval")))

@@ -14,7 +14,7 @@ PORT = 8809
 
 @opt.with_settings(
     *("dataset", "split", "part", "scenarios", "offset", "sample", "num_scenarios", "lockbox", "seed"),
-    *("total_inferences", "patient_llm", "patient_endpoint", "patient_bias", "measurement_llm"),
+    *("total_inferences", "patient_llm", "patient_endpoint", "patient_bias", "patient_traits", "measurement_llm"),
     *(
         "measurement_endpoint",
         *opt.JUDGE,

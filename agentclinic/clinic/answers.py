@@ -50,7 +50,7 @@ NO_FAMILY = "I don't know about my family history."
 NOTHING_MORE = "I think that's everything."
 NOT_NOW = "I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
-FORGOTTEN = "I can't remember that right now."
+FORGOTTEN = "I can't think of it right now."
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 _TALK: Mapping[str, str] = {
     Talk.PRIVACY: "That's fine.",
@@ -261,8 +261,9 @@ class _Shaped(NamedTuple):
 def _shaped(facts: Sequence[Fact], topic: Topic, payload: PatientPayload) -> _Shaped:
     said, exact, kept, vague = list[Fact](), list[Fact](), list[Effect](), list[Effect]()
     opening = topic.kind in (Asked.OPENING, Asked.MORE)
+    broad = opening or topic.kind in (Asked.BACKGROUND, Asked.FAMILY)
     for fact in facts:
-        direct = fact.path in topic.direct or _asked_for(fact, payload.question)
+        direct = (fact.path in topic.direct and not broad) or _asked_for(fact, payload.question)
         treatment = traits.treated(fact, payload, direct=direct, opening=opening)
         if treatment is None:
             exact.append(fact)
@@ -407,6 +408,11 @@ def _tell(topic: Topic, facts: list[Fact], voice: Callable[[Fact, str], str]) ->
 
 def _said_of(fact: Fact, voice: Callable[[Fact, str], str]) -> str:
     return fact.says or _sentence(voice(fact, without_disease(fact)))
+
+
+def own_words(case: Case, fact: Fact) -> str:
+    """How the patient of a case says a fact, in code's words where the author gives none."""
+    return _said_of(fact, _voice(payload_of(case, "")))
 
 
 def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:

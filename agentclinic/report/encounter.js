@@ -111,6 +111,7 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
     if (said) {
       if (said.told) more.push(make("p", { class: "enc-told" }, said.told.map(chip)));
       if (fresh) more.push(make("p", { class: "enc-fresh" }, "Uncovers " + plural(fresh, "fact")));
+      (said.traits || []).forEach((line) => more.push(make("p", { class: "enc-trait" }, line)));
       (said.slips || []).forEach((slip) => more.push(make("p", { class: "enc-slip" }, "Slip: " + slip)));
       (said.notes || []).forEach((note) => more.push(make("p", {}, "Note: " + note)));
     }

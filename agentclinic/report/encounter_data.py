@@ -31,7 +31,7 @@ from agentclinic.results.regret import RegretTurn
 from agentclinic.results.run_cases import case_finder, refuse_changes
 from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
 from agentclinic.results.run_folder import MEMORY
-from agentclinic.results.turn import Differential, Source, Turn
+from agentclinic.results.turn import Differential, Disclosure, Source, Turn
 from agentclinic.scoring.clusters import case_key
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.information import AT_THE_DOOR, key_findings_in
@@ -357,6 +357,7 @@ class _Shown:
                 "raw": inert(turn.raw) if turn.raw is not None and turn.raw != turn.text else None,
                 "slips": [_text(slip_name(slip) or slip.replace("_", " ")) for slip in turn.slips],
                 "told": told,
+                "traits": [_text(line) for part in turn.disclosures for line in self._effects(part)],
                 "differential": self._differential(turn.differential),
                 "best": _text(best_action(against)) if against else None,
                 "belief": _belief(against) if against else None,
@@ -389,6 +390,14 @@ class _Shown:
 
     def _facts(self, paths: Sequence[str]) -> list[int]:
         return self._context.chart.places(paths) if self._context.chart else []
+
+    def _effects(self, part: Disclosure) -> Iterator[str]:
+        """What the patient's traits did in a part of a reply, one line for each fact."""
+        for how, effects in (("Kept back", part.withheld), ("Vague", part.vague), ("Added", part.added)):
+            for effect in effects:
+                chart = self._context.chart
+                facts = [chart.facts[place]["text"] for place in self._facts([effect.path])] if chart else []
+                yield f"{how} ({effect.reason}): {'; '.join(facts) or effect.path}"
 
     def _uncover(self, turn: int, facts: Sequence[int]) -> None:
         new = [fact for fact in dict.fromkeys(facts) if fact not in self._seen]

@@ -18,7 +18,7 @@ from agentclinic.results.record import BriefRecord, Record, bias_label
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY, read_used
 from agentclinic.scoring.format import headline_text, interval, percent, unread_text
-from agentclinic.scoring.labels import doctor_label
+from agentclinic.scoring.labels import doctor_label, setting_text
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.scoring.stats import Proportion
 
@@ -159,4 +159,5 @@ def _doctor(run: Mapping[str, Any], played: str | None, ignored: Mapping[str, An
     for name in ("doctor_bias", "patient_bias"):
         bias = bias_label(ignored[name]) if name in ignored else run.get(name)
         settings[name] = None if bias in (None, "", "None", "none", "null") else bias
+    settings["patient_traits"] = setting_text(run.get("patient_traits") or {})
     return doctor_label({key: str(value) for key, value in settings.items() if value})

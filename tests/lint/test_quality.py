@@ -254,6 +254,21 @@ SAID: dict[str, Any] = {
             "words_name_disease",
             "Patient_Actor/History[0]",
         ),
+        (
+            {"Patient_Facts__Patient_Actor/Symptoms/Primary_Symptom__vague": "My toe has been sore for two days."},
+            "vague_exact",
+            "Patient_Actor/Symptoms/Primary_Symptom",
+        ),
+        (
+            {"Patient_Facts__Patient_Actor/Symptoms/Secondary_Symptoms[0]__vague": "I may have hurt it."},
+            "vague_polarity",
+            "Patient_Actor/Symptoms/Secondary_Symptoms[0]",
+        ),
+        (
+            {"Patient_Facts__Patient_Actor/History[0]__vague": "I took something for my gout."},
+            "vague_names_disease",
+            "Patient_Actor/History[0]",
+        ),
         ({"Manner__idea": "I think it is gout."}, "words_name_disease", "Manner/idea"),
         ({"Manner__idea": MISSING}, "annotation_malformed", "Manner"),
         ({"tier": "simple"}, "annotation_malformed", "tier"),

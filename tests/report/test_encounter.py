@@ -56,6 +56,14 @@ def data_of(folder: Path, place: int = 0) -> Json:
     return shown
 
 
+def test_what_a_patients_traits_did_stands_under_the_reply(tmp_path: Path) -> None:
+    settings: Json = {"dataset": "OpenOSCE", "num_scenarios": 1, "total_inferences": 3, "patient_traits": "difficult"}
+    done, *_ = anyio.run(run_here, settings_for(None, tmp_path, **settings))
+    lines = [line for turn in data_of(done.folder)["turns"] for line in turn.get("traits", ())]
+    assert lines
+    assert all(line.startswith(("Kept back (", "Vague (", "Added (")) for line in lines)
+
+
 # --- the data -------------------------------------------------------------------------------------------------------
 
 
