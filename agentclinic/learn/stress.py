@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -28,6 +28,7 @@ from agentclinic.runs.progress import Progress
 from agentclinic.runs.sweep import Arm
 from agentclinic.scoring.clusters import case_clusters, case_key
 from agentclinic.scoring.compare import LEVEL, Comparison, accuracies, adjusted, brier, compare_two, load_arm
+from agentclinic.scoring.compare import Arm as Outcomes
 from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.format import as_number, as_points
 from agentclinic.scoring.information import key_facts, recall
@@ -38,6 +39,8 @@ from agentclinic.scoring.verdicts import strict
 
 TOGETHER = "all together"
 """The arms in which every named trait has the level."""
+PATIENT = "patient"
+"""What differs between the arms."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,20 @@ class Stress:
 
     def arm(self, dose: str, level: int) -> Arm:
         """The patient with a trait at a level; at level 0 it is the same for all."""
-        name = f"{dose} {level}" if level else "level 0"
+        name = _name(dose, level)
         traits = dict.fromkeys(self.traits if dose == TOGETHER else (dose,), level) if level else {}
         settings = self.settings.changed(patient_traits=traits)
-        return Arm({"patient": name}, settings, self.folder / "runs" / name.replace(" ", "_"))
+        return Arm({PATIENT: name}, settings, self.folder / "runs" / name.replace(" ", "_"))
 
     @property
     def arms(self) -> list[Arm]:
         """Level 0 first, then the lower levels of every trait before the higher ones."""
         first, *others = self.levels
         return [self.arm(self.doses[0], first), *(self.arm(dose, level) for level in others for dose in self.doses)]
+
+
+def _name(dose: str, level: int) -> str:
+    return f"{dose} {level}" if level else "level 0"
 
 
 def read_traits(text: str) -> tuple[str, ...]:
@@ -287,61 +294,59 @@ class StressReport(BaseModel):
     limits: list[str]
 
 
-@dataclass
-class _Played:
+class _Played(NamedTuple):
     """One arm in numbers."""
 
-    comparison: Comparison | None
-    """With level 0."""
-    accuracy: Estimate
-    values: dict[str, dict[str, float]]
+    outcomes: Outcomes
+    values: Mapping[str, Mapping[str, float]]
     """By measure and case, the mean over its repeats."""
-    persisted: list[tuple[str, Persisted]] = field(default_factory=list)
-    """By case."""
+    persisted: Sequence[tuple[str, Persisted]]
+    """Each encounter, with its case."""
+    simulators: Sequence[str]
+    """How the patient was played."""
+    controlled: bool
+
+
+def _read(arm: Arm) -> _Played:
+    run = load_run(arm.folder)
+    records = [record for record in run.records() if record.status != "model_failed"]  # not the doctor's failures
+    rows: dict[str, dict[str, list[float]]] = {measure: defaultdict(list) for measure in MEASURES}
+    for record in records:
+        for measure, (of, _, _) in MEASURES.items():
+            if (value := of(record)) is not None:
+                rows[measure][case_key(record)].append(value)
+    return _Played(
+        load_arm(run, str(arm.values[PATIENT])),
+        {measure: {case: fmean(each) for case, each in found.items()} for measure, found in rows.items()},
+        [(case_key(record), persisted(record)) for record in records],
+        sorted({(record.simulator or {}).get("patient", "unknown") for record in records}),
+        all(record.traits_controlled is not False for record in records),
+    )
 
 
 def stress_report(study: Stress) -> StressReport:
     run, clusters = study.settings.run, case_clusters(study.cases)
-    simulators: dict[str, None] = {}
-    controlled = True
-    played: dict[str, _Played] = {}
-    base = None
-    for arm in study.arms:
-        (name,) = arm.values.values()
-        data = load_run(arm.folder)
-        loaded = load_arm(data, name)
-        base = base or loaded
-        rows: dict[str, dict[str, list[float]]] = {measure: defaultdict(list) for measure in MEASURES}
-        one = _Played(None, Estimate(value=None), {})
-        for record in data.records():
-            simulators[(record.simulator or {}).get("patient", "unknown")] = None
-            controlled = controlled and record.traits_controlled is not False
-            if record.status == "model_failed":  # cut short by a failure that was not the doctor's
-                continue
-            one.persisted.append((case_key(record), persisted(record)))
-            for measure, (of, _, _) in MEASURES.items():
-                if (value := of(record)) is not None:
-                    rows[measure][case_key(record)].append(value)
-        one.values = {measure: {case: fmean(each) for case, each in found.items()} for measure, found in rows.items()}
-        if right := next((each.accuracy for each in accuracies(loaded) if each.rule == "strict"), None):
-            one.accuracy = Estimate(value=right.value, low=right.low, high=right.high, n=right.of)
-        if loaded is not base:
-            one.comparison = compare_two(base, loaded, seed=run.seed, varied=("patient_traits",))
-        played[name] = one
-    compared = adjusted([one.comparison for one in played.values() if one.comparison])
-    responses = _adjusted(
-        [r for dose in study.doses for m in MEASURES if (r := _response(study, played, clusters, dose, m))]
-    )
+    played = {arm.values[PATIENT]: _read(arm) for arm in study.arms}
+    base, *others = (one.outcomes for one in played.values())
+    compared = adjusted([compare_two(base, other, seed=run.seed, varied=("patient_traits",)) for other in others])
+    responses = []
+    for dose in study.doses:
+        arms = {level: played[_name(dose, level)] for level in study.levels}
+        right = _right(arms, compared)
+        responses += [one for m in MEASURES if (one := _response(dose, m, arms, right, clusters, run.seed))]
+    responses = _adjusted(responses)
     persistence = [
-        _persistence(dose, level, played[f"{dose} {level}"].persisted, clusters)
+        _persistence(dose, level, played[_name(dose, level)].persisted, clusters)
         for dose in study.doses
         for level in study.levels[1:]
     ]
+    controlled = all(one.controlled for one in played.values())
+    ways = dict.fromkeys(way for one in played.values() for way in one.simulators)
     return StressReport(
         dataset=study.cases[0].dataset,
         doctor=f"{run.doctor}{' with policy' if study.settings.planner else ''}",
         doctor_llm=run.doctor_llm,
-        patient=" ".join([run.patient_llm, *(f"({name})" for name in simulators if is_at_endpoint(run.patient_llm))]),
+        patient=run.patient_llm + (f" ({', '.join(ways)})" if is_at_endpoint(run.patient_llm) else ""),
         controlled=controlled,
         seed=run.seed,
         repeats=run.repeats,
@@ -356,37 +361,52 @@ def stress_report(study: Stress) -> StressReport:
     )
 
 
+def _right(arms: Mapping[int, _Played], compared: Sequence[Comparison]) -> list[AtLevel]:
+    """Accuracy at each level and against level 0, with the intervals of `score` and `compare`."""
+    verdicts = {one.arm: one.verdicts[0] for one in compared if one.verdicts}
+    levels = []
+    for level, arm in arms.items():
+        verdict = verdicts.get(arm.outcomes.name)
+        found = next((one.accuracy for one in accuracies(arm.outcomes) if one.rule == "strict"), None)
+        value = Estimate(value=found.value, low=found.low, high=found.high, n=found.of) if found else None
+        difference = verdict.difference if verdict else None
+        levels.append(AtLevel(level=level, value=value or Estimate(value=None), difference=difference))
+    return levels
+
+
 def _response(
-    study: Stress, played: Mapping[str, _Played], clusters: Mapping[str, str], dose: str, measure: str
+    dose: str,
+    measure: str,
+    arms: Mapping[int, _Played],
+    right: list[AtLevel],
+    clusters: Mapping[str, str],
+    seed: int,
 ) -> Response | None:
     """None if no case has the measure at every level."""
-    seed, unit = study.settings.run.seed, MEASURES[measure].unit
-    arms = {level: played[_name(dose, level)] for level in study.levels}
     values = {level: arm.values[measure] for level, arm in arms.items()}
     whole = [case for case in clusters if all(case in each for each in values.values())]
     if not whole:
         return None
-    slopes = [(clusters[case], slope([(level, values[level][case]) for level in values])) for case in whole]
+
+    def average(of: Callable[[str], float]) -> Estimate:
+        return mean(((clusters[case], of(case)) for case in whole), seed)
+
+    def at(level: int) -> AtLevel:
+        now, before = values[level], values[0]
+        difference = average(lambda case: now[case] - before[case]) if level else None
+        return AtLevel(level=level, value=average(now.__getitem__), difference=difference)
+
+    slopes = ((clusters[case], slope([(level, each[case]) for level, each in values.items()])) for case in whole)
     found = mean_against_zero(slopes, seed)
-    levels = []
-    for level, arm in arms.items():
-        changes = [(clusters[case], values[level][case] - values[0][case]) for case in whole]
-        difference = mean(changes, seed) if level else None
-        at = mean(((clusters[case], values[level][case]) for case in whole), seed)
-        if measure == ACCURACY:
-            at = arm.accuracy
-            if arm.comparison and arm.comparison.verdicts:
-                difference = arm.comparison.verdicts[0].difference
-        levels.append(AtLevel(level=level, value=at, difference=difference))
     return Response(
         dose=dose,
         measure=measure,
-        unit=unit,
+        unit=MEASURES[measure].unit,
         cases=len(whole),
         slope=found.estimate,
         p=found.p,
-        unchanged=all(values[level][case] == values[0][case] for level in values for case in whole),
-        levels=levels,
+        unchanged=all(each[case] == values[0][case] for each in values.values() for case in whole),
+        levels=right if measure == ACCURACY else [at(level) for level in values],
     )
 
 
@@ -394,10 +414,6 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     """Least squares: Σ (x - mean x)·y ÷ Σ (x - mean x)²."""
     middle = fmean(x for x, _ in points)
     return sum((x - middle) * y for x, y in points) / sum((x - middle) ** 2 for x, _ in points)
-
-
-def _name(dose: str, level: int) -> str:
-    return f"{dose} {level}" if level else "level 0"
 
 
 def _adjusted(responses: list[Response]) -> list[Response]:
