@@ -455,14 +455,15 @@ def _findings(
         )
     for dose in doses:
         own = [one for one in responses if one.dose == dose]
-        if controlled and not any(one.acted.count for one in persistence if one.dose == dose):
-            yield f"{dose}. It touched no fact that this doctor asked for, so this says little about it."
+        acted = not controlled or any(one.acted.count for one in persistence if one.dose == dose)
         parts = {
             "Clear change per level": [_said(one) for one in own if one.clear],
             "Not shown, and not excluded": [_said(one) for one in own if not one.clear and not one.unchanged],
             "The same in every case": [one.measure for one in own if one.unchanged],
         }
         told = [f"{what}: {'; '.join(named)}" for what, named in parts.items() if named]
+        if not acted:
+            told.append("It touched nothing that this doctor asked for, so this says little about it")
         yield f"{dose}. {'. '.join(told)}."
 
 
@@ -495,7 +496,7 @@ def _limits(study: Stress, *, controlled: bool) -> list[str]:
             "The builtin doctor says nothing about language models: it reads the patient's sentences by rules."
         )
     if {run.doctor_llm, run.patient_llm, run.measurement_llm, run.moderator_llm} == {"builtin"} and run.repeats > 1:
-        notes.append("With builtin roles, repeats are identical and add nothing.")
+        notes.append("With builtin roles, repeats differ only in which facts a trait touches.")
     if not controlled:
         notes.append("Use --simulator voiced or grounded for a dose that code controls and records.")
     return notes

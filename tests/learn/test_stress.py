@@ -139,6 +139,18 @@ def test_slopes_are_those_of_the_cases_and_clear_only_after_holm(tmp_path: Path)
     assert "no effect:" not in text.replace("Not shown does not mean no effect:", "")
 
 
+def test_cases_that_belong_together_count_as_one_in_the_test(tmp_path: Path) -> None:
+    folder, given = tmp_path / "study", builtin(tmp_path)
+    studied(folder, given, traits="recall", levels="0,1")
+    rewrite(folder / "runs" / "level_0", lambda each: {**each, "num_turns": 4})
+    rewrite(folder / "runs" / "recall_1", lambda each: {**each, "num_turns": 6})
+    report = studied(folder, given, traits="recall", levels="0,1")
+    assert (report["cases"], report["clusters"]) == (6, 3), "three pairs of twins"
+    turns = responses(report, "turns")["recall"]
+    assert (turns["slope"]["value"], turns["p"]) == (2.0, 2 / 2**3)
+    assert not turns["clear"]
+
+
 def test_a_measure_counts_only_where_every_level_has_it(tmp_path: Path) -> None:
     folder, given = tmp_path / "study", builtin(tmp_path)
     studied(folder, given, traits="recall", levels="0,1")
