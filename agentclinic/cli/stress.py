@@ -214,7 +214,7 @@ def _panels(report: StressReport) -> list[DosePanel]:
         note = (
             f"change{' in points' if kind.unit == 'share' else ''} from {_value(own[0], own[0].levels[0])} at level 0"
         )
-        panels.append(DosePanel(measure, note, show, partial(_mark, unit=kind.unit), series))
+        panels.append(DosePanel(measure, note, show, partial(_mark, unit=kind.unit), kind.little, series))
     return panels
 
 

@@ -138,6 +138,8 @@ class Measure(NamedTuple):
     of: Callable[[Record], float | None]
     unit: Literal["share", "number"]
     digits: int = 2
+    little: float = 0.05
+    """A change so small that no picture should make it look large."""
 
 
 def _price(record: Record) -> float | None:
@@ -148,9 +150,9 @@ def _price(record: Record) -> float | None:
 ACCURACY = "accuracy"
 MEASURES: Mapping[str, Measure] = {
     ACCURACY: Measure(strict, "share"),
-    "turns": Measure(lambda record: record.num_turns, "number"),
+    "turns": Measure(lambda record: record.num_turns, "number", little=1),
     "key findings found": Measure(lambda record: recall(key_facts(record) or ()), "share"),
-    "price of tests, $": Measure(_price, "number"),
+    "price of tests, $": Measure(_price, "number", little=10),
     "Brier score of the truth": Measure(brier, "number", 3),
     "stated probability": Measure(lambda record: confidence(record)[0], "share"),
 }
@@ -312,8 +314,8 @@ def _read(arm: Arm) -> _Played:
     records = [record for record in run.records() if record.status != "model_failed"]  # not the doctor's failures
     rows: dict[str, dict[str, list[float]]] = {measure: defaultdict(list) for measure in MEASURES}
     for record in records:
-        for measure, (of, _, _) in MEASURES.items():
-            if (value := of(record)) is not None:
+        for measure, kind in MEASURES.items():
+            if (value := kind.of(record)) is not None:
                 rows[measure][case_key(record)].append(value)
     return _Played(
         load_arm(run, str(arm.values[PATIENT])),

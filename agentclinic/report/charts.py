@@ -161,6 +161,8 @@ def together(
 def _ends(frame: Frame, series: Sequence[Series], right: float = 8) -> list[Html]:
     """The labels of lines, where they end."""
     places = _spread([frame.y(one.points[-1][1]) for one in series])
+    below = max(0.0, max(places, default=0.0) - frame.y(frame.y0))
+    places = [place - below for place in places]  # all of them, so that they stay in order
     return [
         words(frame.x(one.points[-1][0]) + right, place + 4, one.label, "start", f"label {one.colour}")
         for one, place in zip(series, places, strict=True)
@@ -223,6 +225,8 @@ class DosePanel:
     """A change as text."""
     mark: Callable[[float], str]
     """A value on the vertical axis as text."""
+    little: float
+    """The axis reaches at least this far from 0, so that noise does not look like an effect."""
     series: Sequence[Series]
     """Levels and changes; the bands are their intervals."""
 
@@ -240,10 +244,9 @@ class DosePanel:
         """A line with whiskers for each trait, next to each other where they meet."""
         reach = [limit for one in self.series for _, low, high in one.band for limit in (low, high)]
         reach += [y for one in self.series for _, y in one.points]
-        low, high = min([0.0, *reach]), max([0.0, *reach])
-        step = nice((high - low) or 1.0)[1]
-        marks = [step * i for i in range(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9) + 1)] or [0.0]
-        marks = marks if len(marks) > 1 else [-step, 0.0, step]
+        low, high = min([-self.little, *reach]), max([self.little, *reach])
+        step = nice(high - low)[1]
+        marks = [step * i for i in range(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9) + 1)]
         apart = 0.05 * (levels[-1] - levels[0])
         frame = Frame(levels[0] - apart, levels[-1] + apart, marks[0], marks[-1], 380, 264, right=100, top=48)
         parts = axes(frame, [(x, str(x)) for x in levels], [(y, self.mark(y)) for y in marks], "level", "")
