@@ -295,7 +295,8 @@ def mean_against_zero(values: Iterable[tuple[Hashable, float]], seed: int = 0) -
         draws = bootstrap_means(clusters, np.random.default_rng(seed))
         stretched = average + (draws - average) * stretch_for(k)
         low, high = map(float, np.quantile(stretched, [0.025, 0.975]))
-        p = 2 * max(1, min(np.count_nonzero(stretched <= 0), np.count_nonzero(stretched >= 0))) / RESAMPLES
+        beyond = min(int(np.count_nonzero(side)) for side in (stretched <= 0, stretched >= 0))
+        p = 2 * max(1, beyond) / RESAMPLES
     return Difference(Estimate(value=average, low=low, high=high, n=len(given)), min(1.0, p))
 
 
