@@ -18,9 +18,12 @@ from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
+from agentclinic.cases.matcher.order_items import one_line
+from agentclinic.cases.matcher.order_words import Reading, american, reading
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
+from agentclinic.cases.versions import original_of
 from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
 from agentclinic.vocabulary.text import fold, words
 
@@ -83,7 +86,8 @@ def completed_chart(case: Case) -> tuple[Fact, ...]:
 
 
 def completion(case: Case) -> Completion:
-    return _completion(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts, _normal_here(case))
+    drawn_for = original_of(case).id
+    return _completion(drawn_for, _door(case), _sex(case), case.patient_facts, case.exam_facts, _normal_here(case))
 
 
 def _normal_here(case: Case) -> frozenset[str]:
@@ -99,16 +103,18 @@ def in_normal_range(case: Case, fact: Fact) -> bool:
 
 
 def _patient(case: Case) -> _Patient:
-    return _Patient(case.id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
+    return _Patient(original_of(case).id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
 
 
 def _door(case: Case) -> str:
-    return f"{case.door.demographics}. {case.door.objective}"
+    door = original_of(case)
+    return f"{door.demographics}. {door.objective}"
 
 
 def _sex(case: Case) -> str | None:
     # The objective can name others: "brought by his daughter".
-    return sex(case.door.demographics) or sex(case.door.objective)
+    door = original_of(case)
+    return sex(door.demographics) or sex(door.objective)
 
 
 @lru_cache(maxsize=512)
@@ -147,7 +153,7 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
     `without` are the ranks of entries that the patient cannot have.
     """
     facts, entries = _catalog(without)
-    asked = frozenset(words(order))
+    asked = said_in(order)
     found = []
     items = asked_of_measurement(order, facts)
     for item in items:
@@ -163,14 +169,37 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
 def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
     """A fact for every spelling of every entry, for the matcher, with the entries by path."""
     spelled = [
-        (_headed(heading), entry) for entry in normals() if entry.rank not in without for heading in entry.headings
+        (_unworded(heading, entry) if entry.region else _headed(heading), entry)
+        for entry in normals()
+        if entry.rank not in without
+        for heading in entry.headings
     ]
     return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
 
 
+@lru_cache(maxsize=4096)
+def said_in(order: str) -> frozenset[str]:
+    """The words of an order, and what it names."""
+    written = one_line(order)
+    read = reading(written)
+    posture = "blood pressure standing" if "orthostatic" in read.of("qualifiers") else ""
+    return frozenset((*words(f"{american(fold(order))} {written} {posture}"), *_named_by(read)))
+
+
+def _named_by(read: Reading) -> frozenset[str]:
+    return frozenset(f"{kind}: {name}" for kind, names in read.by_kind.items() for name in names)
+
+
 def named_in(fact: Fact, asked: frozenset[str]) -> bool:
-    """Whether an order has all the words by which a result is ordered alone."""
-    return asked.issuperset(words(_label(fact)) or ("",))
+    """Whether an order (`said_in`) has all the words by which a result is ordered alone, or names the same."""
+    label = _label(fact)
+    read = reading(label)
+    if asked.issuperset(words(label) or ("",)):
+        return True
+    return any(read.of(kind) for kind in _ALONE) and asked.issuperset(_named_by(read) | read.words)
+
+
+_ALONE = ("values", "tests", "vitals", "parts")
 
 
 def _label(fact: Fact) -> str:
@@ -497,7 +526,8 @@ class _Patient:
 
 _CLAUSES = re.compile(r"[;,.:]\s+|\s+and\s+(?=no\b|not\b|without\b)")
 _NORMAL_CLAUSE = re.compile(
-    r"^(?:no|not|none|normal\w*|clear|without|negative|soft(?! tissue)|free|intact|unremarkable|supple|undetectable)\b"
+    r"^(?:no|not|none|normal\w*|clear|without|negative|free|intact|unremarkable|supple|undetectable)\b"
+    r"|^soft\b(?! (?:[\w-]+ ){0,3}(?:tissue|noise|murmur|rub|bruit|crackle|wheeze))"
     r"|\b(?<!upper limit of )(?<!lower limit of )normal(?:ly)?\b"
     r"|\bnot (?:detected|dilated|enlarged|raised|tender|widened|seen)\b"
     r"|\bcompressible\b|^ejection fraction [56]\d%|\bregular\b|\b(?:open|patent|smooth)$",
@@ -514,7 +544,7 @@ def _reads_normal(text: str) -> bool:
 _SUBJECT = re.compile(
     r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion"
     r"|murmur|rub|bruit|nystagmus|tremor|rash|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise"
-    r"|petechia|ulcer|calf|calves|capillary refill|bowel sounds|neck vein|pulse|flank|noise)"
+    r"|petechia|ulcer|clubb|calf|calves|capillary refill|bowel sounds|neck vein|pulse|flank|noise)"
 )
 """What an examination is about, whichever part of it says so."""
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)

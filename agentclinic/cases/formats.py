@@ -363,6 +363,7 @@ _TOLD: Mapping[str, Callable[[JSON], bool]] = {
     "sensitive": lambda value: isinstance(value, bool),
     "private": lambda value: isinstance(value, bool),
     "asked": lambda value: isinstance(value, list) and all(isinstance(one, str) and one.strip() for one in value),
+    "matched_as": lambda value: isinstance(value, str) and bool(value.strip()),
 }
 
 

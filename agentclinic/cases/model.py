@@ -113,6 +113,8 @@ class Fact:
     """What this patient says of it at first if memory is poor or it is embarrassing: true, and less exact."""
     asked: tuple[str, ...] = field(default=(), repr=False)
     """Questions that it answers, in the author's words."""
+    matched_as: str = field(default="", repr=False)
+    """What the matcher reads in place of its words, so that all versions of a case are understood alike."""
 
     def __hash__(self) -> int:
         return hash((self.path, self.text))  # the hash of an enum is slow, and charts are looked up for each question

@@ -96,6 +96,8 @@ def _mixed(cases: Sequence[Case]) -> list[Case]:
 
 SHUFFLED = " with shuffled charts"
 """Ends the name of a data set whose patients were given each other's charts."""
+SWAPPED = " with swapped patients"
+"""Ends the name of a data set whose patients are introduced as members of other groups."""
 _BUNDLED = Path(__file__).parent / "bundled"
 
 

@@ -60,6 +60,7 @@ class Clinic(Group):
         Entry("study", "reliability", "reliability", "Find out how many cases and repeats a ranking of doctors takes."),
         Entry("study", "contamination", "contamination", "Look for signs that a model has seen the cases before."),
         Entry("study", "stress", "stress", "Find out what difficult patients cost a doctor."),
+        Entry("study", "swap", "swap", "Find out whether a doctor treats groups of patients alike."),
         Entry("", "generate", "", "Make cases from MIMIC-IV or MedQA, and check them."),
         Entry("generate", "mimic", "generate", "Make cases from MIMIC-IV's tables."),
         Entry("generate", "medqa", "generate", "Make cases from MedQA questions that ask for a diagnosis."),

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, untold
+from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.matcher.order_items import is_treatment
 from agentclinic.cases.matcher.order_words import reading
@@ -205,11 +205,14 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
 
 
 def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
-    said = frozenset(words(payload.request))
+    said = said_in(payload.request)
     found = [_without_rare(item, said) for item in asked_of_measurement(payload.request, added.everything)]
     # Which entries of the table an order asks for does not depend on the chart.
-    asked = _of_this_order(offered(payload.request, added.not_offered))
+    every = offered(payload.request, added.not_offered)
+    anywhere = {name for name, headings in every if _says_not_where(name, headings)}
+    asked = _of_this_order([(name, () if name in anywhere else headings) for name, headings in every])
     found = [_only_charted(item) if _is_unplaced(item.name) else item for item in found]
+    found = [replace(item, facts=(), equivalent=None) if item.name in anywhere else item for item in found]
     tabled = [_answered(name, headings, payload.horizon, added) for name, headings in asked]
     if all(item.facts for item in tabled):
         more = [_further(item, payload.horizon) for item in found if not item.equivalent]
@@ -237,6 +240,20 @@ def _of_this_order(asked: Sequence[tuple[str, tuple[str, ...]]]) -> list[tuple[s
         (name, tuple(one for one in headings if one.split(" / ")[0] in systems) if _is_unplaced(name) else headings)
         for name, headings in asked
     ]
+
+
+_OF_SOME_PART = frozenset({"x ray", "ct", "mri", "ultrasound", "angiography", "venography", "imaging"})
+
+
+_SEVERAL = 3
+
+
+def _says_not_where(name: str, headings: Sequence[str] = ()) -> bool:
+    """Whether an image could be of any part of the body: the table has it of several."""
+    read = reading(name)
+    if 0 < len({heading.split(" / ")[0] for heading in headings}) < _SEVERAL:
+        return False
+    return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) == {"modalities"}
 
 
 def _only_charted(item: Ordered) -> Ordered:
@@ -297,7 +314,7 @@ def _answered(name: str, headings: Sequence[str], horizon: float | None, added: 
     for heading in headings:
         answer = added.answers[heading]
         if answer.own:
-            own.update(dict.fromkeys(answer.facts))
+            own.update(dict.fromkeys(_one_report(name, answer.facts)))
         elif late(heading, horizon):
             own[untold(heading)] = None
         else:
@@ -306,6 +323,16 @@ def _answered(name: str, headings: Sequence[str], horizon: float | None, added: 
         return Ordered(name, tuple(own))
     first = next(iter(others))
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS else None)
+
+
+def _one_report(name: str, facts: Sequence[Fact]) -> Sequence[Fact]:
+    """Of one study that a chart has under two headings, "CT Chest" and "High Resolution CT", the one ordered."""
+    reports = dict.fromkeys(fact.heads[0] for fact in facts)
+    entry = normal_of(facts[0].heads)
+    if len(reports) < 2 or entry is None or not entry.region:
+        return facts
+    best = min(reports, key=lambda head: len(set(words(head)) ^ set(words(name))))
+    return [fact for fact in facts if fact.heads[0] == best]
 
 
 def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tuple[str, tuple[Disclosure, ...]]:
@@ -336,8 +363,29 @@ def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
             if not keys & seen:
                 seen |= keys
                 kept.append(fact)
+        kept = _told_once(kept)
         if kept or not item.facts:
             yield replace(item, facts=tuple(kept))
+
+
+_FEW_WORDS = 5
+"""Shorter findings, "not tender", are said of many things."""
+
+
+def _told_once(facts: Sequence[Fact]) -> list[Fact]:
+    """Findings without those that the chart has word for word under another heading too."""
+    by_report: dict[str, list[Fact]] = {}
+    for fact in facts:
+        by_report.setdefault(fact.heads[0] if fact.heads else "", []).append(fact)
+    told: list[frozenset[str]] = []
+    kept: list[Fact] = []
+    for report in by_report.values():
+        said = [frozenset(words(f"{' '.join(fact.heads[1:])} {fact.text}")) for fact in report]
+        every = frozenset().union(*(words(fact.text) for fact in report))
+        again = len(every) >= _FEW_WORDS and any(every <= before for before in told)
+        kept += () if again else report
+        told += said
+    return kept
 
 
 def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:
@@ -357,13 +405,15 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         name = ordered.name
         if is_treatment(name):
             return f"{capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
+        if payload.completion is not None and _says_not_where(name) and not reading(name).words:
+            return f"{capital(name)}: the order does not say of which part of the body.", Provenance.UNAVAILABLE
         if reading(ordered.name).by_kind:
             return f"{capital(name)} not available.", Provenance.UNAVAILABLE
         return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know
     lines = _charted(ordered.facts)
     if ordered.equivalent:
         stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
-        shown = _shows(ordered.equivalent, ordered.name)
+        shown = _shows(ordered.equivalent, ordered.name) or _names(ordered.facts, ordered.name)
         said = f"{stated}." if shown else f"{capital(ordered.name)} was not done; {stated}."
         return said, Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
@@ -373,6 +423,17 @@ def _shows(wider: str, name: str) -> bool:
     """Whether one image shows all that another would: "MRI brain", done with the orbits."""
     kind = reading(name).of("modalities")
     return bool(kind) and kind == reading(wider).of("modalities") and set(words(name)) <= set(words(wider))
+
+
+def _names(facts: Sequence[Fact], name: str) -> bool:
+    """Whether results that were found in another way name what was ordered: "Chlamydia trachomatis not detected"."""
+    if reading(name).of("modalities"):
+        return False
+    return any(
+        set(words(name)) <= set(words(" ".join((*fact.heads, fact.text))))
+        and not reading(" ".join(fact.heads)).of("specimens") - reading(name).of("specimens") - {"blood"}
+        for fact in facts
+    )
 
 
 def _as_written(name: str, request: str) -> str:

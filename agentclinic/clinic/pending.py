@@ -60,6 +60,8 @@ def in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict[
                 late_result(other, horizon) for other in item.facts if _usual_heads(other)[0] == _usual_heads(fact)[0]
             )
             whole = whole and bool(late(_usual_heads(fact)[0], horizon))  # of a colonoscopy, only the biopsy is late
+            # Of a report that comes at once, one result may have been ordered: "C3".
+            whole = whole and not (set(words(item.name)) & set(words(fact.heads[-1])) and len(item.facts) == 1)
             named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
             waiting.setdefault(", ".join(named), until)
     return (replace(item, facts=tuple(back)) if back else None), waiting

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import DATASETS, SHUFFLED, load_cases, select
+from agentclinic.cases.registry import DATASETS, SHUFFLED, SWAPPED, load_cases, select
 from agentclinic.cases.solvable import is_world, needed, spec
+from agentclinic.cases.versions import original_of
 from agentclinic.clinic.doctor import Dialogue
 from agentclinic.clinic.judge import mode_of
 from agentclinic.clinic.patient import Simulator
@@ -141,7 +142,7 @@ def _as_charted(settings: Settings, roles: Roles, cases: Sequence[Case]) -> tupl
     A language model that writes what it likes is shown the chart alone, so there neither has an effect.
     """
     run, given = settings.run, settings.given
-    name = (cases[0].dataset if cases else run.dataset).removesuffix(SHUFFLED)
+    name = (cases[0].dataset if cases else run.dataset).removesuffix(SHUFFLED).removesuffix(SWAPPED)
     if is_world(run.dataset) or any(case.drawn for case in cases[:1]):
         return settings, roles
     written = name in DATASETS and DATASETS[name].completed
@@ -553,8 +554,8 @@ def _copies(cases: list[Case]) -> list[int]:
 
 
 def unit_seed(seed: int, case: Case, repeat: int) -> int:
-    """The seed of one unit, derived from that of the run."""
-    return int.from_bytes(hashlib.sha256(f"{seed}:{case.id}:{repeat}".encode()).digest()[:4], "big")
+    """The seed of one unit, derived from that of the run; the same for all versions of a case."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{original_of(case).id}:{repeat}".encode()).digest()[:4], "big")
 
 
 _EXACT = ("patient_llm", "measurement_llm", "moderator_llm")

@@ -6,13 +6,18 @@ from collections.abc import Iterable, Sequence
 
 from agentclinic.cases.model import Case, age_in_years, sex
 from agentclinic.cases.solvable import is_world
+from agentclinic.cases.versions import original_in, original_of
 from agentclinic.results.record import Record
 from agentclinic.vocabulary.text import fold
 
 
 def case_key(record: Record) -> str:
-    """What pairs a case between runs: its hash, or data set and row if the record has none."""
-    return record.case_hash or f"{record.dataset}:{record.scenario_id}"
+    """What pairs a case between runs: its hash, or data set and row if the record has none.
+
+    A version of a case has the hash of its original.
+    """
+    made_from = original_in(record.annotations)
+    return made_from.id if made_from else record.case_hash or f"{record.dataset}:{record.scenario_id}"
 
 
 def annotation(record: Record, key: str) -> str | None:
@@ -31,7 +36,8 @@ def cluster_keys(record: Record) -> tuple[str, ...]:
     if is_world(record.dataset):  # each was drawn by itself, and all have the same door
         return (case_key(record),)
     own, other = annotation(record, "case_id"), annotation(record, "twin_of")
-    demographics = record.door.demographics if record.door else ""
+    made_from = original_in(record.annotations)
+    demographics = made_from.demographics if made_from else record.door.demographics if record.door else ""
     return _keys(case_key(record), record.ground_truth or "", demographics, own, other)
 
 
@@ -39,8 +45,8 @@ def case_clusters(cases: Sequence[Case]) -> dict[str, str]:
     """The cluster of each case that has not been played, by its id."""
     if any(case.drawn for case in cases):
         return {case.id: case.id for case in cases}
-    noted = [(case, [case.annotations.get(key) for key in ("case_id", "twin_of")]) for case in cases]
-    keys = [_keys(case.id, case.diagnosis, case.door.demographics, *ids) for case, ids in noted]
+    noted = [(case, original_of(case), [case.annotations.get(key) for key in ("case_id", "twin_of")]) for case in cases]
+    keys = [_keys(original.id, case.diagnosis, original.demographics, *ids) for case, original, ids in noted]
     return dict(zip((case.id for case in cases), joined(keys), strict=True))
 
 

@@ -101,7 +101,7 @@ OF_TWINS: Mapping[str, Callable[[TwinPair], bool | None]] = {
 """What is compared pair by pair; None if the pair does not say."""
 _MEASURES: Mapping[str, Measure] = {**RULES, **SECONDARY}
 LEVEL = 0.05
-_DETERMINISTIC = {"plain", "uncertainty", "None", *CHOICES} - {"random_actions"}
+DETERMINISTIC = {"plain", "uncertainty", "None", *CHOICES} - {"random_actions"}
 """Doctors that do the same in every repeat, with builtin models."""
 
 # What must be equal for a difference between runs to be due to the doctor: record field and label.
@@ -194,7 +194,7 @@ class Arm:
             return all(case.same for case in self.cases.values())
         roles = ("doctor_llm", "patient_llm", "measurement_llm", "moderator_llm")
         builtin = all(set(self.conditions[role]) <= {"builtin", EXACT} for role in roles)
-        return builtin and set(self.conditions["doctor"]) <= _DETERMINISTIC
+        return builtin and set(self.conditions["doctor"]) <= DETERMINISTIC
 
     def add(self, record: Record) -> None:
         self.records += 1

@@ -120,12 +120,15 @@ class Difference(NamedTuple):
     p: float
 
 
-def paired_difference(rows: Iterable[tuple[Hashable, float, float]], plays: float = 1.0) -> Difference:
+def paired_difference(
+    rows: Iterable[tuple[Hashable, float, float]], plays: float = 1.0, *, z: float = Z95
+) -> Difference:
     """The mean of gained - lost over (cluster, gained, lost) rows, one per case, with Tango's score interval (1998).
 
     `gained` and `lost` are the chances that one play of each run gains or loses the case: 0 or 1 without repeats.
     `plays` is how often each case was played. With repeats or clusters the counts are divided by their design effect.
     The interval leaves out 0 if and only if p < 0.05; without clusters this is McNemar's test without a correction.
+    `z` is the normal quantile of another interval: 1.645 for 90%.
     """
     cases = [(cluster, float(gained), float(lost)) for cluster, gained, lost in rows]
     n, gained, lost = (
@@ -137,17 +140,17 @@ def paired_difference(rows: Iterable[tuple[Hashable, float, float]], plays: floa
     if not np.all(sizes == 1):
         effect = design_effect(sums - mean * sizes, sizes, max(0.0, gained + lost - n * mean**2))
     b, c, n = gained / effect, lost / effect, n / effect
-    low, high = (_tango_limit(b, c, n, end) for end in (-1.0, 1.0))
-    z = abs(b - c) / math.sqrt(b + c) if b + c else 0.0
-    return Difference(Estimate(value=mean, low=low, high=high, n=len(sizes)), math.erfc(z / math.sqrt(2)))
+    low, high = (_tango_limit(b, c, n, end, z) for end in (-1.0, 1.0))
+    score = abs(b - c) / math.sqrt(b + c) if b + c else 0.0
+    return Difference(Estimate(value=mean, low=low, high=high, n=len(sizes)), math.erfc(score / math.sqrt(2)))
 
 
-def _tango_limit(b: float, c: float, n: float, end: float) -> float:
+def _tango_limit(b: float, c: float, n: float, end: float, z: float) -> float:
     """The difference furthest towards `end` that the score test does not reject, by bisection."""
     inside, outside = (b - c) / n, end
     for _ in range(50):  # to 2⁻⁴⁹
         middle = (inside + outside) / 2
-        if _tango_score(b, c, n, middle) <= Z95:
+        if _tango_score(b, c, n, middle) <= z:
             inside = middle
         else:
             outside = middle

@@ -71,7 +71,7 @@ def meet(twin: Twin, waiting: Waiting) -> TwinPair | None:
         return None
     first, second = sorted((partner, twin), key=lambda one: one.scenario_id)
     right = None if first.right is None or second.right is None else first.right + second.right
-    return TwinPair(first, second, right, _same(first.diagnosis, second.diagnosis))
+    return TwinPair(first, second, right, same_diagnosis(first.diagnosis, second.diagnosis))
 
 
 def twin_pairs(twins: Iterable[Twin | None]) -> list[TwinPair]:
@@ -80,7 +80,7 @@ def twin_pairs(twins: Iterable[Twin | None]) -> list[TwinPair]:
 
 
 @lru_cache(maxsize=65536)
-def _same(one: str | None, other: str | None) -> bool | None:
+def same_diagnosis(one: str | None, other: str | None) -> bool | None:
     """Either may be the fuller wording, so they are compared both ways."""
     if not one or not other:
         return None

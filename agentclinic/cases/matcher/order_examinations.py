@@ -87,11 +87,16 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     parts, systems = asked.of("parts"), _systems(asked)
     found = _parts(parts, asked, chart)
     chart = _examined(chart)
-    maneuvers = all(vocabulary().parts[part].by == "special tests" for part in parts)
+    maneuvers = all(vocabulary().parts[part].by == "special tests" or part == "range of motion" for part in parts)
     if not systems or found or not (asked.of("systems") or maneuvers or names_examination(item.text)):
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     found = _nearest(asked, found, dict(chart))
+    if set(asked.by_kind) == {"sites"}:
+        # What the skin shows at this place: "backs of the hands swollen".
+        skin = [fact for fact, _ in chart if fact.heads and _own_systems(reading(fact.heads[0])) == {"skin"}]
+        seen = {fact for fact in skin if asked.of("sites") & reading(fact.text).of("sites")}
+        found = [fact for fact, _ in chart if fact in seen or fact in found]
     if not found and asked.of("methods") == {"palpation"}:
         # Palpation findings are often charted with what was seen.
         asked = replace(asked, by_kind={kind: named for kind, named in asked.by_kind.items() if kind != "methods"})
@@ -99,6 +104,9 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if not found and asked.of("methods") == {"auscultation"}:
         # Auscultation of the chest covers heart and lungs; the finding says which.
         found = [f for f, c in chart if "auscultation" in c.of("methods") and systems & _of_parts(reading(f.text))]
+    if "auscultation" in asked.of("methods"):
+        # "Auscultation of the heart", where the chart has it apart, is not the neck veins.
+        found = [fact for fact in found if asked.of("methods") & _methods(reading(fact.heads[-1]))] or found
     if item.listed:
         narrow = set(_parts(item.listed, asked, chart))
         found = [fact for fact in found if fact in narrow] or found
@@ -216,8 +224,13 @@ def _elsewhere(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
 def _by_method(asked: Reading, charted: Reading) -> bool:
     """Whether a finding was made by the method asked for, or names no method."""
     wanted = asked.of("methods")
-    done = charted.of("methods") | {by for part in charted.of("parts") if (by := vocabulary().parts[part].by)}
+    done = _methods(charted)
     return not wanted or bool(wanted & done) or not (done or charted.of("parts") - {"appearance"})
+
+
+def _methods(charted: Reading) -> frozenset[str]:
+    """How something was examined, by its headings."""
+    return charted.of("methods") | {by for part in charted.of("parts") if (by := vocabulary().parts[part].by)}
 
 
 def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:

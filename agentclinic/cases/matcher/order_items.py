@@ -90,16 +90,83 @@ class _Segment:
 
 _NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?(?:\d{1,2}[.)]|[-*•])\s+(?=[A-Za-z(])")
 _POLITE = re.compile(
-    r"^(?:(?:please|also|then|next|i|we|you|would|like|to|want|need|can|could|let|us|me|get|order|request|check|perform|do"
-    r"|obtain|run|send|have|a|an|the|some|id) )+"
+    r"^(?:(?:please|also|then|next|i|we|you|would|like|to|want|need|can|could|let|let us|me|get|order|request|check"
+    r"|perform|do|obtain|run|send|have|a|an|the|some|id) )+"
 )
 _DASH = re.compile(r"\s+[-–—]+\s+")
 
 
+_WRITTEN_OUT = (
+    (re.compile(r"\bTV ?(?:USS?|S|ultrasound|scan)\b", re.IGNORECASE), "transvaginal ultrasound"),
+    (re.compile(r"\bU ?[+/] ?Es?\b", re.IGNORECASE), "U&E"),
+    (re.compile(r"\b(?:blood )?group (?:and|&|\+) (?:save|hold|screen)\b", re.IGNORECASE), "blood group"),
+    (re.compile(r"\b(?:CT|US|USS|ultrasound|image|X-ray)[- ]guided\s+", re.IGNORECASE), ""),
+    (re.compile(r"\s*\b(?:with )?ECG[- ](?:gating|gated)\b", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"\s*\b(?:(?:incl(?:uding|\b\.?)|with|and|plus)\s+)?(?:(?:posterior|right[- ]sided|right|additional)"
+            r"\s*(?:and|,|&|/)?\s*)+leads?\b",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (re.compile(r"^(?:please )?(?:look|check|assess|examine|evaluate|feel|inspect) for ", re.IGNORECASE), ""),
+    (re.compile(r"\be?-?FAST (?:scan|exam(?:ination)?|ultrasound)\b|\be-?FAST\b"), "bedside ultrasound"),
+    (re.compile(r"\bairway (?:exam(?:ination)?|assessment|inspection)\b", re.IGNORECASE), "stridor and throat exam"),
+    (
+        re.compile(
+            r"(?:\b(?:cervical|supraclavicular|submandibular|axillary|inguinal|epitrochlear|occipital)\b[\s,&/]*"
+            r"(?:(?:and|or)\s+)?){2,}(?=(?:lymph )?(?:nodes?|lymphadenopathy)\b)",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (re.compile(r"\blook(?:ing)? (?:at|in|into|over|between|behind|under)\b", re.IGNORECASE), "examine"),
+    (re.compile(r"\b(?:M,? ?)?C ?(?:&|and|\+) ?S\b"), "culture"),
+    (re.compile(r"\bu(?:rine )?PCR\b\s*\(protein[^)]*\)|\buPCR\b", re.IGNORECASE), "urine protein creatinine ratio"),
+    (re.compile(r"(?<=\bwith )gad\b|(?<=\bwithout )gad\b|(?<=\+)\s*gad\b", re.IGNORECASE), "gadolinium"),
+    (
+        re.compile(
+            r"^(?!.*\b(?:sputum|afb|acid[- ]fast|csf|stool|fluid|swab|pap|cervical)\b)(.*[,;] ?)smear(?=$|[,;.])",
+            re.IGNORECASE,
+        ),
+        r"\1blood smear",
+    ),
+)
+"""How doctors write things, and the same in words that are read elsewhere."""
+
+
 def one_line(order: str) -> str:
-    """An order as one line: a list's lines and numbers become commas, a dash before an explanation a colon."""
+    """An order as one line: a list's lines, numbers and slashes become commas, a dash before an explanation a colon."""
     lines = [_NUMBERED.sub(", ", line.strip()) for line in order.split("\n")]
-    return _DASH.sub(": ", re.sub(r"(?:\s*[,;]\s*){2,}", ", ", ", ".join(lines)).strip(" ,;"))
+    line = _DASH.sub(": ", re.sub(r"(?:\s*[,;]\s*){2,}", ", ", ", ".join(lines)).strip(" ,;"))
+    for written, meant in _WRITTEN_OUT:
+        line = written.sub(meant, line)
+    return _SLASHED.sub(lambda found: _without_slashes(found[0]), line) if "/" in line else line
+
+
+_SLASHED = re.compile(r"[^,;:()\[\]]*/[^,;:()\[\]]*")
+_SLASH = re.compile(r"\s*/\s*")
+
+
+def _without_slashes(text: str) -> str:
+    """Tests that are separated by slashes as a list: "CBC/BMP/TSH"; names with a slash, "PT/INR", stay as they are."""
+    done, *rest = _SLASH.split(text)
+    for piece in rest:
+        last = done.rsplit(",", 1)[-1]
+        apart = reading(last).phrases + reading(piece).phrases == reading(f"{last} {piece}").phrases
+        done += (", " if apart and _stands_alone(last) and _stands_alone(piece) else "/") + piece
+    return done
+
+
+def _stands_alone(text: str) -> bool:
+    read = reading(text)
+    if read.by_kind and read.of("values") and read.of("values") <= _CLASSES:
+        return False  # "parvovirus IgM/IgG"
+    return _tests(read) or bool(read.of("vitals") or read.of("parts") or read.of("methods"))
+
+
+_CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 
 
 @lru_cache(maxsize=4096)
@@ -117,7 +184,7 @@ def items(order: str) -> tuple[Item, ...]:
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
         own = Item(named or segment.text, read)
         introduces = not segment.listed and any(after.listed for after in segments[index + 1 : index + 2])
-        if introduces and _is_title(own):
+        if introduces and (_is_title(own) or re.search(r"\bscopes?$", own.text)):
             continue
         if introduces and read.of("tests") == {"swab"} and not read.of("values"):
             head = own  # the list says what is looked for
@@ -159,10 +226,11 @@ _GIVEN = re.compile(
 )
 _GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
 _CARE = re.compile(
-    r"\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
+    r"^(?:observe|admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b"
+    r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
     r"|anti ?emetics?|oxygen therapy|supplemental oxygen|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
-_TRIED = re.compile(r"\b(?:test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
+_TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
 """Drugs and sugar are also given to test what they do."""
 
 
@@ -183,10 +251,14 @@ def _is_title(own: Item) -> bool:
     return general and not own.read.words and (bool(LABORATORY.search(own.text)) or bool(own.read.by_kind))
 
 
+_OFTEN_ALONE = frozenset({"lactate"})
+"""Values that are not in every report of a panel that may have them."""
+
+
 def _adds_nothing(own: Item, last: Item) -> bool:
     """Whether what follows "with" only details the test before it: "ultrasound with Doppler"."""
     kinds, panels = set(own.read.by_kind), vocabulary().panels
-    values = frozenset().union(*(panels[panel].values for panel in last.read.of("panels")))
+    values = frozenset().union(*(panels[panel].values for panel in last.read.of("panels"))) - _OFTEN_ALONE
     return (
         not own.measured
         or (kinds == {"modalities"} and own.read.of("modalities") <= last.read.of("modalities"))
@@ -277,13 +349,21 @@ def _segments(order: str) -> Iterable[_Segment]:
 
 def _orders(text: str) -> bool:
     read = reading(text)
+    if read.of("parts") and _BEGINS.match(text):
+        return True
     return _tests(read) or bool(EXAM.search(text) or LABORATORY.search(text) or read.of("vitals") or read.of("systems"))
+
+
+_BEGINS = re.compile(r"(?:please |also |then )*(?:check|look|listen|feel|assess|measure|test)\b")
 
 
 def _by_specimen(text: str) -> list[str]:
     """Split a list without commas where a specimen begins another test: "TSH CBC urine culture"."""
     for cut in islice(_SPECIMEN.finditer(text), _MOST_SPECIMENS):
         before, after = reading(text[: cut.start()]), reading(text[cut.start() :])
+        of = re.search(r"\b(?:of|in|from|on)\s+(?:the )?$", text[: cut.start()])  # "acid-fast stain of sputum"
+        if of:
+            continue
         if _tests(before) and _tests(after) and before.phrases + after.phrases == reading(text).phrases:
             return [text[: cut.start()].strip(), *_by_specimen(text[cut.start() :])]
     return [text] if text else []
@@ -309,11 +389,21 @@ def _without_reason(segment: str) -> str:
         return segment
     if rest.of("tests") & TAKEN:
         return segment
+    if set(named.by_kind) <= {"specimens", "panels"} and _is_fluid(named) and rest.words:
+        return segment  # "urine for hemosiderin"
+    if rest.of("parts") and not _tests(named) and not _tests(rest) and _looked_for(named, rest):
+        return segment  # "examine the fingers for clubbing"
     listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(MEASURED))
     if listed > 1:
         # A list without commas continues after the reason: "CBC retic smear for schistocytes LDH".
         return f"{segment[: reason.start()]} {reason[0].split(' ', 2)[-1]}"
     return segment[: reason.start()]
+
+
+def _looked_for(named: Reading, rest: Reading) -> bool:
+    """Whether a sign is looked for in the place that an order names."""
+    of = frozenset().union(*(vocabulary().parts[part].of for part in rest.of("parts")))
+    return bool(of & (named.of("sites") | named.of("systems")))
 
 
 def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> Item | None:
@@ -324,6 +414,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if kinds == {"sites"} and not EXAM.search(own.text):
         if last is not None and last.of("methods"):
             return _with(own, _only(last, "methods"))
+        if last is not None and "skin" in last.of("sites") and len(last.of("sites")) > 1 and not _tests(last):
+            # "Skin of the legs and arms"
+            return _with(own, Reading({"sites": frozenset({"skin"})}))
         if last is None and after and after[0].of("parts") and after[0].of("sites"):
             return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
@@ -338,18 +431,30 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None
+    if last is not None and read.of("parts") == {"gait"} and "oxygen saturation" in last.of("vitals"):
+        return _with(replace(own, read=Reading({})), _only(last, "vitals"))  # "saturation at rest and walking"
+    if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("values"):
+        own = replace(own, read=_only(read, "specimens", "timings") or read)  # "fecal and plasma porphyrins"
+        kinds = {"specimens"}
+    if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("tests") & TAKEN:
+        what = " ".join(name for name, concepts in after[0].phrases if any(kind == "tests" for kind, _ in concepts))
+        taken_from = replace(own, text=f"{own.text} {what}", read=_only(read, "specimens") or read)
+        return _with(taken_from, _only(after[0], "tests"))  # "blood and urine cultures"
     if kinds == {"specimens"} and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
     if kinds == {"modalities"} and read.of("modalities") <= _SITED and after and after[0].of("modalities"):
-        return _with(own, _only(after[0], "sites"))  # "X-ray and MRI of the knee"
+        where = " ".join(n for n, concepts in after[0].phrases if any(kind == "sites" for kind, _ in concepts))
+        return _with(
+            replace(own, text=f"{own.text} {where}".strip()), _only(after[0], "sites")
+        )  # "X-ray and MRI of the knee"
     if last is None:
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
         if kinds == {"tests"} and read.of("tests") <= TAKEN and after and after[0].of("tests") & TAKEN:
             return _with(own, _only(after[0], "sites", "specimens"))
         return own
-    if read.of("modalities") and not read.of("sites") and last.of("modalities"):
+    if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities"):
         return _with(own, _only(last, "sites"))
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         return _of_fluid(own, last)
@@ -369,7 +474,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     follows = last.of("values") or qualified or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
     if counted and follows and read.of("values") <= vocabulary().of_fluids:
         fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
-        return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
+        of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
+        named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
+        return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
     if kinds == {"vitals"} and last.of("vitals"):
         return _with(own, _only(last, "qualifiers"))
     if kinds == {"methods"}:
@@ -378,6 +485,12 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
+
+
+def _is_fluid(read: Reading) -> bool:
+    """Whether an item only names a fluid: "fecal" is also the name of everything about the stool."""
+    taken = read.of("specimens") - _PUNCTURED
+    return bool(taken) and all(name in vocabulary().fluids for name, _ in read.phrases) and not read.words
 
 
 def _of_fluid(own: Item, last: Reading) -> Item:

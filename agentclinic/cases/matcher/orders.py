@@ -68,7 +68,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
         or not (
             _redundant(item, ordered[:place], [other for other in missing if other is not item])
             or _only_in(written, item.read)
-            or (item.read.of("specimens") & undivided and "biopsy" not in item.read.of("tests"))
+            or (item.read.of("specimens") & undivided and not _apart(item.read))
         )
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
@@ -91,6 +91,11 @@ def _whole(item: Item) -> bool:
     """Whether an item is everything about a fluid."""
     panels = vocabulary().panels
     return set(item.read.by_kind) == {"panels", "specimens"} and all(panels[p].whole for p in item.read.of("panels"))
+
+
+def _apart(asked: Reading) -> bool:
+    """Whether a test of a fluid is not part of its usual report: a biopsy, a search for one germ."""
+    return "biopsy" in asked.of("tests") or bool(asked.of("tests") & {"pcr", "serology"} and asked.of("values"))
 
 
 def _only_in(written: frozenset[str], asked: Reading) -> bool:
@@ -426,6 +431,8 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         usual = _NOTHING if asked.of("sites") else _USUAL.get(value, _NOTHING)
         return bool((asked.of("specimens") or usual) & charted.of("specimens"))
     if value in charted.of("values"):
+        if len(fact.heads) > 1 and value not in _own_values(fact.heads):
+            return False
         if charted.of("values") & _PROVOKED and value not in _PROVOKED:
             return False
         return not (_AGAINST & charted.words and value in vocabulary().of_blood) and _qualified(asked, fact, charted)
@@ -433,6 +440,15 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if charted.of("values") or not any(value in panels[panel].values for panel in charted.of("panels")):
         return False
     return sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
+
+
+@lru_cache(maxsize=32768)
+def _own_values(heads: tuple[str, ...]) -> frozenset[str]:
+    """The values that a result is of: below a heading for several, "Antibodies and Gastrin", those of its own line."""
+    above = _of_path(heads[:-1]).of("values")
+    own = reading(heads[-1]).of("values") - IMMUNOGLOBULINS
+    several = len(above) > 1 or (above and _joints(" ".join(heads[:-1])))
+    return own if own and several else above | reading(heads[-1]).of("values")
 
 
 _VIRUSES = vocabulary().panels["respiratory viral panel"].values
@@ -532,6 +548,8 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     )
     if test in _LOOKED_AT and charted.of("panels") and not asked.of("specimens"):
         return False
+    if test == "swab" and not asked.of("values") and test not in done and _of_a_germ_or_elsewhere(asked, charted):
+        return False
     if fact.section is Section.VITALS or not (same or general) or not _qualified(asked, fact, charted):
         return False
     if general and not same and test in _EACH_ITS_OWN:
@@ -555,6 +573,12 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if test not in done and asked.of("specimens") - {"blood"} and not charted.of("specimens"):
         return general
     return _taken_from_same(asked, charted)
+
+
+def _of_a_germ_or_elsewhere(asked: Reading, charted: Reading) -> bool:
+    """Whether a test looks for one germ in particular, or is not from the place that was swabbed."""
+    germ = charted.of("values") or "pcr" in charted.of("tests")
+    return bool(germ or (asked.of("sites") and not charted.of("sites")))
 
 
 def _taken_from_same(asked: Reading, charted: Reading) -> bool:
@@ -619,7 +643,12 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
 def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
     wanted = item.read.of("vitals")
     if "vital signs" in wanted and item.read.of("qualifiers"):
-        return tuple(f for f, c in chart if c.of("vitals") and _qualified(item.read, f, c))
+        posture = tuple(f for f, c in chart if c.of("vitals") and _qualified(item.read, f, c))
+        if not posture or not _wants_lying(item) or any(_LYING.search(f.text) for f in posture):
+            return posture
+        return tuple(
+            f for f, c in chart if f in posture or (f.section is Section.VITALS and c.of("vitals") & _LYING_TOO)
+        )
     if "vital signs" in wanted:
         return tuple(fact for fact, _ in chart if fact.section is Section.VITALS)
     found = tuple(
@@ -630,13 +659,42 @@ def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
         and (fact.section is not Section.TESTS or not charted.of("specimens"))
         and _qualified(item.read, fact, charted)
     )
-    if found or not item.read.of("qualifiers"):
-        return found
+    if not item.read.of("qualifiers"):
+        return _of_vital_signs(item.read, found)
     # The pulse on standing is often charted with the blood pressure.
-    return tuple(
+    found = found or tuple(
         f
         for f, c in chart
         if f.section is not Section.TESTS and wanted & reading(f.text).of("vitals") and _qualified(item.read, f, c)
+    )
+    if not _wants_lying(item):
+        return found
+    lying = _vitals(replace(item, read=_unqualified(item.read)), chart)
+    found += () if any(_LYING.search(fact.text) for fact in found) else lying
+    return tuple(fact for fact, _ in chart if fact in found)
+
+
+_LYING_TOO = frozenset({"blood pressure", "heart rate"})
+_LYING = re.compile(r"\b(?:lying|supine|sitting)\b", re.IGNORECASE)
+
+
+def _wants_lying(item: Item) -> bool:
+    """Whether an order, or what comes before an item in it, asks for both postures: "lying and standing"."""
+    return any(_LYING.search(phrase) for phrase in (item.text, *(name for name, _ in item.read.phrases)))
+
+
+def _unqualified(read: Reading) -> Reading:
+    return replace(read, by_kind={kind: named for kind, named in read.by_kind.items() if kind != "qualifiers"})
+
+
+def _of_vital_signs(asked: Reading, found: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Without what examinations say of a vital sign, if it is among the vital signs: the pulse, not the pulses."""
+    if not any(fact.section is Section.VITALS for fact in found):
+        return found
+    return tuple(
+        fact
+        for fact in found
+        if fact.section is Section.VITALS or (asked.of("sites") and charted_as(fact).words <= asked.words)
     )
 
 
@@ -712,7 +770,7 @@ def _once_each(answers: list[Ordered]) -> list[Ordered]:
         for at, (other, larger) in enumerate(studies):
             alike = fact.heads[0] != other.heads[0] and _same_study(read, larger)
             wider = read.of("sites") < larger.of("sites") or (at < place and read.of("sites") == larger.of("sites"))
-            if alike and wider:
+            if alike and wider and other.path not in again:
                 again.add(fact.path)
     return [
         Ordered(answer.name, tuple(f for f in answer.facts if f.path not in again), answer.equivalent)

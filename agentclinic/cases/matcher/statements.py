@@ -59,7 +59,8 @@ _TIMING = next(aspect for aspect in cues.ASPECTS if aspect.name == "timing")
 # Every question reads all the chart's statements.
 @lru_cache(maxsize=32768)
 def statement(fact: Fact) -> Statement:
-    text = f"{fact.text} {fact.says}" if fact.says else fact.text  # patients have the plain words that doctors ask in
+    # Patients have the plain words that doctors ask in.
+    text = fact.matched_as or (f"{fact.text} {fact.says}" if fact.says else fact.text)
     named = _with_joints(lexicon.named(text))
     return Statement(
         fact,

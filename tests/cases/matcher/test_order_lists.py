@@ -46,7 +46,7 @@ ORDERS = [
     ("1. CBC 2. BMP 3. TSH", [CBC, BMP, TSH]),
     ("1) CBC\n2) ESR\n3) Chest X-ray (PA and lateral) to look for pneumonia", [CBC, ESR, X_RAY]),
     ("- CBC\n- CRP\n- chest X-ray", [CBC, CRP, X_RAY]),
-    ("ESR/CRP; TSH.", [CRP, ESR, TSH]),
+    ("ESR/CRP; TSH.", [ESR, CRP, TSH]),
     ("I would like a CBC. Can we also get a TSH? Then a CXR!", [CBC, TSH, X_RAY]),
     ("Blood tests: CBC, U&Es, CRP. Imaging: chest X-ray.", [CBC, BMP, CRP, X_RAY]),
     ("routine labs (CBC, TSH)", [CBC, TSH]),
@@ -76,7 +76,10 @@ ORDERS = [
     # Nothing is called unavailable after it was reported, and nothing is reported twice.
     (
         "urine porphobilinogen and ALA, urine porphobilinogen",
-        ["Urine Porphobilinogen and ALA: Porphobilinogen: Normal; Delta-Aminolevulinic Acid: Normal."],
+        [
+            "Urine Porphobilinogen and ALA: Porphobilinogen: Normal.",
+            "Urine Porphobilinogen and ALA: Delta-Aminolevulinic Acid: Normal.",
+        ],
     ),
     ("CBC, hemoglobin, complete blood count", [CBC]),
     ("abdominal X-ray and CT abdomen", ["Abdominal X-ray not available.", "CT Abdomen and Pelvis: Findings: Normal."]),
@@ -209,7 +212,7 @@ SPECIMENS = case_of(
         ),
         (
             "pulse (lying and standing)",
-            ["Vital Signs: Blood Pressure Standing: 142/88 mmHg with a heart rate of 118 bpm."],
+            ["Vital Signs: Heart Rate: 96 bpm; Blood Pressure Standing: 142/88 mmHg with a heart rate of 118 bpm."],
         ),
         # One study is reported once.
         (
@@ -257,7 +260,7 @@ SPECIMENS = case_of(
         ),
         (
             "X-ray and MRI of the sacroiliac joints",
-            ["X-ray not available.", "MRI Sacroiliac Joints: Findings: No edema."],
+            ["X ray sacroiliac joint not available.", "MRI Sacroiliac Joints: Findings: No edema."],
         ),
         ("racemic epinephrine neb", ["Racemic epinephrine neb: a treatment, not a test."]),
         (
@@ -285,3 +288,64 @@ def test_a_physical_examination_includes_private_parts_only_if_they_are_named(re
 
 def test_tests_ordered_after_a_physical_examination_are_reported_too() -> None:
     assert "Hemoglobin: 9" in order(SPECIMENS, "Full physical exam, CBC").text
+
+
+WRITTEN = case_of(
+    osce(
+        exam={
+            "Vital_Signs": {
+                "Blood_Pressure": "136/82 mmHg",
+                "Heart_Rate": "80 bpm",
+                "Blood_Pressure_Standing": "134/80 mmHg",
+            },
+            "Cardiovascular_Examination": {"Auscultation": "No murmur", "Neck_Veins": "Flat", "Pulse": "Full"},
+            "Skin_Examination": {"Findings": "Fingertips clubbed"},
+            "Lymph_Node_Examination": {"Findings": "None enlarged"},
+        },
+        tests={
+            "Complete_Blood_Count": {"WBC": "7", "Hemoglobin": "13"},
+            "Coagulation": {"INR": "1.0", "aPTT": "30 s"},
+            "TSH": "2 mU/L",
+            "Complement": {"C3": "90 mg/dL", "C4": "20 mg/dL"},
+            "Hepatitis_Serology": {"Hepatitis_C_RNA": "Not detected"},
+            "Gastric_Antibodies_and_Gastrin": {"Intrinsic_Factor_Antibody": "Negative", "Gastrin": "40 pg/mL"},
+            "Arterial_Blood_Gas": {"pH": "7.4"},
+            "Lactate": "1.0 mmol/L",
+            "Sputum_Acid-Fast_Smear": {"Findings": "No bacilli"},
+            "Sputum_Culture": {"Findings": "No growth"},
+            "Blood_Cultures": {"Findings": "No growth"},
+            "Urine_Culture": {"Findings": "No growth"},
+        },
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "replies"),
+    [
+        (
+            "CBC/TSH/aPTT",
+            ["Complete Blood Count: WBC: 7; Hemoglobin: 13.", "TSH: 2 mU/L.", "Coagulation: aPTT: 30 s."],
+        ),
+        ("PT/INR", ["Coagulation: INR: 1.0."]),
+        ("complement C3/C4", ["Complement: C3: 90 mg/dL.", "Complement: C4: 20 mg/dL."]),
+        ("C4", ["Complement: C4: 20 mg/dL."]),
+        ("anti-HCV", ["Anti-HCV not available."]),
+        ("serum gastrin", ["Gastric Antibodies and Gastrin: Gastrin: 40 pg/mL."]),
+        ("ABG with lactate", ["Arterial Blood Gas: pH: 7.4.", "Lactate: 1.0 mmol/L."]),
+        ("acid-fast stain of sputum", ["Sputum Acid-Fast Smear: Findings: No bacilli."]),
+        ("blood and urine cultures", ["Blood Cultures: Findings: No growth.", "Urine Culture: Findings: No growth."]),
+        (
+            "lying and standing BP",
+            ["Vital Signs: Blood Pressure: 136/82 mmHg; Blood Pressure Standing: 134/80 mmHg."],
+        ),
+        ("standing BP", ["Vital Signs: Blood Pressure Standing: 134/80 mmHg."]),
+        ("heart rate", ["Vital Signs: Heart Rate: 80 bpm."]),
+        ("cardiac auscultation", ["Cardiovascular Examination: Auscultation: No murmur."]),
+        ("look at the fingers for clubbing", ["Skin Examination: Findings: Fingertips clubbed."]),
+        ("look for cervical and axillary lymph nodes", ["Lymph Node Examination: Findings: None enlarged."]),
+        ("TSH and observe", ["TSH: 2 mU/L.", "Observe: a treatment, not a test."]),
+    ],
+)
+def test_orders_are_understood_as_doctors_write_them(request_: str, replies: list[str]) -> None:
+    assert order(WRITTEN, request_).text == f"RESULTS: {' '.join(replies)}"
