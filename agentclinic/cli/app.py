@@ -59,6 +59,7 @@ class Clinic(Group):
         Entry("study", "learn", "study", "Find out whether a doctor learns from experience."),
         Entry("study", "reliability", "reliability", "Find out how many cases and repeats a ranking of doctors takes."),
         Entry("study", "contamination", "contamination", "Look for signs that a model has seen the cases before."),
+        Entry("study", "stress", "stress", "Find out what difficult patients cost a doctor."),
         Entry("study", "swap", "swap", "Find out whether a doctor treats groups of patients alike."),
         Entry("", "generate", "", "Make cases from MIMIC-IV or MedQA, and check them."),
         Entry("generate", "mimic", "generate", "Make cases from MIMIC-IV's tables."),

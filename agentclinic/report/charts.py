@@ -6,7 +6,7 @@ Colours come from classes in the page's style sheet, so that light, dark and pri
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentclinic.report.collect import ReliabilityPoint
@@ -158,11 +158,13 @@ def together(
     return svg(name, title, f"{x}, then {y}. {'; '.join(shown)}.", *parts)
 
 
-def _ends(frame: Frame, series: Sequence[Series]) -> list[Html]:
+def _ends(frame: Frame, series: Sequence[Series], right: float = 8) -> list[Html]:
     """The labels of lines, where they end."""
     places = _spread([frame.y(one.points[-1][1]) for one in series])
+    below = max(0.0, max(places, default=0.0) - frame.y(frame.y0))
+    places = [place - below for place in places]  # all of them, so that they stay in order
     return [
-        words(frame.x(one.points[-1][0]) + 8, place + 4, one.label, "start", f"label {one.colour}")
+        words(frame.x(one.points[-1][0]) + right, place + 4, one.label, "start", f"label {one.colour}")
         for one, place in zip(series, places, strict=True)
     ]
 
@@ -210,6 +212,129 @@ def lines(name: str, title: str, series: Sequence[Series], *, y: str) -> Html:
         for one in series
     ]
     return svg(name, title, "; ".join(shown) + ".", *parts)
+
+
+@dataclass(frozen=True)
+class DosePanel:
+    """One measure against the level of each trait: the change from level 0."""
+
+    title: str
+    note: str
+    """What the change is from: the value at level 0."""
+    show: Callable[[float], str]
+    """A change as text."""
+    mark: Callable[[float], str]
+    """A value on the vertical axis as text."""
+    little: float
+    """The axis reaches at least this far from 0, so that noise does not look like an effect."""
+    series: Sequence[Series]
+    """Levels and changes; the bands are their intervals."""
+
+    @property
+    def description(self) -> str:
+        """The numbers in words."""
+        told = []
+        for one in self.series:
+            limits = {x: f" ({self.show(low)} to {self.show(high)})" for x, low, high in one.band}
+            points = ", ".join(f"level {x:g} {self.show(y)}{limits.get(x, '')}" for x, y in one.points if x)
+            told.append(f"{one.label}: {points}")
+        return f"{self.title}: {self.note}, with 95% intervals. {'; '.join(told)}."
+
+    def drawn(self, levels: Sequence[int]) -> list[Html]:
+        """A line with whiskers for each trait, next to each other where they meet."""
+        reach = [limit for one in self.series for _, low, high in one.band for limit in (low, high)]
+        reach += [y for one in self.series for _, y in one.points]
+        low, high = min([-self.little, *reach]), max([self.little, *reach])
+        step = nice(high - low)[1]
+        marks = [step * i for i in range(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9) + 1)]
+        apart = 0.05 * (levels[-1] - levels[0])
+        frame = Frame(levels[0] - apart, levels[-1] + apart, marks[0], marks[-1], 380, 264, right=100, top=48)
+        parts = axes(frame, [(x, str(x)) for x in levels], [(y, self.mark(y)) for y in marks], "level", "")
+        parts.append(words(frame.left, 16, self.title, "start", "label"))
+        parts.append(words(frame.left, 33, self.note, "start", "small"))
+        zero = frame.y(0)
+        parts.append(tag("line", x1=frame.x(frame.x0), x2=frame.x(frame.x1), y1=zero, y2=zero, class_="ideal"))
+        for place, one in enumerate(self.series):
+            aside = (place - (len(self.series) - 1) / 2) * apart / 3
+            at = {x: frame.x(x + aside if x else x) for x, _ in one.points}
+            parts.append(path([(at[x], frame.y(y)) for x, y in one.points], f"line {one.colour}"))
+            for x, least, most in one.band:
+                ends = {"y1": frame.y(least), "y2": frame.y(most)}
+                parts.append(tag("line", x1=at[x], x2=at[x], **ends, class_=f"whisker {one.colour}"))
+            parts += [
+                tag(
+                    "circle",
+                    tag("title", f"{one.label}, level {x:g}: {self.show(y)}"),
+                    cx=at[x],
+                    cy=frame.y(y),
+                    r=3.2,
+                    class_=f"dot {one.colour}",
+                )
+                for x, y in one.points
+                if x
+            ]
+        return [*parts, *_ends(frame, self.series, right=14)]
+
+
+def dose_panel(name: str, panel: DosePanel, levels: Sequence[int]) -> Html:
+    """One measure as a drawing of its own."""
+    return svg(name, panel.title, panel.description, *panel.drawn(levels), width=380, height=264)
+
+
+_PLAIN = """
+svg { font-family: system-ui, "Segoe UI", Roboto, "DejaVu Sans", Arial, sans-serif; }
+text { fill: #545e67; font-size: 12px; } .name { fill: #1b2227; font-size: 12.5px; } .small { font-size: 11px; }
+.label { fill: #1b2227; font-size: 12.5px; font-weight: 600; }
+.paper { fill: #f8f7f3; } .grid { stroke: #e1ded5; } .axis { stroke: #b9b5aa; }
+.ideal { stroke: #545e67; stroke-width: 1.2; stroke-dasharray: 4 4; }
+.line { stroke-width: 2.2; stroke-linejoin: round; stroke-linecap: round; }
+.whisker { stroke-width: 1.6; opacity: .75; }
+"""
+_COLOURS = {
+    "c0": ("#0f6674", "#6cc1ce"),
+    "c1": ("#b0561c", "#eda066"),
+    "c2": ("#65489a", "#b6a0e6"),
+    "c3": ("#3c7320", "#9bcb7b"),
+    "c4": ("#a02f68", "#ea94bf"),
+}
+"""Those of base.css, on light and on dark paper: a file of its own has no style sheet."""
+_DARK = "text { fill: #a9b2b9; } .name, .label { fill: #e7e9e6; } .paper { fill: #13171a; } .grid { stroke: #2f373d; }"
+
+
+def dose_file(title: str, note: str, panels: Sequence[DosePanel], levels: Sequence[int]) -> str:
+    """All measures as one SVG file, three in a row."""
+    columns = min(3, len(panels))
+    width, height = 380 * columns + 32, 264 * math.ceil(len(panels) / columns) + 62
+    light, dark = (
+        " ".join(
+            f".line.{key}, .whisker.{key} {{ stroke: {hue[place]}; }} "
+            f".dot.{key}, .label.{key} {{ fill: {hue[place]}; }}"
+            for key, hue in _COLOURS.items()
+        )
+        for place in (0, 1)
+    )
+    style = f"{_PLAIN}{light}\n@media (prefers-color-scheme: dark) {{ {_DARK} {dark} }}\n"
+    drawn = [
+        tag("g", *panel.drawn(levels), transform=f"translate({16 + 380 * (i % columns)} {54 + 264 * (i // columns)})")
+        for i, panel in enumerate(panels)
+    ]
+    made = tag(
+        "svg",
+        tag("title", title, id="t"),
+        tag("desc", " ".join(panel.description for panel in panels), id="d"),
+        tag("style", Html(style)),
+        tag("rect", width=width, height=height, class_="paper"),
+        words(16, 24, title, "start", "label"),
+        words(16, 42, note, "start", "small"),
+        *drawn,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        aria_labelledby="t d",
+        width=width,
+        height=height,
+    )
+    return f"{made}\n"
 
 
 def bars(name: str, title: str, turns: Mapping[int, Sequence[tuple[str, float, str]]], *, y: str) -> Html:

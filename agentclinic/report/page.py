@@ -27,7 +27,7 @@ MARK = "agentclinic-report"
 def page(collected: Collected) -> str:
     """The whole file. The packed transcripts come last, so that a browser shows the page before it has read them."""
     view = View(collected)
-    style = _files("base.css", "encounter.css", "page.css")
+    style = styles()
     script = _files("dom.js", "encounter.js", "page.js")
     shown = {name: part for name, (_, draw) in _SECTIONS.items() if (part := draw(view))}
     title = _title(view)
@@ -53,6 +53,11 @@ def page(collected: Collected) -> str:
         *_packs(view),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def styles() -> str:
+    """The style sheet of a report."""
+    return _files("base.css", "encounter.css", "page.css")
 
 
 def _files(*names: str) -> str:

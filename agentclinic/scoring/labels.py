@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from agentclinic.config import PROFILES
 from agentclinic.results.run_data import RunData
 from agentclinic.results.run_folder import ARMS
 
@@ -54,8 +55,10 @@ _STAMPED = re.compile(r".*_\d{8}_\d{6}(_.*)?")
 
 
 def setting_text(value: Any) -> str:
-    """A setting as text: a simulator's two parts in one word if they are the same."""
+    """A setting as text: a simulator's two parts in one word if they are the same, several traits as their profile."""
     if isinstance(value, dict):
+        if len(value) > 1 and (profile := next((name for name, each in PROFILES.items() if each == value), None)):
+            return profile
         kinds = list(dict.fromkeys(value.values())) if "patient" in value else []
         return str(kinds[0]) if len(kinds) == 1 else ", ".join(f"{part} {kind}" for part, kind in value.items())
     return ("on" if value else "off") if isinstance(value, bool) else str(value)

@@ -275,6 +275,34 @@ def ratio(
     return found.model_copy(update={"n": n, "note": note})
 
 
+def mean_against_zero(values: Iterable[tuple[Hashable, float]], seed: int = 0) -> Difference:
+    """The mean of (cluster, value) pairs, and the p-value of its being 0: below 0.05 if the interval leaves out 0.
+
+    p is twice the smaller share of resampled means, stretched like the interval, that lie on one side of 0. Where every
+    value is the same and not 0, nothing can be resampled, and p is the sign test's: 2 ÷ 2ᵏ for k clusters.
+    """
+    groups, given = zip(*values, strict=True)
+    clusters = Clusters.of([round(value * _GRID) / _GRID for value in given], groups)
+    k, average, error = clusters.number, clusters.mean, clusters.standard_error
+    if k < _FEWEST_CASES:
+        note = f"no interval: fewer than {_FEWEST_CASES} clusters of cases"
+        return Difference(Estimate(value=average, n=len(given), note=note), 1.0)
+    if error == 0:
+        note = "the same in every case: the interval cannot show how uncertain this is"
+        found = Estimate(value=average, low=average, high=average, n=len(given), note=note)
+        return Difference(found, 2.0 ** (1 - k) if average else 1.0)
+    if len(clusters.counts) > _MOST_DISTINCT:
+        low, high = average - Z95 * error, average + Z95 * error
+        p = math.erfc(abs(average) / error / math.sqrt(2))
+    else:
+        draws = bootstrap_means(clusters, np.random.default_rng(seed))
+        stretched = average + (draws - average) * stretch_for(k)
+        low, high = map(float, np.quantile(stretched, [0.025, 0.975]))
+        beyond = min(int(np.count_nonzero(side)) for side in (stretched <= 0, stretched >= 0))
+        p = 2 * max(1, beyond) / RESAMPLES
+    return Difference(Estimate(value=average, low=low, high=high, n=len(given)), min(1.0, p))
+
+
 def stretch_for(k: int) -> float:
     """How much wider than its percentiles an interval from k clusters must be: t(k-1) / z · sqrt(k/(k-1))."""
     if k < 3:

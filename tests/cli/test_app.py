@@ -175,7 +175,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
     show |= {"study reliability"}
     show |= {"data list", "data check", "memory list", "memory show", "memory check", "world check", "world solve"}
     ask_models = {"run", "resume", "regrade", "sweep", "probe", "audit", "learn", "study learn", "study contamination"}
-    ask_models |= {"study swap"}
+    ask_models |= {"study stress", "study swap"}
     ask_models |= {"generate mimic", "generate medqa", "generate solvability"}
     assert [name for name in show if not {"--json", "--output", "-o"} <= flags[name]] == []
     assert [name for name in ask_models if not {"--json", "--quiet", "-q", "--llm-config"} <= flags[name]] == []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from agentclinic.config import PROFILES
 from agentclinic.results.run_data import RunData
-from agentclinic.scoring.labels import letters, run_labels
+from agentclinic.scoring.labels import letters, run_labels, setting_text
 
 
 def run(folder: str, config: dict[str, Any] | None = None) -> RunData:
@@ -53,3 +54,9 @@ def test_prompts_that_differ_are_named() -> None:
 
 def test_letters_go_on_after_z() -> None:
     assert letters(27)[25:] == ["Z", "27"]
+
+
+def test_traits_are_named_with_their_levels_and_several_by_their_profile() -> None:
+    assert setting_text({"recall": 2}) == "recall 2", "next to recall 1, not forgetful"
+    assert setting_text({"recall": 2, "literacy": 1}) == "recall 2, literacy 1"
+    assert setting_text(dict(PROFILES["difficult"])) == "difficult"

@@ -19,6 +19,7 @@ from agentclinic.scoring.stats import (
     case_draws,
     holm,
     mcnemar_p,
+    mean_against_zero,
     paired_difference,
     share,
     stretch_for,
@@ -256,3 +257,26 @@ def test_redrawn_cases_have_the_moments_of_the_bayesian_bootstrap() -> None:
     assert np.quantile(shares, [0.025, 0.975]) == pytest.approx(
         scipy_stats.beta.ppf([0.025, 0.975], 6.5, 4.5), abs=0.01
     )
+
+
+@given(st.lists(st.integers(-3, 3), min_size=3, max_size=30), st.integers(0, 5))
+def test_a_mean_is_called_different_from_zero_where_its_interval_leaves_out_zero(values: list[int], seed: int) -> None:
+    found, p = mean_against_zero(enumerate(map(float, values)), seed)
+    assert found.low is not None
+    assert found.high is not None
+    if len(set(values)) > 1 and abs(p - 0.05) > 0.001:
+        assert (p < 0.05) == (found.low > 0 or found.high < 0)
+    assert found.low <= sum(values) / len(values) + 1e-9
+    assert 0 < p <= 1
+
+
+def test_values_that_are_all_the_same_are_tested_by_their_signs() -> None:
+    assert mean_against_zero([(case, 2.0) for case in range(6)]).p == pytest.approx(2 / 2**6)
+    assert mean_against_zero([(case, 0.0) for case in range(6)]).p == 1.0
+    assert mean_against_zero([(case % 2, 2.0) for case in range(6)]).p == 1.0, "two clusters"
+
+
+def test_no_effect_is_called_clear_about_once_in_twenty() -> None:
+    draws = np.random.default_rng(5).choice([-1.0, 0.0, 0.0, 1.0], size=(400, 40))
+    wrong = sum(mean_against_zero(enumerate(row)).p < 0.05 for row in draws)
+    assert 6 <= wrong <= 34, "400 at 5%: 20, give or take three standard errors"

@@ -1,0 +1,48 @@
+"""A study as one HTML page that requests nothing from anywhere: its answer, drawings and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentclinic.report.page import policy, styles
+from agentclinic.report.tables import Html, Section, tag
+
+
+def study_page(
+    title: str,
+    lede: str,
+    findings: Sequence[str],
+    drawings: Sequence[Html],
+    note: str,
+    tables: Sequence[Section],
+    limits: Sequence[str],
+) -> str:
+    """The whole file; the note is about the drawings."""
+    style = styles()
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy(style, "")),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", f"{title} – AgentClinic study"),
+        tag("style", Html(style)),
+    )
+    body = tag(
+        "body",
+        tag("header", tag("p", tag("b", "AgentClinic"), " study", class_="eyebrow"), tag("h1", title)),
+        tag(
+            "main",
+            tag("p", lede, class_="lede"),
+            tag("ul", [tag("li", text) for text in findings]),
+            tag(
+                "section",
+                tag("div", [tag("figure", one) for one in drawings], class_="figures"),
+                tag("p", note, class_="note"),
+            ),
+            [tag("section", tag("h2", one.title), one.html()) for one in tables],
+            tag("section", tag("h2", "What this cannot show"), tag("ul", [tag("li", text) for text in limits])),
+        ),
+        tag("footer", tag("p", "Made by agentclinic study. A research benchmark, not medical advice.")),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
