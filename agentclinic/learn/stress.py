@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -198,7 +199,7 @@ def persisted(record: Record) -> Persisted:
         exact |= facts & now
         facts |= _held(parts) - told - now
         told |= now
-    following = zip(replies, [*replies[1:], ()], strict=True)
+    following = zip_longest(replies, replies[1:], fillvalue=())
     puzzled = [(paths, after) for now, after in following if (paths := _held(now, "literacy:"))]
     return Persisted(
         acted=any(part.withheld or part.vague or part.added for parts in replies for part in parts),

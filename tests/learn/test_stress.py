@@ -213,6 +213,7 @@ def told(*replies: Json) -> Record:
 @pytest.mark.parametrize(
     ("replies", "expected"),
     [
+        ([], Persisted(False, 0, 0, 0, 0, 0)),  # a doctor that only orders tests
         ([{"paths": ["P/a"]}], Persisted(False, 0, 0, 0, 0, 0)),
         ([{"withheld": [HELD]}], Persisted(True, 1, 0, 0, 0, 0)),
         ([{"vague": [HELD]}, {"withheld": [HELD]}], Persisted(True, 1, 1, 0, 0, 0)),
