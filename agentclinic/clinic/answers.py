@@ -155,8 +155,12 @@ def matched(payload: PatientPayload) -> tuple[Part, ...]:
     if not payload.traits.any:
         return answer_parts(asked_of_patient(payload.question, payload.facts), payload)
     not_understood, rest = as_heard(payload)
-    answered = answer_parts(asked_of_patient(rest.question, rest.facts), rest) if rest.question else ()
-    return with_additions((*not_understood, *answered), payload)
+    topics = asked_of_patient(rest.question, rest.facts) if rest.question else []
+    if not_understood:  # what is left of a question tells no more than the whole, and is not asked back as well
+        meant = {fact.path for topic in asked_of_patient(payload.question, payload.facts) for fact in topic.facts}
+        topics = [topic for topic in topics if topic.kind is not Asked.UNCLEAR]
+        topics = [topic for topic in topics if all(fact.path in meant for fact in topic.facts)]
+    return with_additions((*not_understood, *answer_parts(topics, rest)), payload)
 
 
 def as_heard(payload: PatientPayload) -> tuple[tuple[Part, ...], PatientPayload]:
@@ -177,7 +181,8 @@ def as_heard(payload: PatientPayload) -> tuple[tuple[Part, ...], PatientPayload]
     lost = dict.fromkeys(
         Effect(fact.path, reason) for fact in meant if fact.path not in told and not withheld(fact, payload)
     )
-    first = replace(parts[0], disclosure=replace(parts[0].disclosure, withheld=tuple(lost)))
+    words = (Effect(f"{traits.WORD}/{part.disclosure.topic}", reason) for part in parts)
+    first = replace(parts[0], disclosure=replace(parts[0].disclosure, withheld=tuple(lost) or tuple(words)))
     return (first, *parts[1:]), rest
 
 

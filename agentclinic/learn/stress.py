@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel
 
 from agentclinic.cases.model import Case
+from agentclinic.clinic.traits import WORD
 from agentclinic.config import STRONGEST, TRAITS, Settings, is_at_endpoint, suggestion
 from agentclinic.doctors.reference import REFERENCES
 from agentclinic.errors import ConfigError, InputError
@@ -214,7 +215,8 @@ def persisted(record: Record) -> Persisted:
 def _held(parts: Iterable[Disclosure], reason: str = "") -> set[str]:
     """The facts that a reply withheld or told vaguely, for a reason that begins like this."""
     effects = (effect for part in parts for effect in (*part.withheld, *part.vague))
-    return {effect.path for effect in effects if effect.reason.startswith(reason)}
+    facts = (effect for effect in effects if not effect.path.startswith(f"{WORD}/"))
+    return {effect.path for effect in facts if effect.reason.startswith(reason)}
 
 
 def _about(parts: Iterable[Disclosure]) -> set[str]:

@@ -123,7 +123,7 @@ class Effect:
     """What a trait of the patient did to one fact, and why."""
 
     path: str
-    """The fact's, or `Manner/worry` for what is no fact."""
+    """The fact's; for what is no fact `Manner/worry`, or `Word/edema` for a word that was not understood."""
     reason: str
     """The trait and how it acted: `recall: not exact`."""
 

@@ -171,7 +171,19 @@ def test_words_of_the_trade_are_asked_back_and_nothing_is_denied() -> None:
     patient = Dialogue(literacy=1)
     assert patient.ask("Have you had any hematuria?") == "I'm not sure what you mean by “hematuria”."
     assert patient.parts[0].disclosure.provenance is Provenance.NOT_UNDERSTOOD
+    assert patient.effects["withheld"] == [Effect("Word/hematuria", "literacy: word not known")]
     assert "No" in Dialogue().ask("Have you had any hematuria?"), "without the trait it is denied"
+
+
+def test_what_is_left_of_a_question_tells_no_more_than_the_whole() -> None:
+    for case in load_cases("OpenOSCE_Demo"):
+        for fact in case.patient_facts:
+            said = f"I'm glad that you came, and {fact.text.lower()} is abdominal pathology with dyspnea."
+            plain, heard = (
+                {path for part in matched(payload_of(case, said, of_patient=traits)) for path in part.disclosure.paths}
+                for traits in (NO_TRAITS, PatientTraits(literacy=1))
+            )
+            assert heard <= plain, said
 
 
 def test_of_a_list_the_known_things_are_answered() -> None:
