@@ -504,8 +504,8 @@ def _limits(study: Stress, *, controlled: bool) -> list[str]:
         notes.append("With builtin roles, repeats differ only in which facts a trait touches.")
     if is_at_endpoint(run.doctor_llm) and run.repeats == 1:
         notes.append(
-            "A model may answer the same prompt differently when it is asked again, so part of every difference is noise "
-            "that is not the trait's; --repeats averages it out."
+            "A model may answer the same prompt differently when it is asked again, so part of every difference is "
+            "noise and not the trait's; --repeats averages it out."
         )
     if not controlled:
         notes.append("Use --simulator voiced or grounded for a dose that code controls and records.")
