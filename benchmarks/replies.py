@@ -4,7 +4,8 @@ Three language models, as doctors, played 21 OpenOSCE cases with the builtin cli
 changes of OpenOSCE 2. Readers, also language models, marked the replies without knowing the version
 (`labels/replies.jsonl`): two in each round. In round 2 and 3 the changed clinic answered the same questions and orders
 again. In round 4 three doctors played 21 other cases with complete histories (`newest`), and in round 5 the same
-questions and orders were answered again after corrections.
+questions and orders were answered again after corrections. In round 6 five doctors played 21 further cases after more
+changes (`newest`; `before` is the version before, asked the same).
 
 `python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
 called fine or faulty and in what way. `--list` prints the newest replies to which both readers gave a mark.
