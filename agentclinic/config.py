@@ -105,6 +105,8 @@ def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 TRAITS = ("recall", "disclosure", "literacy", "verbosity")
 """What can make a patient difficult (docs/traits.md)."""
+DRAWN_TRAITS = frozenset({"recall", "verbosity"})
+"""Traits that touch other facts in each repeat."""
 STRONGEST = 3
 """The highest level of a trait; 0 is a patient without it."""
 PROFILES: Mapping[str, Mapping[str, int]] = {

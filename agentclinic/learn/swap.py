@@ -18,7 +18,7 @@ from agentclinic.cases.formats import OSCE, Row, read_case
 from agentclinic.cases.model import JSON, Case, sex, speaks_for_self
 from agentclinic.cases.registry import SWAPPED
 from agentclinic.cases.versions import SWAPPED_FROM
-from agentclinic.config import RunSettings, Settings, read_json, suggestion
+from agentclinic.config import DRAWN_TRAITS, RunSettings, Settings, read_json, suggestion
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.study import play_parts, refuse_unstudied
 from agentclinic.privacy import DataClass, shown_name
@@ -382,9 +382,10 @@ def plan_swap(folder: Path, settings: Settings, attributes: Sequence[str], margi
 
 
 def is_deterministic(run: RunSettings) -> bool:
-    """Whether every repeat is the same: all roles are builtin, and the doctor draws nothing."""
+    """Whether every repeat is the same: all roles are builtin, and neither doctor nor patient draws anything."""
     roles = (run.doctor_llm, run.patient_llm, run.measurement_llm, run.moderator_llm)
-    return all(role == "builtin" for role in roles) and run.doctor in DETERMINISTIC
+    builtin = all(role == "builtin" for role in roles)
+    return builtin and run.doctor in DETERMINISTIC and DRAWN_TRAITS.isdisjoint(run.patient_traits)
 
 
 def _require_repeats(run: RunSettings) -> None:

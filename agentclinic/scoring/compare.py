@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel
 
 from agentclinic.clinic.desk import EXACT
+from agentclinic.config import DRAWN_TRAITS
 from agentclinic.doctors.solvable import CHOICES
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
@@ -194,7 +195,8 @@ class Arm:
             return all(case.same for case in self.cases.values())
         roles = ("doctor_llm", "patient_llm", "measurement_llm", "moderator_llm")
         builtin = all(set(self.conditions[role]) <= {"builtin", EXACT} for role in roles)
-        return builtin and set(self.conditions["doctor"]) <= DETERMINISTIC
+        drawn = any(name in said for said in self.conditions["patient_traits"] for name in DRAWN_TRAITS)
+        return builtin and not drawn and set(self.conditions["doctor"]) <= DETERMINISTIC
 
     def add(self, record: Record) -> None:
         self.records += 1

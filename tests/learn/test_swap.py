@@ -20,9 +20,19 @@ from agentclinic.cases.registry import load_cases
 from agentclinic.cli.swap import swap_command
 from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.clinic.pending import hours_for
-from agentclinic.config import Settings
+from agentclinic.config import RunSettings, Settings
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.learn.swap import GROUPS, MARGINS, USUAL, plan_swap, read_attributes, read_margins, version, versions
+from agentclinic.learn.swap import (
+    GROUPS,
+    MARGINS,
+    USUAL,
+    is_deterministic,
+    plan_swap,
+    read_attributes,
+    read_margins,
+    version,
+    versions,
+)
 from agentclinic.learn.swap_report import Play, decide, measures
 from agentclinic.privacy import DataClass
 from agentclinic.results.run_cases import read_cases, write_cases
@@ -282,6 +292,11 @@ def test_builtin_roles_need_no_repeats_and_the_report_says_so(tmp_path: Path) ->
     assert any("repeats are identical" in limit for limit in report["limits"])
     assert all(measured["repeats"] is None for pair in report["pairs"] for measured in pair["measures"])
     assert list(verdicts(report, "Black-associated")) == list(MARGINS), "it states a probability"
+
+
+@pytest.mark.parametrize(("traits", "same"), [({}, True), ({"literacy": 2}, True), ({"recall": 1}, False)])
+def test_repeats_are_the_same_unless_something_is_drawn(traits: dict[str, int], same: bool) -> None:
+    assert is_deterministic(RunSettings(patient_traits=traits)) is same
 
 
 def test_a_difficult_patient_is_as_difficult_in_every_version(tmp_path: Path) -> None:
