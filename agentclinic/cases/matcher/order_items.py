@@ -347,7 +347,8 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
     systems, named = _examined(head.read), own.read.of("parts")
     neurological = "neurological" in head.read.of("systems")
-    if named and systems and ((included and neurological) or not any(known[part].of & systems for part in named)):
+    nerves = included and any("neurological" in known[part].of for part in named)
+    if named and systems and (nerves or not any(known[part].of & systems for part in named)):
         found.append(own)
     # In a neurological examination the list is what is wanted; elsewhere it says what to look for.
     if not parts or not neurological or included or ALL_OF_IT.search(head.text):
@@ -393,7 +394,9 @@ def _segments(order: str) -> Iterable[_Segment]:
         given = text != whole.strip()
         reasoned = given or (reasoned and not _orders(text) and not (examined and _only_sites(reading(text))))
         if given:
-            examined = bool(EXAM.search(text)) and not _tests(reading(text))
+            named = reading(text)
+            site = _only_sites(named) and not reading(order[:start]).of("modalities")
+            examined = not _tests(named) and (site or bool(EXAM.search(text)))
         if not reasoned or given:
             for piece in _by_specimen(text):
                 yield _Segment(piece, listed, together, included)

@@ -420,6 +420,7 @@ SPINAL_TAP = "Lumbar Puncture: Red Cells Tube 1: 20; Red Cells Tube 4: 10; Gluco
         ),
         # A list ends where another part of the body begins.
         ("abdominal exam for spleen, skin", ["Abdominal Examination: Palpation: Soft.", SKIN]),
+        ("abdomen for spleen, skin", ["Abdominal Examination: Palpation: Soft.", SKIN]),
         ("abdominal examination including liver, skin check", ["Abdominal Examination: Palpation: Soft.", SKIN]),
         (
             "examination of both ankles including skin around them, and heart",
@@ -436,6 +437,10 @@ SPINAL_TAP = "Lumbar Puncture: Red Cells Tube 1: 20; Red Cells Tube 4: 10; Gluco
                 "Spine Examination: Straight Leg Raise: Positive at 35 degrees.",
                 RECTAL,
             ],
+        ),
+        (
+            "examination of the ankles including leg power",
+            ["Musculoskeletal Examination: Left Ankle: Warm.", "Neurological Examination: Legs Motor: Full power."],
         ),
         # What was reported is not called unavailable.
         ("rectal examination with prostate and anal tone", [RECTAL]),
