@@ -92,6 +92,11 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     found = _nearest(asked, found, dict(chart))
+    if asked.of("systems") == {"neurological"} and _of_limbs(asked):
+        found = [fact for fact in found if _neurological_below_the_head(fact)] or found
+    if "lymph node" in asked.of("sites"):
+        # "Neck nodes" are not the arteries of the neck.
+        found = [fact for fact in found if _of_nodes(fact)] or found
     if set(asked.by_kind) == {"sites"}:
         # What the skin shows at this place: "backs of the hands swollen".
         skin = [fact for fact, _ in chart if fact.heads and _own_systems(reading(fact.heads[0])) == {"skin"}]
@@ -113,6 +118,24 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
         return _mental_status(found, chart)
     return tuple(found)
+
+
+_OF_THE_HEAD = frozenset({"cranial nerves", "eye movements", "pupils", "visual fields", "orientation", "speech"})
+
+
+def _of_limbs(asked: Reading) -> bool:
+    wider = vocabulary().wider
+    return bool(asked.of("sites")) and all("limb" in wider[site] for site in asked.of("sites"))
+
+
+def _neurological_below_the_head(fact: Fact) -> bool:
+    own = reading(fact.heads[-1])
+    of_the_head = own.of("systems") == {"psychiatric"} or (own.of("parts") and own.of("parts") <= _OF_THE_HEAD)
+    return "neurological" in reading(fact.heads[0]).of("systems") and not of_the_head
+
+
+def _of_nodes(fact: Fact) -> bool:
+    return any("lymph node" in reading(text).of("sites") for text in (*fact.heads, fact.text))
 
 
 def names_examination(text: str) -> bool:
@@ -248,6 +271,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         for fact, charted in chart
         if known.within & charted.of("parts")
         and not charted.of("tests") & TAKEN
+        and not (fact.section is Section.TESTS and charted.of("specimens"))
         and _same_place(asked, charted)
         and (not systems or not charted.of("systems") or systems & charted.of("systems"))
     ]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, vocabulary
+from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, vocabulary
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
 TAKEN = frozenset(
@@ -24,7 +24,9 @@ _PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", 
 """Fluids that are taken once for everything that follows in an order."""
 _SITED = frozenset({"x ray", "ct", "mri", "ultrasound"})
 """Images that are always of some part of the body."""
+_VESSELS = frozenset({"angiography", "venography"})
 _IN_FLUIDS = frozenset({"crystals", "glucose", "total protein", "white cells", "red cells", "neutrophils"})
+_CHEMICAL = _IN_FLUIDS | vocabulary().of_blood | {"xanthochromia", "opening pressure"}
 _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))"
     r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]"
@@ -86,6 +88,8 @@ class _Segment:
     """In brackets or after a colon: a detail of what comes before."""
     joined: bool
     """After "with": done together with what comes before."""
+    included: bool
+    """After "including": not all that is wanted, as a list in brackets may be."""
 
 
 _NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?(?:\d{1,2}[.)]|[-*•])\s+(?=[A-Za-z(])")
@@ -131,6 +135,30 @@ _WRITTEN_OUT = (
             re.IGNORECASE,
         ),
         r"\1blood smear",
+    ),
+    (
+        re.compile(
+            r"(\b(?:CBC|FBC|blood count|differential|diff)\b[^;,.]{0,40}?(?:\b(?:and|with|plus)\b|[,&+])\s*)smear\b",
+            re.IGNORECASE,
+        ),
+        r"\1blood smear",
+    ),
+    (
+        re.compile(
+            r"(\b(?:lumbar puncture|LP|spinal tap|CSF|cerebrospinal fluid)\b[^;]*(?:[,&+(:]|\b(?:and|with|plus)\b)\s*)"
+            r"(?:viral )?PCR(?=\s*(?:$|[,;.)]|and\b))",
+            re.IGNORECASE,
+        ),
+        r"\1HSV PCR",
+    ),
+    (re.compile(r"\brecto[- ]?vaginal\b", re.IGNORECASE), "rectal"),
+    (
+        re.compile(
+            r"\s*\b(?:in|from|of)\s+(?:(?:the|all|both|first|second|third|fourth|last|final|and|to|&|\d)\s+){0,6}"
+            r"tubes?\b(?:\s*(?:and|to|&|-|\d)(?=\W|$)){0,4}",
+            re.IGNORECASE,
+        ),
+        "",
     ),
 )
 """How doctors write things, and the same in words that are read elsewhere."""
@@ -191,7 +219,7 @@ def items(order: str) -> tuple[Item, ...]:
             continue
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
-                head = _examination_with(head, own, found)
+                head = _examination_with(head, own, found, included=segment.included)
                 continue
             if head.measured and (not own.measured or _how(head, own)):
                 continue
@@ -283,22 +311,47 @@ def _is_detail(head: Item, own: Item) -> bool:
     """Whether a listed item is a detail of the examination before it, not another order."""
     if head.read.of("vitals") or own.read.of("vitals") - {"temperature"} or EXAM_OF.search(own.text):
         return False
-    return not own.read.of("systems") - head.read.of("systems")
+    return not own.read.of("systems") - head.read.of("systems") and not _is_elsewhere(head.read, own.read)
 
 
-def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
-    """An examination with its list: parts narrow it down, tests are ordered separately."""
+_EVERYWHERE = frozenset({"general", "neurological", "lymphatic", "vascular", "cardiovascular"})
+"""Examinations that are done at the limbs and the head too."""
+_APART = frozenset({"cardiovascular", "respiratory", "abdominal", "skin"})
+
+
+def _is_elsewhere(head: Reading, own: Reading) -> bool:
+    """Whether a listed item names only a part of the body that the examination before it is not of."""
+    systems, theirs = _examined(head), _examined(own)
+    if set(own.by_kind) - {"sites", "methods"} or not own.of("sites") or systems == {"skin"}:
+        return False
+    if "abdominal" in systems and theirs <= {"abdominal", "pelvic"}:
+        return False  # the groins
+    if systems & _EVERYWHERE:
+        return bool(theirs & _APART - systems)
+    if head.of("sites") and not any(same_site(a, b) for a in head.of("sites") for b in own.of("sites")):
+        return True
+    return not theirs & systems
+
+
+def _examined(read: Reading) -> frozenset[str]:
+    return read.of("systems").union(*(vocabulary().examined[site] for site in read.of("sites")))
+
+
+def _examination_with(head: Item, own: Item, found: list[Item], *, included: bool) -> Item:
+    """An examination with its list: parts narrow it down, unless they are "included"; tests are ordered separately."""
     if own.measured:
         found.append(own)
     if own.read.of("methods") and not EXAM.search(head.text):
         return _replaced(found, head, _with(head, _only(own.read, "methods")))
     known = vocabulary().parts
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
-    systems = head.read.of("systems").union(*(vocabulary().examined[site] for site in head.read.of("sites")))
-    if systems and own.read.of("parts") and not any(known[part].of & systems for part in own.read.of("parts")):
+    systems, named = _examined(head.read), own.read.of("parts")
+    neurological = "neurological" in head.read.of("systems")
+    nerves = included and any("neurological" in known[part].of for part in named)
+    if named and systems and (nerves or not any(known[part].of & systems for part in named)):
         found.append(own)
     # In a neurological examination the list is what is wanted; elsewhere it says what to look for.
-    if not parts or "neurological" not in head.read.of("systems") or ALL_OF_IT.search(head.text):
+    if not parts or not neurological or included or ALL_OF_IT.search(head.text):
         return head
     return _replaced(found, head, replace(head, listed=head.listed | parts))
 
@@ -332,17 +385,24 @@ def _segments(order: str) -> Iterable[_Segment]:
     order = _REGIONS.sub(r"\1 spine", order)
     order = _COMPLEMENT.sub("c3, c4", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
-    listed, together, reasoned, start = False, False, False, 0
+    listed, together, included, reasoned, start = False, False, False, False, 0
+    examined = False
     for cut in (*_SPLIT.finditer(order), None):
         whole = re.sub(r"_(and|with)_", r"\1", order[start : cut.start() if cut else None])
         text = _without_reason(whole).strip()
         # A reason may be a list: "ultrasound for gallstones, cholecystitis or a dilated duct".
-        reasoned = text != whole.strip() or (reasoned and not _orders(text))
-        if not reasoned or text != whole.strip():
+        given = text != whole.strip()
+        reasoned = given or (reasoned and not _orders(text) and not (examined and _only_sites(reading(text))))
+        if given:
+            named = reading(text)
+            site = _only_sites(named) and not reading(order[:start]).of("modalities")
+            examined = not _tests(named) and (site or bool(EXAM.search(text)))
+        if not reasoned or given:
             for piece in _by_specimen(text):
-                yield _Segment(piece, listed, together)
+                yield _Segment(piece, listed, together, included)
         if cut:
             listed = bool(cut["open"]) or (listed and not cut["close"])
+            included = listed and ((cut["open"] or "").startswith("incl") or (included and not cut["open"]))
             together = bool(cut["with"])
             start = cut.end()
 
@@ -352,6 +412,10 @@ def _orders(text: str) -> bool:
     if read.of("parts") and _BEGINS.match(text):
         return True
     return _tests(read) or bool(EXAM.search(text) or LABORATORY.search(text) or read.of("vitals") or read.of("systems"))
+
+
+def _only_sites(read: Reading) -> bool:
+    return set(read.by_kind) == {"sites"} and not read.words
 
 
 _BEGINS = re.compile(r"(?:please |also |then )*(?:check|look|listen|feel|assess|measure|test)\b")
@@ -412,8 +476,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     last = before[-1].read if before else None
     kinds = set(read.by_kind) - {"timings"}
     if kinds == {"sites"} and not EXAM.search(own.text):
-        if last is not None and last.of("methods"):
-            return _with(own, _only(last, "methods"))
+        if last is not None and (method := _method_before(last)):
+            return replace(own, read=joined((method, own.read)))  # "auscultation of the heart and lungs"
         if last is not None and "skin" in last.of("sites") and len(last.of("sites")) > 1 and not _tests(last):
             # "Skin of the legs and arms"
             return _with(own, Reading({"sites": frozenset({"skin"})}))
@@ -455,7 +519,14 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, _only(after[0], "sites", "specimens"))
         return own
     if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities"):
-        return _with(own, _only(last, "sites"))
+        if not read.of("modalities") & _VESSELS:
+            return _with(own, _only(last, "sites"))
+        # "CT angiogram of head and neck, CT venogram"
+        kind = last.of("modalities")
+        alike = takewhile(lambda item: item.read.of("modalities") == kind, reversed(before))
+        sites = joined(reversed([part for item in alike if (part := _only(item.read, "sites"))]))
+        where = " and ".join(name for name, _ in sites.phrases)
+        return _with(replace(own, text=f"{own.text} {where}".strip()), sites)
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         return _of_fluid(own, last)
     if kinds == {"tests"} and read.of("tests") <= TAKEN:
@@ -463,7 +534,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if reached:
             return _with(own, Reading({"sites": reached}))
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
-        return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
+        # A germ by another method, not the glucose: "HSV serology and PCR".
+        germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
+        return _with(own, _only(last, "sites", "specimens", *(["values"] if germ else [])))
     if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
         return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
     if kinds == {"values"} and last.of("specimens") & _PUNCTURED and last.of("tests") & TAKEN:
@@ -485,6 +558,12 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
+
+
+def _method_before(read: Reading) -> Reading | None:
+    """How a site is examined, if that is said before the site: not in "chest wall palpation, heart"."""
+    kinds = [kind for _, concepts in read.phrases for kind in ("methods", "sites") if kind in dict(concepts)]
+    return _only(read, "methods") if kinds[:1] == ["methods"] else None
 
 
 def _is_fluid(read: Reading) -> bool:

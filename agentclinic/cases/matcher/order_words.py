@@ -122,7 +122,7 @@ def vocabulary() -> Vocabulary:
         manner=frozenset(manner),
         panels=panels,
         of_blood=frozenset().union(*(panels[name].values for name in ("cbc", "cmp", "electrolytes")))
-        | {"ldh", "ph", "cortisol"},
+        | {"ldh", "ph", "cortisol", "lactate"},
         of_fluids=frozenset(content["values"]) - _BLOOD_ONLY.union(*(panels[name].values for name in ("cbc", "lft")))
         | _COUNTED,
         wider=wider,

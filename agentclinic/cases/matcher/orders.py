@@ -59,7 +59,6 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
             if sum(len(a.facts) for a in found) == 1 and _whole(item)
         )
     )
-    written = _NOTHING.union(*(reading(fact.text).of("values") for fact in told))
     answers = [
         answer
         for place, (item, found) in enumerate(answered)
@@ -67,7 +66,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
         if answer.facts
         or not (
             _redundant(item, ordered[:place], [other for other in missing if other is not item])
-            or _only_in(written, item.read)
+            or _only_in(told, item.read)
             or (item.read.of("specimens") & undivided and not _apart(item.read))
         )
     ]
@@ -98,9 +97,16 @@ def _apart(asked: Reading) -> bool:
     return "biopsy" in asked.of("tests") or bool(asked.of("tests") & {"pcr", "serology"} and asked.of("values"))
 
 
-def _only_in(written: frozenset[str], asked: Reading) -> bool:
-    """Whether what was reported says in its text what an item asks for: "Legionella antigen negative"."""
-    return set(asked.by_kind) == {"values"} and asked.of("values") <= written and not asked.words
+def _only_in(told: Sequence[Fact], asked: Reading) -> bool:
+    """Whether what was reported says in its text what an item asks for: "Legionella antigen negative".
+
+    The prostate may be in what a finger felt, not in what an image shows.
+    """
+    kind = next(iter(asked.by_kind), "")
+    if len(asked.by_kind) != 1 or asked.words or kind not in ("values", "sites", "parts"):
+        return False
+    told = [fact for fact in told if kind == "values" or fact.section is not Section.TESTS]
+    return asked.of(kind) <= joined(reading(fact.text) for fact in told).of(kind)
 
 
 @lru_cache(maxsize=512)
@@ -129,7 +135,7 @@ def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
 
 
 _PUNCTURE = re.compile(r"puncture|centesis|\b(?:tap|aspirat\w+)\b", re.IGNORECASE)
-_JOINT = re.compile(r"[,;&+]|\b(?:and|with|plus)\b")
+_JOINT = re.compile(r"[,;&+]|\b(?:and|with|plus|including)\b")
 
 
 @lru_cache(maxsize=32768)
@@ -460,12 +466,15 @@ _IMMUNE = IMMUNOGLOBULINS | {"interferon gamma release"}
 
 
 def _of_other_method(asked: Reading, charted: Reading) -> bool:
-    """Whether one looks for a germ and the other for the response to it."""
+    """Whether one looks for a germ, or its genes, and the other for the response to it, or its antigen."""
 
     def against(read: Reading) -> bool:
         return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & _IMMUNE)
 
     wanted, done = asked.of("tests") & _OF_THE_GERM, charted.of("tests") & _OF_THE_GERM
+    antigen = "antigen" in charted.words or any("antigen" in name.split() for name, _ in charted.phrases)
+    if "pcr" in wanted and antigen and not done:
+        return True
     return bool((wanted and against(charted) and not done) or (done and against(asked) and not wanted))
 
 

@@ -349,3 +349,129 @@ WRITTEN = case_of(
 )
 def test_orders_are_understood_as_doctors_write_them(request_: str, replies: list[str]) -> None:
     assert order(WRITTEN, request_).text == f"RESULTS: {' '.join(replies)}"
+
+
+DROPPED = case_of(
+    osce(
+        exam={
+            "General_Appearance": "Drowsy, dry lips",
+            "Vital_Signs": {"Heart_Rate": "80 bpm"},
+            "Cardiovascular_Examination": {"Auscultation": "No murmur", "Legs": "No edema"},
+            "Respiratory_Examination": {"Auscultation": "Clear"},
+            "Abdominal_Examination": {"Palpation": "Soft"},
+            "Pelvic_Examination": {"Bimanual": "Normal"},
+            "Genitourinary_Examination": {"Rectal_Examination": "Tone firm; prostate not enlarged"},
+            "Neck_Examination": {"Thyroid": "Normal size"},
+            "Lymph_Node_Examination": {"Neck": "Two tender nodes"},
+            "Musculoskeletal_Examination": {
+                "Chest_Wall": "Ribs not tender",
+                "Left_Ankle": "Warm",
+                "Thighs": "Swollen but compressible",
+                "Sacroiliac_Joints": "Pain on compression",
+            },
+            "Spine_Examination": {"Straight_Leg_Raise": "Positive at 35 degrees"},
+            "Neurological_Examination": {
+                "Cranial_Nerves": "Equal",
+                "Legs_Motor": "Full power",
+                "Reflexes": "Equal",
+                "Meningeal_Signs": "None",
+                "Perianal_Sensation": "Felt",
+            },
+            "Skin_Examination": {"Findings": "No rash"},
+        },
+        tests={
+            "Complete_Blood_Count": {"WBC": "7", "Blood_Film": "Band forms"},
+            "Basic_Metabolic_Panel": {"Glucose": "100"},
+            "Lactate": "1.5 mmol/L",
+            "GAD65_Antibody": "Positive",
+            "Lumbar_Puncture": {"Red_Cells_Tube_1": "20", "Red_Cells_Tube_4": "10", "Glucose": "60", "Culture": "None"},
+            "Cerebrospinal_Fluid": {"HSV_PCR": "Not detected"},
+            "Joint_Fluid_Analysis": {"WBC": "900", "Bacterial_PCR": "No DNA"},
+            "Skin_Scraping_Microscopy": {"Findings": "No mites"},
+            "Sputum_Culture": {"Findings": "Flora"},
+            "Urinalysis": {"Appearance": "Clear, yellow"},
+            "Rapid_Group_A_Antigen_Throat_Swab": "Negative",
+            "CT_Angiography_Head_and_Neck": {"Findings": "Arteries smooth"},
+            "CT_Venography": {"Findings": "All dural sinuses open"},
+        },
+    )
+)
+HEART = "Cardiovascular Examination: Auscultation: No murmur; Legs: No edema."
+SKIN = "Skin Examination: Findings: No rash."
+NEUROLOGICAL = (
+    "Neurological Examination: Cranial Nerves: Equal; Legs Motor: Full power; Reflexes: Equal; Meningeal Signs: None; "
+    "Perianal Sensation: Felt."
+)
+RECTAL = "Genitourinary Examination: Rectal Examination: Tone firm; prostate not enlarged."
+SPINAL_TAP = "Lumbar Puncture: Red Cells Tube 1: 20; Red Cells Tube 4: 10; Glucose: 60; Culture: None"
+
+
+@pytest.mark.parametrize(
+    ("request_", "replies"),
+    [
+        # How one place is examined is not how the next one is.
+        (
+            "chest wall palpation, heart and lung exam",
+            [
+                "Musculoskeletal Examination: Chest Wall: Ribs not tender.",
+                HEART,
+                "Respiratory Examination: Auscultation: Clear.",
+            ],
+        ),
+        # A list ends where another part of the body begins.
+        ("abdominal exam for spleen, skin", ["Abdominal Examination: Palpation: Soft.", SKIN]),
+        ("abdomen for spleen, skin", ["Abdominal Examination: Palpation: Soft.", SKIN]),
+        ("abdominal examination including liver, skin check", ["Abdominal Examination: Palpation: Soft.", SKIN]),
+        (
+            "examination of both ankles including skin around them, and heart",
+            ["Musculoskeletal Examination: Left Ankle: Warm.", SKIN, HEART],
+        ),
+        # What an examination includes is not all of it; what a colon introduces is.
+        ("neurological examination including meningeal signs", [NEUROLOGICAL]),
+        ("neurological examination: reflexes", ["Neurological Examination: Reflexes: Equal."]),
+        (
+            "neurological examination of the legs including straight leg raise, power, perianal sensation, anal tone",
+            [
+                "Neurological Examination: Legs Motor: Full power; Reflexes: Equal; Meningeal Signs: None; "
+                "Perianal Sensation: Felt.",
+                "Spine Examination: Straight Leg Raise: Positive at 35 degrees.",
+                RECTAL,
+            ],
+        ),
+        (
+            "examination of the ankles including leg power",
+            ["Musculoskeletal Examination: Left Ankle: Warm.", "Neurological Examination: Legs Motor: Full power."],
+        ),
+        # What was reported is not called unavailable.
+        ("rectal examination with prostate and anal tone", [RECTAL]),
+        ("pelvic examination including rectovaginal exam", ["Pelvic Examination: Bimanual: Normal.", RECTAL]),
+        (
+            "examination of the thighs: compartments, passive stretch",
+            ["Musculoskeletal Examination: Thighs: Swollen but compressible."],
+        ),
+        ("SI joint provocation tests", ["Musculoskeletal Examination: Sacroiliac Joints: Pain on compression."]),
+        ("hydration", ["General Appearance: Drowsy, dry lips."]),
+        ("neck nodes", ["Lymph Node Examination: Neck: Two tender nodes."]),
+        # All of a lumbar puncture is of the spinal fluid.
+        (
+            "lumbar puncture with cell counts in first and last tubes, glucose, culture and PCR",
+            [f"{SPINAL_TAP}; Cerebrospinal Fluid: HSV PCR: Not detected."],
+        ),
+        (
+            "synovial fluid lactate and bacterial PCR (16S)",
+            ["Synovial fluid lactate not available.", "Joint Fluid Analysis: Bacterial PCR: No DNA."],
+        ),
+        ("CBC with differential and smear", ["Complete Blood Count: WBC: 7; Blood Film: Band forms."]),
+        ("GAD65, IA-2 antibodies", ["GAD65 Antibody: Positive.", "IA-2 antibodies not available."]),
+        ("group A strep throat PCR", ["Group A strep throat PCR not available."]),
+        (
+            "CT angiogram head and neck, CT venogram",
+            [
+                "CT Angiography Head and Neck: Findings: Arteries smooth.",
+                "CT Venography: Findings: All dural sinuses open.",
+            ],
+        ),
+    ],
+)
+def test_nothing_is_dropped_or_denied_or_from_another_place(request_: str, replies: list[str]) -> None:
+    assert order(DROPPED, request_).text == f"RESULTS: {' '.join(replies)}"
