@@ -109,13 +109,13 @@ def named(traits: PatientTraits) -> str:
     return ", ".join(f"{trait} {level}" for trait, level in traits.levels.items()) or "no traits"
 
 
-def obtained(cases: Sequence[Case]) -> Iterator[str]:
+def obtained(cases: Sequence[Case], doses: Sequence[PatientTraits] = DOSES) -> Iterator[str]:
     """What a persistent interviewer does not get, or gets only in more than twice the turns of level 0, by case."""
     for case in cases:
         plain, never = interviewed(case, NO_TRAITS)
         known = {fact.path for fact in never}
         yield from (f"{case.dataset} {case.name}, no traits: never told: {fact.text}" for fact in never)
-        for traits in DOSES:
+        for traits in doses:
             interview, missing = interviewed(case, traits)
             lost = [fact.text for fact in missing if fact.path not in known]
             if lost:

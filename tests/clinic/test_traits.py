@@ -228,11 +228,21 @@ def test_a_talkative_patient_adds_what_was_not_asked_for_each_thing_once() -> No
 # Every patient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BENCHMARK.DATA_SETS)
 def test_a_persistent_interviewer_gets_every_fact_at_every_level_in_at_most_twice_the_turns(name: str) -> None:
     """Of the charts of version 1, two facts ("It is November.") answer no question, with traits or without."""
     problems = [problem for problem in BENCHMARK.obtained(load_cases(name)) if "It is " not in problem]
     assert problems == []
+
+
+@pytest.mark.parametrize("name", BENCHMARK.DATA_SETS)
+def test_it_gets_every_fact_of_every_case_at_the_highest_level(name: str) -> None:
+    """A share of the test above: of four cases in a row, each is asked at the highest level of another trait."""
+    highest = [dose for dose in BENCHMARK.DOSES if 3 in dose.levels.values()]
+    for place, case in enumerate(load_cases(name)):
+        problems = BENCHMARK.obtained([case], [highest[place % len(highest)]])
+        assert [problem for problem in problems if "It is " not in problem] == []
 
 
 def test_nothing_that_is_said_is_false_at_any_level() -> None:

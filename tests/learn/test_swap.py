@@ -303,7 +303,7 @@ def test_a_difficult_patient_is_as_difficult_in_every_version(tmp_path: Path) ->
     """What traits keep back or add is drawn with the seed of the original case."""
     traits = {"recall": 2, "disclosure": 2, "verbosity": 3}
     folder = tmp_path / "study"
-    studied(folder, settings(tmp_path, num_scenarios=4, patient_traits=traits), attributes="ethnicity")
+    studied(folder, settings(tmp_path, num_scenarios=2, repeats=2, patient_traits=traits), attributes="ethnicity")
     told = [
         [
             (turn["text"].replace(f" {group}.", " GROUP."), turn["disclosures"])
@@ -319,8 +319,8 @@ def test_a_difficult_patient_is_as_difficult_in_every_version(tmp_path: Path) ->
         assert all(told[place + 4 * group] == told[place] for group in range(1, 4))
 
 
-def _row(record: Json) -> int:
-    return int(record["scenario_id"])
+def _row(record: Json) -> tuple[int, int]:
+    return int(record["scenario_id"]), int(record["repeat"])
 
 
 def test_a_limit_on_tokens_stops_the_study_and_the_same_command_continues(
