@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import end_incomplete, finish, progress
-from agentclinic.cli.study import study_folder, write_study
+from agentclinic.cli.study import played, study_folder, write_study
 from agentclinic.config import STUDY_DECIDES, RunSettings
 from agentclinic.scoring.format import as_number, as_percent, as_points, percent, plural
 
@@ -36,23 +32,14 @@ def contamination_command(
     stops early, the same command continues it; limits on tokens and cost are for all of it together.
     """
     from agentclinic.learn.contamination import contamination_report, plan_contamination, play_contamination
-    from agentclinic.learn.study import Stopped
 
     settings = read()
     folder = output or study_folder("contamination", settings.run)
     study = plan_contamination(folder, settings)
 
-    def say(text: str) -> None:
-        if not quiet:
-            sys.stderr.write(f"{text}\n")
-
-    try:
-        done = finish(play_contamination, study, partial(progress, quiet=quiet), say)
-    except Stopped as stopped:
-        end_incomplete(f"{stopped}\nRun the same command again to continue.", interrupted=stopped.interrupted)
+    done = played(play_contamination, study, quiet=quiet)
     report = contamination_report(study, done)
-    write_study(folder, report, contamination_text(report), json=json)
-    say(f"Written to {shlex.quote(str(folder))}: study.md, study.json")
+    write_study(folder, report, contamination_text(report), json=json, quiet=quiet)
 
 
 def contamination_text(report: ContaminationReport) -> str:

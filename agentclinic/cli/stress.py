@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import end_incomplete, finish, progress
-from agentclinic.cli.study import study_folder, write_study
+from agentclinic.cli.study import played, say_to, study_folder, write_study
 from agentclinic.config import STRONGEST, STUDY_DECIDES, TRAITS, RunSettings
 from agentclinic.files import write_whole
 from agentclinic.scoring.format import as_percent, as_points, interval, number, percent, plural, points
@@ -52,12 +49,11 @@ def stress_command(
     """Find out what difficult patients cost a doctor.
 
     Plays the same cases with the same seeds at every level of each trait, and prints how accuracy, turns, key findings,
-    price and calibration change per level, with intervals, and how often the doctor asked again. The picture has the
-    level on its x-axis. If the study stops early, the same command continues it; limits on tokens and cost are for all
-    of it together.
+    price and stated probabilities change per level, with intervals, and how often the doctor asked again. The picture
+    has the level on its x-axis. If the study stops early, the same command continues it; limits on tokens and cost are
+    for all of it together.
     """
     from agentclinic.learn.stress import plan_stress, play_stress, read_levels, read_traits, stress_report
-    from agentclinic.learn.study import Stopped
     from agentclinic.report.charts import dose_file, dose_panel
     from agentclinic.report.study_page import study_page
 
@@ -65,16 +61,9 @@ def stress_command(
     folder = output or study_folder("stress", settings.run)
     study = plan_stress(folder, settings, read_traits(traits), read_levels(levels), together=together)
 
-    def say(text: str) -> None:
-        if not quiet:
-            sys.stderr.write(f"{text}\n")
-
     if "0" not in (word.strip() for word in levels.split(",")):
-        say("level 0 is added: the other levels are compared with it")
-    try:
-        finish(play_stress, study, partial(progress, quiet=quiet), say)
-    except Stopped as stopped:
-        end_incomplete(f"{stopped}\nRun the same command again to continue.", interrupted=stopped.interrupted)
+        say_to(quiet=quiet)("level 0 is added: the other levels are compared with it")
+    played(play_stress, study, quiet=quiet)
     report = stress_report(study)
     panels, title = _panels(report), _title(report)
     drawings = [dose_panel(f"dose{place}", panel, report.levels) for place, panel in enumerate(panels)]
@@ -82,8 +71,7 @@ def stress_command(
     page = study_page(title, _about(report), report.findings, drawings, note, _tables(report), report.limits)
     write_whole(folder / "stress.svg", dose_file(title, note, panels, report.levels))
     write_whole(folder / "stress.html", page)
-    write_study(folder, report, stress_text(report), json=json)
-    say(f"Written to {shlex.quote(str(folder))}: study.md, study.json, stress.html, stress.svg")
+    write_study(folder, report, stress_text(report), "stress.html", "stress.svg", json=json, quiet=quiet)
 
 
 def stress_text(report: StressReport) -> str:

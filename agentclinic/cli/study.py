@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from agentclinic.learn.study import Changed, StudyReport
+    from agentclinic.runs.progress import Progress
     from agentclinic.scoring.compare import Comparison
+
+
+Study = TypeVar("Study")
+T = TypeVar("T")
 
 
 @opt.with_settings(*(name for name in RunSettings.model_fields if name not in STUDY_DECIDES))
@@ -43,25 +49,17 @@ def learn_command(
     similarity to the nearest training case, and what memory broke. If the study stops early, the same command continues
     it; limits on tokens and cost are for all of it together.
     """
-    from agentclinic.learn.study import SHUFFLED, WITH, WITHOUT, Stopped, plan_study, play_study, study_report
+    from agentclinic.learn.study import SHUFFLED, WITH, WITHOUT, plan_study, play_study, study_report
     from agentclinic.report.files import write_report
 
     settings = read()
     folder = output or study_folder("learn", settings.run)
     study = plan_study(folder, settings, (learner_llm, learner_endpoint), every=all_)
 
-    def say(text: str) -> None:
-        if not quiet:
-            sys.stderr.write(f"{text}\n")
-
-    try:
-        learned = finish(play_study, study, partial(progress, quiet=quiet), say)
-    except Stopped as stopped:
-        end_incomplete(f"{stopped}\nRun the same command again to continue.", interrupted=stopped.interrupted)
+    learned = played(play_study, study, quiet=quiet)
     report = study_report(study, learned)
     write_report([study.arm(each).folder for each in (WITHOUT, WITH, SHUFFLED)], folder / "report.html")
-    write_study(folder, report, study_text(report), json=json)
-    say(f"Written to {shlex.quote(str(folder))}: study.md, study.json, report.html")
+    write_study(folder, report, study_text(report), "report.html", json=json, quiet=quiet)
 
 
 def study_folder(kind: str, run: RunSettings) -> Path:
@@ -70,8 +68,30 @@ def study_folder(kind: str, run: RunSettings) -> Path:
     return Path("studies") / f"{kind}_{name}_{run.seed}"
 
 
-def write_study(folder: Path, report: BaseModel, text: str, *, json: bool) -> None:
-    """Write a study's results to its folder, and print them."""
+def say_to(*, quiet: bool) -> Callable[[str], None]:
+    """Says something to the person at the terminal, unless they asked for quiet."""
+
+    def say(text: str) -> None:
+        if not quiet:
+            sys.stderr.write(f"{text}\n")
+
+    return say
+
+
+def played(
+    play: Callable[[Study, Callable[[], Progress], Callable[[str], None]], Awaitable[T]], study: Study, *, quiet: bool
+) -> T:
+    """Play what a study still lacks; ends the command if something is left."""
+    from agentclinic.learn.study import Stopped
+
+    try:
+        return finish(play, study, partial(progress, quiet=quiet), say_to(quiet=quiet))
+    except Stopped as stopped:
+        end_incomplete(f"{stopped}\nRun the same command again to continue.", interrupted=stopped.interrupted)
+
+
+def write_study(folder: Path, report: BaseModel, text: str, *others: str, json: bool, quiet: bool) -> None:
+    """Write a study's results to its folder, print them, and name these and the other files."""
     from agentclinic.results.run_folder import write_json
 
     write_json(folder / "study.json", report.model_dump(mode="json"))
@@ -80,6 +100,8 @@ def write_study(folder: Path, report: BaseModel, text: str, *, json: bool) -> No
         print_json(report)
     else:
         sys.stdout.write(text)
+    files = ", ".join(("study.md", "study.json", *others))
+    say_to(quiet=quiet)(f"Written to {shlex.quote(str(folder))}: {files}")
 
 
 def study_text(report: StudyReport) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import end_incomplete, finish, progress
-from agentclinic.cli.study import study_folder, write_study
+from agentclinic.cli.study import played, say_to, study_folder, write_study
 from agentclinic.config import STUDY_DECIDES, RunSettings
 from agentclinic.scoring.format import as_number, as_points, number, percent, plural
 
@@ -52,7 +49,6 @@ def swap_command(
     the noise of repeats. If the study stops early, the same command continues it; limits on tokens and cost are for all
     of it together.
     """
-    from agentclinic.learn.study import Stopped
     from agentclinic.learn.swap import plan_swap, play_swap, read_attributes, read_margins
     from agentclinic.learn.swap_report import swap_report
 
@@ -60,20 +56,13 @@ def swap_command(
     folder = output or study_folder("swap", settings.run)
     study = plan_swap(folder, settings, named, margins)
 
-    def say(text: str) -> None:
-        if not quiet:
-            sys.stderr.write(f"{text}\n")
-
+    say = say_to(quiet=quiet)
     for attribute, made in study.attributes.items():
         left_out = f"; left out: {', '.join(made.left_out)}" if made.left_out else ""
         say(f"{attribute}: {plural(len(made.cases), 'case')} of {len(study.cases)}{left_out}")
-    try:
-        finish(play_swap, study, partial(progress, quiet=quiet), say)
-    except Stopped as stopped:
-        end_incomplete(f"{stopped}\nRun the same command again to continue.", interrupted=stopped.interrupted)
+    played(play_swap, study, quiet=quiet)
     report = swap_report(study)
-    write_study(folder, report, swap_text(report), json=json)
-    say(f"Written to {shlex.quote(str(folder))}: study.md, study.json")
+    write_study(folder, report, swap_text(report), json=json, quiet=quiet)
 
 
 def swap_text(report: SwapReport) -> str:

@@ -228,16 +228,12 @@ class _Attempt:
 
     def choose(self, given: grounded.GroundedAnswer, facts: Mapping[str, Fact], payload: PatientPayload) -> None:
         """Take a model's choice in place of the matcher's; what the patient's traits decide stays."""
-        chosen = {facts[name].path for part in given.parts for name in part.facts if name in facts}
-        if payload.traits.any:
-            not_understood, rest = as_heard(payload)
-            parts = grounded.chosen_parts(given, facts, rest) if rest.question else ()
-            self.parts = with_additions((*not_understood, *parts), payload)
-        else:
-            self.parts = grounded.chosen_parts(given, facts, payload)
+        not_understood, rest = as_heard(payload)
+        parts = grounded.chosen_parts(given, facts, rest) if rest.question else ()
+        self.parts = with_additions((*not_understood, *parts), payload)
         held = {path for part in self.parts for path in _paths(part.disclosure.withheld)}
-        self._kept_back = any(fact.path in chosen and withheld(fact, payload) for fact in facts.values())
-        self._kept_back = self._kept_back or not held.isdisjoint(chosen)
+        chosen = (facts[name] for part in given.parts for name in part.facts if name in facts)
+        self._kept_back = any(fact.path in held or withheld(fact, payload) for fact in chosen)
 
     def read(self, raw: str, payload: PatientPayload) -> str | None:
         """The model's own words, or None if they must not be used."""

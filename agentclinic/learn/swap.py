@@ -103,7 +103,7 @@ class _Told:
 
 
 class _Words(NamedTuple):
-    """How whoever gives the history speaks of the patient, and is asked about them."""
+    """Words for the patient, for the person who gives the history and for questions to that person."""
 
     is_: str
     my: str
