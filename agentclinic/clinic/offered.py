@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from agentclinic.cases.matcher import Ordered
@@ -21,11 +20,11 @@ _BLOOD = frozenset({"blood"})
 
 
 class Part(NamedTuple):
-    """What is done of an item, and as which offer of the setting; None for an examination, or a test that we do not
-    know."""
+    """What is done of an item, and as which offer of the setting."""
 
     item: Ordered
     offer: Offer | None = None
+    """None for an examination, and for a test that we do not know."""
 
 
 def parts_of(setting: Setting, item: Ordered, request: str = "") -> tuple[list[Part], bool]:
@@ -33,20 +32,25 @@ def parts_of(setting: Setting, item: Ordered, request: str = "") -> tuple[list[P
     read = reading(item.name)
     if setting.nothing:
         return [], False
-    if not any(read.of(kind) for kind in MEASURED) or _at_bedside(read):
-        done = _reported(setting, item)
+    if _is_examined(item, read):
+        done = replace(item, facts=tuple(fact for fact in item.facts if has(setting, fact)))
         return ([Part(done)], True) if done.facts or not _is_unknown_test(item.name, read) else ([], False)
     said = f"{item.name} {request}"
     if offer := _offer(setting, read, said):
-        return [Part(_reported(setting, item), offer)], True
-    values = dict(_values(read))
-    offers, rest = _fewest(setting, values, said)
+        return [Part(_reported(setting, item, offer), offer)], True
+    offers, rest = _fewest(setting, dict(_values(read)), said)
     if offers:
         return [Part(_named(item, offer), offer) for offer in offers], not rest
     known = set(read.by_kind) <= {"values", "specimens", "timings"} and not item.equivalent
     if known and item.facts and all(has(setting, fact) for fact in item.facts):
         return [Part(item)], True  # part of what was taken with another item: "lumbar puncture with opening pressure"
     return [], False
+
+
+def is_all_laboratory(name: str) -> bool:
+    """Whether an order asks for everything measured in blood: it names no test, and can have no price."""
+    read = reading(name)
+    return bool(LABORATORY.search(name)) and not read.words and set(read.by_kind) <= {"specimens"}
 
 
 def offer_of(setting: Setting, name: str) -> Offer | None:
@@ -59,16 +63,23 @@ def has(setting: Setting, fact: Fact) -> bool:
     """Whether a charted or completed result can be had in a setting."""
     if setting.nothing:
         return False
-    read = charted_as(fact)
-    if fact.section is not Section.TESTS or _at_bedside(read):
-        return True
-    return offer_for(setting, fact) is not None
+    return fact.section is not Section.TESTS or _at_bedside(charted_as(fact)) or offer_for(setting, fact) is not None
 
 
 def offer_for(setting: Setting, fact: Fact) -> Offer | None:
     """The offer that a result belongs to."""
-    heads = " ".join(fact.heads)
-    return _offer(setting, reading(heads), heads)
+    return next((offer for offer in setting.offers or () if _shows(offer, fact)), None)
+
+
+def _shows(offer: Offer, fact: Fact) -> bool:
+    read = reading(" ".join(fact.heads))
+    return any(_fits(pattern, read) for pattern in offer.patterns)
+
+
+def _is_examined(item: Ordered, read: Reading) -> bool:
+    if not any(read.of(kind) for kind in MEASURED) or _at_bedside(read):
+        return True
+    return bool(item.facts) and all(fact.section is not Section.TESTS for fact in item.facts)
 
 
 def _at_bedside(read: Reading) -> bool:
@@ -81,27 +92,30 @@ def _is_unknown_test(name: str, read: Reading) -> bool:
     return not (known or EXAM.search(name) or LABORATORY.search(name))
 
 
-def _reported(setting: Setting, item: Ordered) -> Ordered:
-    """An item with the results that a setting can have."""
+def _reported(setting: Setting, item: Ordered, offer: Offer) -> Ordered:
+    """An item that a setting offers, with the results that it can have."""
     facts = tuple(fact for fact in item.facts if has(setting, fact))
-    return replace(item, facts=facts, equivalent=item.equivalent if facts else None)
+    facts = tuple(fact for fact in facts if _shows(offer, fact)) or facts
+    special = any(pattern.said for pattern in offer.patterns)
+    return Ordered(offer.name if special else item.name, facts, item.equivalent if facts else None)
 
 
 def _named(item: Ordered, offer: Offer) -> Ordered:
     """The part of an item that one offer is, by its name."""
-    facts = tuple(f for f in item.facts if _fits_any(offer, reading(" ".join(f.heads)), " ".join(f.heads)))
-    return Ordered(offer.name, facts)
+    return Ordered(offer.name, tuple(fact for fact in item.facts if _shows(offer, fact)))
 
 
 def _offer(setting: Setting, read: Reading, said: str) -> Offer | None:
-    return next((offer for offer in setting.offers or () if _fits_any(offer, read, said)), None)
+    return next((offer for offer in setting.offers or () if _is_ordered(offer, read, said)), None)
 
 
-def _fits_any(offer: Offer, read: Reading, said: str) -> bool:
-    return any(_fits(pattern, read, said) for pattern in offer.patterns)
+def _is_ordered(offer: Offer, read: Reading, said: str) -> bool:
+    return any(
+        _fits(pattern, read) and (pattern.said is None or pattern.said.search(said)) for pattern in offer.patterns
+    )
 
 
-def _fits(pattern: Pattern, read: Reading, said: str) -> bool:
+def _fits(pattern: Pattern, read: Reading) -> bool:
     asked = _measured(read)
     specimens, wanted = read.of("specimens"), pattern.of.get("specimens", frozenset())
     return (
@@ -109,7 +123,6 @@ def _fits(pattern: Pattern, read: Reading, said: str) -> bool:
         and all(concepts <= _covered(pattern, kind) for kind, concepts in asked.items())
         and wanted in (specimens, specimens - _BLOOD)
         and _is_there(pattern, read)
-        and (pattern.said is None or pattern.said.search(said) is not None)
     )
 
 
@@ -138,7 +151,8 @@ def _is_there(pattern: Pattern, read: Reading) -> bool:
 def _fewest(setting: Setting, values: Mapping[str, Reading], said: str) -> tuple[list[Offer], set[str]]:
     """The offers that measure these values, those that measure most of them first, and the values that none does."""
     by_offer = {
-        offer: {value for value, one in values.items() if _fits_any(offer, one, said)} for offer in setting.offers or ()
+        offer: {value for value, one in values.items() if _is_ordered(offer, one, said)}
+        for offer in setting.offers or ()
     }
     chosen, rest = [], set(values)
     while by_offer and (best := max(by_offer, key=lambda offer: len(by_offer[offer] & rest))):

@@ -9,7 +9,7 @@ from agentclinic.cases.matcher import Ordered
 from agentclinic.cases.matcher.order_items import is_treatment
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.vocabulary.normals import levels, normal_of, turnaround
-from agentclinic.vocabulary.settings import setting_of
+from agentclinic.vocabulary.settings import Offer, setting_of
 from agentclinic.vocabulary.text import words
 
 
@@ -66,6 +66,13 @@ def in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict[
             named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
             waiting.setdefault(", ".join(named), until)
     return (replace(item, facts=tuple(back)) if back else None), waiting
+
+
+def in_its_time(item: Ordered, offer: Offer, horizon: float | None) -> tuple[Ordered | None, dict[str, str]]:
+    """The same for a test of a limited setting, where the offer says how long it takes."""
+    if horizon is None or offer.minutes <= horizon * 60:
+        return item, {}
+    return None, {capital(item.name): "taken"}
 
 
 def late_result(fact: Fact, horizon: float | None) -> str:
