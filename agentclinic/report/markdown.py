@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from agentclinic.report.collect import Collected, RunReport
 from agentclinic.report.encounters import where_wrong
-from agentclinic.report.numbers import sections
+from agentclinic.report.numbers import by_budget, sections
 from agentclinic.report.parts import View, outcome_name
 from agentclinic.report.sections.first_screen import (
     bounds,
@@ -33,7 +33,9 @@ def markdown(collected: Collected, mark: str) -> str:
     names = " and ".join(quoted(label) for label in view.labels)
     judges = dict.fromkeys(markdown_cell(run.score.judged_by) for run in view.runs)
     advice = unread_advice(sum(run.score.outcome.not_readable for run in view.runs))
-    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *advice, *judges, *_comparison(view)]
+    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *advice, *judges]
+    budgets = by_budget(view.budgets)
+    parts += [*_comparison(view), budgets.markdown() if budgets.rows else ""]
     for index, run in enumerate(view.runs):
         title = f"Run {view.letters[index]}: {quoted(view.labels[index])}" if view.several else "Details"
         parts += [f"## {title}", *_run(view, index, run)]

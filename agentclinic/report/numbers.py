@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from agentclinic.report.parts import outcome_name
 from agentclinic.report.tables import Cells, Recorded, Section, line, plural
@@ -12,8 +13,9 @@ from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.differentials import FLOOR
 from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
+from agentclinic.scoring.frontier import SHOWN
 from agentclinic.scoring.information import NOT_RECORDED
-from agentclinic.scoring.metrics import METRICS, Measured, Metric, Orders, SourceRanking, TruthScores, Value
+from agentclinic.scoring.metrics import METRICS, Budget, Measured, Metric, Orders, SourceRanking, TruthScores, Value
 from agentclinic.scoring.orders import ANSWERED_BY, NO_TESTS, NOT_DONE
 from agentclinic.scoring.outcome import Summary, slip_lines, slip_rows
 from agentclinic.scoring.score import Score
@@ -53,6 +55,7 @@ def sections(result: Score) -> list[Section]:
         *(calibration_section(source) for source in result.calibration.sources),
         _information(result),
         tests_section(result),
+        budget_section(result.budget),
         _models(result),
     ]
     return [section for section in made if section.rows]
@@ -92,6 +95,7 @@ def headline(result: Score) -> Section:
     rows += _spent(outcome)
     if price.value:
         rows.append(["simulated tests per encounter", f"${as_number(price, 0)}"])
+    rows += _by_budget(result.budget)
     if result.gap_to_full_information:
         rows.append(["gap to full information", as_points(result.gap_to_full_information)])
     return Section("", rows, head=("", "value (95% interval)"))
@@ -298,6 +302,54 @@ def tests_line(found: Orders) -> str:
     again = found.repeated.count
     before = f"{again:,} {'was' if again == 1 else 'were'} ordered before in the same encounter"
     return f"{plural(found.tests, 'test')} in {plural(found.messages, 'order')}: {', '.join(parts)}; {before}."
+
+
+def _by_budget(found: Budget) -> list[Cells]:
+    """Accuracy by budget in one row; none if the budget makes no difference."""
+    if found.flat:
+        return []
+    within = ", ".join(f"{percent(one.right.value)} within ${one.usd:,}" for one in found.within if one.usd in SHOWN)
+    unknown = f"{found.unpriced:,} of {found.encounters:,} with a test without a price" if found.unpriced else ""
+    most = f", at most {number(found.area_at_most)}: {unknown}" if unknown else ""
+    return [["right, by budget for tests", f"{within}; area {as_number(found.accuracy_area)}{most}"]]
+
+
+def budget_section(found: Budget) -> Section:
+    """The share that is right within a few budgets for tests, and the area under the curve."""
+    title = f"Accuracy by budget for tests ({plural(found.encounters, 'encounter')})"
+    if found.flat:
+        return Section(title, ())
+    rows: list[Cells] = [
+        [f"right within ${one.usd:,}", as_percent(one.right)] for one in found.within if one.usd in SHOWN
+    ]
+    rows.append(["right without a limit", as_percent(found.without_limit)])
+    notes = [unpriced_line(found)] if found.unpriced else []
+    return _section(title, [*rows, *_measured("budget", found)], notes)
+
+
+def by_budget(budgets: Mapping[str, Budget]) -> Section:
+    """Accuracy at every budget and as an area, a column for each run by its letter; no rows if no budget matters."""
+    known = {letter: budget for letter, budget in budgets.items() if budget.within}
+    head = ["budget", *(f"{letter} right".lstrip() for letter in known)]
+    title = "Accuracy by budget for tests"
+    if all(budget.flat for budget in known.values()):
+        return Section(title, (), head=head)
+    rows: list[Cells] = [
+        [f"${points[0].usd:,}", *(as_percent(one.right) for one in points)]
+        for points in zip(*(budget.within for budget in known.values()), strict=True)
+    ]
+    rows.append(["no limit", *(as_percent(budget.without_limit) for budget in known.values())])
+    rows.append(["area, 0 to 1", *(as_number(budget.accuracy_area) for budget in known.values())])
+    notes = [f"{letter}: {unpriced_line(b)}".removeprefix(": ") for letter, b in known.items() if b.unpriced]
+    return Section(title, rows, notes, head)
+
+
+def unpriced_line(found: Budget) -> str:
+    """What encounters without a whole price do to accuracy by budget."""
+    return (
+        f"{found.unpriced:,} of {plural(found.encounters, 'encounter')} had a test without a price and count as over "
+        f"every budget; if such tests were free, the area would be {number(found.area_at_most)}."
+    )
 
 
 def _models(result: Score) -> Section:
