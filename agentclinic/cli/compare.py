@@ -106,12 +106,9 @@ def _measure(measured: SecondaryMetric) -> str:
 
 
 def _at_budget(one: AtBudget) -> str:
-    if one.usd is None:
-        name, before, after = "area under accuracy by budget", number(one.before, 3), number(one.after, 3)
-        difference = as_number(one.difference, 3, signed=True)
-    else:
-        name, before, after = f"right within ${one.usd:,} of tests", percent(one.before), percent(one.after)
-        difference = as_points(one.difference)
+    from agentclinic.report.comparison import budget_cells
+
+    name, before, after, difference = budget_cells(one)
     adjusted = "" if one.p_holm is None else f", Holm-adjusted p = {one.p_holm:.3g}"
     return f"  {name}: {before} -> {after}, difference {difference}; p = {one.p:.3g}{adjusted}"
 

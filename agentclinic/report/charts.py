@@ -228,7 +228,8 @@ def by_budget(name: str, series: Sequence[Series], marks: Sequence[float]) -> Ht
         for (usd, right), (_, low, high) in zip(one.points, one.band, strict=True):
             said = f"{one.label} ${usd:,}: {right:.0%} right ({low:.0%} to {high:.0%})".lstrip()
             parts.append(_point(frame, log(usd), right, one.colour, said, 3))
-    parts += _ends(frame, [replace(one, points=[(log(one.points[-1][0]), one.points[-1][1])]) for one in series])
+    named = [one for one in series if one.label]
+    parts += _ends(frame, [replace(one, points=[(log(one.points[-1][0]), one.points[-1][1])]) for one in named])
     shown = [
         f"{one.label} ".lstrip() + ", ".join(f"${usd:,} {right:.0%}" for usd, right in one.points) for one in series
     ]

@@ -225,6 +225,14 @@ def _budgets(report: ComparisonReport, against_first: Sequence[Comparison], shor
     return said
 
 
+def budget_cells(one: AtBudget) -> tuple[str, str, str, str]:
+    """What is compared at a budget, its value before and after, and the difference."""
+    if one.usd is None:
+        values = number(one.before), number(one.after), as_number(one.difference, signed=True)
+        return "area under accuracy by budget", *values
+    return f"right within ${one.usd:,} of tests", percent(one.before), percent(one.after), as_points(one.difference)
+
+
 def _area(letter: str, one: AtBudget, alone: bool) -> str:
     shown = as_number(one.difference, signed=True) if alone else number(one.difference.value, signed=True)
     return f"{letter} {shown}"

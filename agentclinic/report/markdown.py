@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agentclinic.report.collect import Collected, RunReport
+from agentclinic.report.comparison import budget_cells
 from agentclinic.report.encounters import where_wrong
 from agentclinic.report.numbers import by_budget, sections
 from agentclinic.report.parts import View, outcome_name
@@ -88,6 +89,10 @@ def _comparison(view: View) -> list[str]:
         for v in telling(one.verdicts):
             p = v.p if v.p_holm is None else v.p_holm
             rows.append([pair, v.rule, as_points(v.difference), f"{p:.3g}", len(v.gained), len(v.lost)])
+        for at in one.at_budgets:
+            p = at.p if at.p_holm is None else at.p_holm
+            name, _, _, by = budget_cells(at)
+            rows.append([pair, name, by, f"{p:.3g}", "", ""])
         warnings += [f"- {pair}: another difference between the runs: {quoted(text)}" for text in one.warnings]
     table = _table(["runs", "rule", "difference", "p (Holm if several)", "gained", "lost"], rows)
     return ["## Differences", table, "\n".join(warnings)]

@@ -12,7 +12,7 @@ from agentclinic.results.regret import KINDS
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.differentials import FLOOR
-from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
+from agentclinic.scoring.format import as_number, as_percent, as_points, interval, number, percent
 from agentclinic.scoring.frontier import SHOWN
 from agentclinic.scoring.information import NOT_RECORDED
 from agentclinic.scoring.metrics import METRICS, Budget, Measured, Metric, Orders, SourceRanking, TruthScores, Value
@@ -330,18 +330,22 @@ def budget_section(found: Budget) -> Section:
 def by_budget(budgets: Mapping[str, Budget]) -> Section:
     """Accuracy at every budget and as an area, a column for each run by its letter; no rows if no budget matters."""
     known = {letter: budget for letter, budget in budgets.items() if budget.within}
-    head = ["budget", *(f"{letter} right".lstrip() for letter in known)]
+    head = ["budget", *(f"{letter} right (95%)".lstrip() for letter in known)]
     title = "Accuracy by budget for tests"
     if all(budget.flat for budget in known.values()):
         return Section(title, (), head=head)
     rows: list[Cells] = [
-        [f"${points[0].usd:,}", *(as_percent(one.right) for one in points)]
+        [f"${points[0].usd:,}", *(_rounded(one.right) for one in points)]
         for points in zip(*(budget.within for budget in known.values()), strict=True)
     ]
-    rows.append(["no limit", *(as_percent(budget.without_limit) for budget in known.values())])
+    rows.append(["no limit", *(_rounded(budget.without_limit) for budget in known.values())])
     rows.append(["area, 0 to 1", *(as_number(budget.accuracy_area) for budget in known.values())])
     notes = [f"{letter}: {unpriced_line(b)}".removeprefix(": ") for letter, b in known.items() if b.unpriced]
     return Section(title, rows, notes, head)
+
+
+def _rounded(share: Proportion) -> str:
+    return f"{percent(share.value, 0)} ({interval(share, 0)})"
 
 
 def unpriced_line(found: Budget) -> str:

@@ -12,6 +12,7 @@ from agentclinic.report.tables import Html, dollars, line, plural, tag
 from agentclinic.report.tables import html_table as table
 from agentclinic.scoring.breakdown import MOST_UNPRICED, FactSection, PriceAccuracy
 from agentclinic.scoring.format import as_percent, percent
+from agentclinic.scoring.frontier import BUDGETS, SHOWN
 
 MOST_TESTS = 12
 
@@ -91,7 +92,7 @@ def _by_budget(view: View) -> list[Html] | None:
         "An encounter counts if it is right and its tests cost no more than the budget. Bands are 95% intervals, for "
         "each budget alone. A doctor that knew its budget might have ordered differently."
     )
-    chart = charts.by_budget("budget", series, (50, 100, 300, 1_000, 5_000))
+    chart = charts.by_budget("budget", series, (BUDGETS[0], *SHOWN, BUDGETS[-1]))
     numbers = tag("div", tag("h3", f"{shown.title}, in numbers"), shown.html())
     return [figure(shown.title, about, chart), numbers]
 
