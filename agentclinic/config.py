@@ -55,9 +55,13 @@ def is_person(name: str | None) -> bool:
     return name == "human" or (name or "").startswith("human:")
 
 
+def is_builtin(name: str | None) -> bool:
+    return (name or "").partition(":")[0] == "builtin"
+
+
 def is_builtin_or_person(name: str | None) -> bool:
     """Whether a model's name stands for something other than a language model or a recording."""
-    return (name or "").partition(":")[0] == "builtin" or is_person(name)
+    return is_builtin(name) or is_person(name)
 
 
 def is_at_endpoint(name: str) -> bool:
@@ -86,13 +90,16 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "dialogue": "transcript",
         "missing_test": "normal",
         "pending_results": False,
+        "setting_limits": False,
         "planner_baseline": "full",
         "policy_in_prompt": True,
         "judge": "original",
-    }
+    },
+    "frugal": {"test_budget": 300, "order_limit": 3, "total_inferences": 12},
 }
-"""What each preset sets; `planner_baseline` and `policy_in_prompt` matter only with a test policy, and `judge` only
-with a judge's model."""
+"""What each preset sets; docs/budget.md says why the numbers of `frugal`.
+
+`planner_baseline` and `policy_in_prompt` matter only with a test policy, and `judge` only with a judge's model."""
 
 
 def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,8 +179,9 @@ class RoleModel(NamedTuple):
 class RunSettings(_Section):
     """The `run` section of `agentclinic.config.json`; each key is also a flag of `agentclinic run`."""
 
-    preset: Literal["original"] | None = None
-    """A named group of settings, which other flags override; `original` plays as the original does (docs/runs.md)."""
+    preset: Literal["original", "frugal"] | None = None
+    """A named group of settings, which other flags override: `original` plays as the original does (docs/runs.md),
+    `frugal` makes ordering everything impossible (docs/budget.md)."""
     dataset: str = "OpenOSCE_Demo"
     """Data set: a name from `agentclinic data list` or from `datasets`, the path of a case file, or a solvable world as
     Solvable:NAME or Solvable:FILE, with `,invented` for invented names and `,hidden` to hide the probabilities
@@ -281,6 +289,14 @@ class RunSettings(_Section):
     pending_results: bool | None = None
     """Report a result that cannot be back in the time of the case's setting as taken and pending (default: on for
     OpenOSCE and OpenOSCE_Demo, else off; docs/simulator.md)."""
+    setting_limits: bool = True
+    """In cases whose setting is a telephone, a rural clinic or a district hospital, let the doctor order only what can
+    be had there (docs/budget.md)."""
+    test_budget: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Dollars that the doctor can spend on tests in an encounter; what exceeds them is not done (default: no limit;
+    docs/budget.md)."""
+    order_limit: int | None = Field(default=None, ge=1)
+    """Tests and examinations that are done of one order (default: all; docs/budget.md)."""
     silent_symptom: Literal["deny", "unknown"] = "deny"
     """What the patient answers about a symptom that the chart does not mention."""
     elicit_confidence: bool = False

@@ -14,7 +14,7 @@ from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.builtin.menu import evidence_in, known_in
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather
-from agentclinic.clinic.payloads import DoctorPayload
+from agentclinic.clinic.payloads import DoctorPayload, can_take
 from agentclinic.doctors.plain import ConfidencePayload, StatedDifferential, StatedHypothesis
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import NO_TOKENS, Differential, Exchange, Hypothesis, Source
@@ -130,7 +130,7 @@ def _best_step(thought: Thought, payload: DoctorPayload) -> str | None:
     steps = _steps(thought.mind.known, payload.tests)
     asked = {fold(exchange.content) for exchange in payload.exchanges}
     left = (place for place in _worthwhile(thought, payload.tests) if steps.requests[place] not in asked)
-    return next((steps.texts[place] for place in left), None)
+    return next((steps.texts[place] for place in left if can_take(steps.texts[place], payload.may_order)), None)
 
 
 def _advised_step(thought: Thought, payload: DoctorPayload) -> str | None:
@@ -142,7 +142,8 @@ def _advised_step(thought: Thought, payload: DoctorPayload) -> str | None:
     for advised in payload.advised:
         shown = steps.shown_by.get(advised, frozenset())
         place = steps.by_id.get(advised)
-        if place is not None and steps.requests[place] not in asked and not shown <= thought.evidence.keys():
+        new = place is not None and steps.requests[place] not in asked and not shown <= thought.evidence.keys()
+        if place is not None and new and can_take(steps.texts[place], payload.may_order):
             return steps.texts[place]
     return None
 

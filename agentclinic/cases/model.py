@@ -143,11 +143,14 @@ class Door:
     demographics: str
     menu: Annotated[World | None, Field(exclude=True)] = None
     """In a solvable world, the world as the doctor is told of it; not in records, since it is the same in all."""
+    terms: Annotated[str, Field(exclude=True)] = ""
+    """What can be ordered in this run, and for how much, if not everything; not in records, for the same reason."""
 
     @property
     def told(self) -> str:
-        """The objective, and the menu if there is one."""
-        return f"{self.objective}\n\n{menu_text(self.menu)}" if self.menu else self.objective
+        """The objective, and the menu or the terms if there are any."""
+        further = menu_text(self.menu) if self.menu else self.terms
+        return f"{self.objective}\n\n{further}" if further else self.objective
 
 
 @dataclass(frozen=True)

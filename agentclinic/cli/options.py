@@ -146,7 +146,7 @@ SECTION_OF = {
         "Simulator": "simulator dialogue missing_test pending_results silent_symptom doctor_image_request "
         "resource_level prompts_dir",
         "Judge": " ".join(JUDGE),
-        "Limits": "total_inferences workers engine address processes check",
+        "Limits": "total_inferences test_budget order_limit setting_limits workers engine address processes check",
         "Output": "output_dir name record output",
         "The original's names": "inf_type measurement_cost_llm",
     }.items()

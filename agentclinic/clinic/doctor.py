@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -60,6 +60,8 @@ class Observation:
     """The steps in the advice, as ids of the knowledge base, for models that read no prompts."""
     recalled: tuple[object, ...] = ()
     """The experiences behind the advice, for a custom doctor that has `recall`."""
+    may_order: Callable[[str], bool] | None = None
+    """Whether the laboratory would do a test of this name now, for models that read no prompts; None: it does all."""
 
 
 Dialogue = Literal["chat", "transcript"]

@@ -104,7 +104,9 @@ class Seat:
 
     def observe(self) -> Observation:
         """What reached the doctor, and what was said before."""
-        return Observation(self._incoming, tuple(self.transcript.exchanges), self._turn, last=self._turn == self._limit)
+        laboratory, exchanges = self._clinic.laboratory, tuple(self.transcript.exchanges)
+        may_order = laboratory.may_order if isinstance(laboratory, Laboratory) else None
+        return Observation(self._incoming, exchanges, self._turn, last=self._turn == self._limit, may_order=may_order)
 
     async def act(self, said: str | Utterance | Sequence[Turn]) -> None:
         """Say something as the doctor, given as words or as turns with side work to record, and wait for the answer."""

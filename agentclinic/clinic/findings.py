@@ -22,6 +22,7 @@ _DEFAULTS = frozenset(
         Provenance.DEFAULT_NORMAL,
         Provenance.UNAVAILABLE,
         Provenance.PENDING,
+        Provenance.REFUSED,
         Provenance.NOT_UNDERSTOOD,
         Provenance.MANNER,
     }

@@ -38,7 +38,7 @@ class RelationVerdict(BaseModel):
 def mode_of(run: RunSettings, prompt: Prompt) -> JudgeMode:
     """The judge that the settings and the judge's prompt file stand for; refused if settings contradict each other."""
     if run.moderator_llm.partition(":")[0] == "builtin":
-        by_preset = run.preset is not None and run.judge == PRESETS[run.preset]["judge"]
+        by_preset = run.preset is not None and run.judge == PRESETS[run.preset].get("judge")
         if run.judge in (None, "builtin") or by_preset:
             return "builtin"
         raise ConfigError(

@@ -10,30 +10,31 @@ What the chart does not hold is reported as unavailable, as normal, or as a plau
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
-from agentclinic.cases.matcher import Ordered, asked_of_measurement
+from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
 from agentclinic.cases.matcher.order_items import is_treatment
 from agentclinic.cases.matcher.order_words import reading
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
+from agentclinic.clinic.limits import Limits, Order
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
-from agentclinic.clinic.pending import capital, hours_for, in_time, late, late_result
+from agentclinic.clinic.pending import capital, hours_for, in_its_time, in_time, late, late_result
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
-from agentclinic.config import is_builtin_or_person
+from agentclinic.config import is_builtin, is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request, reads_prompts
 from agentclinic.models.structured import choosing
-from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
-from agentclinic.results.utterance import RESULTS, as_results
+from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage, done_in
+from agentclinic.results.utterance import REQUEST_TEST, RESULTS, as_results
 from agentclinic.vocabulary.normals import normal_of
+from agentclinic.vocabulary.settings import Offer
 from agentclinic.vocabulary.text import words
 
 _SHOWN = 100
@@ -65,6 +66,7 @@ class Laboratory:
         dialogue: Dialogue = "transcript",
         suggestions: bool = True,
         pending_results: bool = False,
+        limits: Limits | None = None,
     ) -> None:
         self.model = model
         self._suggestions = suggestions
@@ -79,6 +81,12 @@ class Laboratory:
         self._dialogue = dialogue
         self._by_id = {f"r{place}": fact for place, fact in enumerate(case.exam_facts, start=1)}
         self._horizon = hours_for(case) if pending_results else None
+        self._limits = limits
+
+    @property
+    def may_order(self) -> Callable[[str], bool] | None:
+        """Whether a test would be done now, as far as the doctor can know; None if there are no limits."""
+        return self._limits.would_do if self._limits else None
 
     @cached_property
     def system_prompt(self) -> str:
@@ -95,12 +103,16 @@ class Laboratory:
     async def report(self, request: str, said: str, *, turn: int = 0) -> Turn:
         """Report what was requested; `said` is the doctor's whole utterance."""
         added = completion(self._case) if self._missing == "completed" else None
-        payload = LaboratoryPayload(self._case.exam_facts, request, self._missing, added, self._horizon)
-        if self._simulator == "free":
+        payload = LaboratoryPayload(self._case.exam_facts, request, self._missing, added, self._horizon, self._limits)
+        if self._simulator != "free":
+            reported = await self._chosen_or_matched(payload, turn)
+        elif self._limits and not is_builtin(self.model.name):
+            reported = await self._free_within(said, payload, self._limits, turn)
+        else:
             reply = await self._free(said, payload)
             reported = turn_of(replace(reply, text=as_results(reply.text)), turn=turn, role="measurement")
-        else:
-            reported = await self._chosen_or_matched(payload, turn)
+        if self._limits:
+            reported, self._limits = _charged(reported, self._limits)
         self.history.add("Doctor", said)
         self.history.add("Measurement", reported.text)
         return reported
@@ -113,6 +125,25 @@ class Laboratory:
     async def _free(self, said: str, payload: LaboratoryPayload) -> Reply:
         messages = self._free_messages(said) if reads_prompts(self.model) else ()
         return await self.model.reply(Request(Purpose.MEASUREMENT, messages, payload=payload))
+
+    async def _free_within(self, said: str, payload: LaboratoryPayload, limits: Limits, turn: int) -> Turn:
+        """What a laboratory that writes what it likes reports of the items that may be done: it hears of no others."""
+        order = Order(limits, payload.request)
+        done: list[str] = []
+        for item in asked_of_measurement(payload.request, ()):
+            for part in order.admitted(item, as_written(item.name, payload.request)):
+                if order.pays(part.item.name):
+                    done.append(part.item.name)
+                    order.charge((part.item.name,))
+        request = ", ".join(done)
+        if order.refusals:
+            said, payload = f"{REQUEST_TEST}: {request}", replace(payload, request=request)
+        reply = await self._free(said, payload) if done else Reply("", usage=NOTHING_ASKED)
+        reported = turn_of(replace(reply, text=as_results(reply.text)), turn=turn, role="measurement")
+        charges = limits.charges(done, [part.topic for part in order.refused])
+        return reported.model_copy(
+            update={"text": " ".join((reported.text.strip(), *order.refusals)), "charges": charges}
+        )
 
     def _free_messages(self, said: str) -> tuple[Message, ...]:
         system = Message("system", self.system_prompt)
@@ -339,15 +370,53 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
     """The `RESULTS:` line, verbatim from the chart, and where each part of it comes from."""
     parts: list[str] = []
     disclosures: list[Disclosure] = []
+    order = Order(payload.limits, payload.request) if payload.limits else None
     for item in _each_once(ordered):
-        back, waiting = in_time(replace(item, name=_as_written(item.name, payload.request)), payload.horizon)
-        if back:
-            text, provenance = _part(back, payload)
-            parts.append(text)
-            disclosures += _disclosed(back, provenance)
-        parts += [f"{name}: {until}, result pending." for name, until in waiting.items()]
-        disclosures += [Disclosure(item.name, Provenance.PENDING)] if waiting else []
+        written = as_written(item.name, payload.request)
+        if order is None:
+            told = _told(item, written, payload)
+            parts += told.parts
+            disclosures += told.disclosures
+            continue
+        for part in order.admitted(item, written):
+            if order.pays(part.item.name):
+                told = _told(part.item, part.item.name, payload, part.offer)
+                parts += told.parts
+                disclosures += told.disclosures
+                order.charge(done_in(told.disclosures))
+    if order:
+        order.refuse_parts()
+        parts += order.refusals
+        disclosures += order.refused
     return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)
+
+
+class _Told(NamedTuple):
+    parts: list[str]
+    disclosures: list[Disclosure]
+
+
+def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer | None = None) -> _Told:
+    """What is reported of an item, and where it comes from; an offer of a limited setting has a time of its own."""
+    named = replace(item, name=written)
+    back, waiting = in_time(named, payload.horizon) if offer is None else in_its_time(named, offer, payload.horizon)
+    told = _Told([], [])
+    if back:
+        text, provenance = _part(back, payload)
+        told.parts.append(text)
+        told.disclosures.extend(_disclosed(back, provenance))
+    told.parts.extend(f"{name}: {until}, result pending." for name, until in waiting.items())
+    told.disclosures.extend([Disclosure(item.name, Provenance.PENDING)] if waiting else [])
+    return told
+
+
+def _charged(reported: Turn, limits: Limits) -> tuple[Turn, Limits]:
+    """A reply with what it charges and what is left after it."""
+    refused = (part.topic for part in reported.disclosures if part.provenance is Provenance.REFUSED)
+    charges = reported.charges or limits.charges(done_in(reported.disclosures), refused)
+    after = limits.after(charge.name for charge in charges if not charge.refused)
+    text = " ".join(filter(None, (reported.text, after.line)))
+    return reported.model_copy(update={"text": text, "charges": charges}), after
 
 
 def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
@@ -434,17 +503,6 @@ def _names(facts: Sequence[Fact], name: str) -> bool:
         and not reading(" ".join(fact.heads)).of("specimens") - reading(name).of("specimens") - {"blood"}
         for fact in facts
     )
-
-
-def _as_written(name: str, request: str) -> str:
-    """A name as the order has it, with its capitals and hyphens; or else each of its words."""
-    written = re.search(
-        r"\b" + r"[\W_]{1,3}".join(map(re.escape, name.split())) + r"(?:e?s)?\b", request, re.IGNORECASE
-    )
-    if written:
-        return written[0].replace("_", " ")
-    capitals = {word.lower(): word for word in re.findall(r"\b[A-Z][A-Z0-9]+\b", request)}
-    return " ".join(capitals.get(word, word) for word in name.split())
 
 
 def _charted(facts: Sequence[Fact]) -> str:

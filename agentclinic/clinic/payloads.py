@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from agentclinic.cases.completion import Completion
 from agentclinic.cases.model import AnswerKey, Door, Fact
+from agentclinic.clinic.limits import Limits
 from agentclinic.config import TRAITS
 from agentclinic.results.turn import Exchange
+from agentclinic.results.utterance import parse_action
 
 MissingTest = Literal["unavailable", "normal", "completed"]
 SilentSymptom = Literal["deny", "unknown"]
@@ -54,6 +56,14 @@ class DoctorPayload:
     """Tools on offer, by name, for a doctor that speaks through them."""
     advised: tuple[str, ...] = ()
     """Suggested steps, as ids of the knowledge base."""
+    may_order: Callable[[str], bool] | None = None
+    """Whether the laboratory would do a test of this name now; None: it does all."""
+
+
+def can_take(step: str, may_order: Callable[[str], bool] | None) -> bool:
+    """Whether a step is a question, or an order that the laboratory would carry out."""
+    action = parse_action(step)
+    return may_order is None or action.kind != "test" or may_order(action.content)
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,8 @@ class LaboratoryPayload:
     """What completes the chart, if `missing_test` is `completed`."""
     horizon: float | None = None
     """Hours within which a result must be back to be reported; None: all are."""
+    limits: Limits | None = None
+    """What may be done; None: everything."""
 
 
 @dataclass(frozen=True)

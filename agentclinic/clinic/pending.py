@@ -8,7 +8,8 @@ from dataclasses import replace
 from agentclinic.cases.matcher import Ordered
 from agentclinic.cases.matcher.order_items import is_treatment
 from agentclinic.cases.model import Case, Fact, Section
-from agentclinic.vocabulary.normals import horizon_of, levels, normal_of, turnaround
+from agentclinic.vocabulary.normals import levels, normal_of, turnaround
+from agentclinic.vocabulary.settings import Offer, setting_of
 from agentclinic.vocabulary.text import words
 
 
@@ -17,8 +18,8 @@ def hours_for(case: Case) -> float | None:
     own = case.annotations.get("horizon_hours")
     if isinstance(own, int | float) and own > 0:
         return float(own)
-    setting = case.annotations.get("setting")
-    return horizon_of(setting if isinstance(setting, str) else None)
+    setting = setting_of(case.annotations)
+    return setting.hours if setting else None
 
 
 def late(name: str, horizon: float | None) -> str:
@@ -65,6 +66,13 @@ def in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict[
             named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
             waiting.setdefault(", ".join(named), until)
     return (replace(item, facts=tuple(back)) if back else None), waiting
+
+
+def in_its_time(item: Ordered, offer: Offer, horizon: float | None) -> tuple[Ordered | None, dict[str, str]]:
+    """The same for a test of a limited setting, where the offer says how long it takes."""
+    if horizon is None or offer.minutes <= horizon * 60:
+        return item, {}
+    return None, {capital(item.name): "taken"}
 
 
 def late_result(fact: Fact, horizon: float | None) -> str:

@@ -140,7 +140,14 @@ class PlainDoctor:
         """What the model is asked this turn: first the system prompt, last the notes with the last-turn reminder."""
         self._images = tuple(dict.fromkeys((*self._images, *seen.incoming.images)))  # asked for twice, shown once
         payload = DoctorPayload(
-            self._door, seen.exchanges, seen.turn, self._limit, seen.last, self._tests, advised=seen.suggested
+            self._door,
+            seen.exchanges,
+            seen.turn,
+            self._limit,
+            seen.last,
+            self._tests,
+            advised=seen.suggested,
+            may_order=seen.may_order,
         )
         if not prompts:
             return Request(Purpose.DOCTOR, (), payload=payload)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact, as_text
 from agentclinic.clinic.doctor import Assignment, Incoming, Observation, Speaker, utterance
+from agentclinic.clinic.payloads import can_take
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.solvable import CHOICES, Choice, WorldDoctor
 from agentclinic.models.base import Reply
@@ -80,7 +81,7 @@ class CommittingDoctor:
 
     def __init__(self, doctor: PlainDoctor, steps: Sequence[str] = (), chart: Case | None = None) -> None:
         self._doctor = doctor
-        self._steps = steps
+        self._steps = list(steps)
         self._chart = chart
 
     @property
@@ -88,9 +89,11 @@ class CommittingDoctor:
         return self._doctor.history
 
     async def act(self, seen: Observation) -> tuple[Turn, ...]:
-        """Say the next step; after the steps, and on the last turn, commit."""
-        if seen.turn <= len(self._steps) and not seen.last:
-            step = self._steps[seen.turn - 1]
+        """Say the next step that can be taken; after the steps, and on the last turn, commit."""
+        while self._steps and not can_take(self._steps[0], seen.may_order):
+            del self._steps[0]
+        if self._steps and not seen.last:
+            step = self._steps.pop(0)
             self.say(seen.incoming, step)
             return (utterance(Reply(step, usage=NOTHING_ASKED), turn=seen.turn),)
         if self._chart:

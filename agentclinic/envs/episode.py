@@ -37,6 +37,7 @@ from agentclinic.results.turn import Usage
 from agentclinic.runs.auto import decide
 from agentclinic.runs.build import Models, shared_models
 from agentclinic.runs.execute import make_ready
+from agentclinic.runs.limits import Prices
 from agentclinic.runs.plan import Plan, Unit, make_plan, unit_seed
 from agentclinic.runs.play import UnitSeat, open_unit
 from agentclinic.runs.progress import Progress
@@ -296,8 +297,7 @@ class Episode:
             resource_level=run.resource_level,
             ground_truth=case.diagnosis,
         )
-        costs = self._clinic.plan.costs
-        record.price_table = costs.used_in(record) if costs and not case.drawn else None
+        record.price_table = None if case.drawn else Prices(run, case, self._clinic.plan.costs).used_in(record)
         if case.drawn and (regret := regret_of(case.drawn, record)):
             spoken = sum(turn.role == "doctor" for turn in turns)  # without the ending that has not been said
             record.regret = regret.model_copy(update={"turns": regret.turns[:spoken]})

@@ -13,6 +13,7 @@ from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.scoring.information import below
 from agentclinic.vocabulary.denial import has_denying_word
 from agentclinic.vocabulary.numbers import KnownNumbers, numbers
+from agentclinic.vocabulary.settings import settings
 from agentclinic.vocabulary.text import fold, words
 
 ROLES = ("discriminating", "refuting", "supporting")
@@ -64,7 +65,7 @@ def _one_of(*names: str) -> tuple[Callable[[JSON], bool], str]:
     return lambda value: value in names, " | ".join(sorted(names))
 
 
-SETTINGS = ("emergency department", "primary care", "outpatient clinic", "hospital ward")
+SETTINGS = tuple(settings())
 
 _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
     ("case_id", _matches(r"[a-z]+-[a-z]?\d{2,4}"), "letters, a hyphen and a number, such as osce-a01"),

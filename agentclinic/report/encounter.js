@@ -9,7 +9,7 @@
 const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
   const { make, svg } = dom;
   const LANES = { doctor: "Doctor", patient: "Patient", measurement: "Laboratory", clinic: "Clinic", planner: "Planner", confidence: "Doctor, asked for its confidence" };
-  const FROM = { chart: "from\u00a0the\u00a0chart", chart_equivalent: "from another test in the chart", default_negative: "denied: not in the chart", default_normal: "normal by default: not in the chart", unavailable: "not available: not in the chart", pending: "result not back in time", not_understood: "not understood: asked back", manner: "small talk: no fact" };
+  const FROM = { chart: "from\u00a0the\u00a0chart", chart_equivalent: "from another test in the chart", default_negative: "denied: not in the chart", default_normal: "normal by default: not in the chart", unavailable: "not available: not in the chart", pending: "result not back in time", refused: "not done: the money, the size of the order or the setting", not_understood: "not understood: asked back", manner: "small talk: no fact" };
   const OUTCOMES = { diagnosed_right: "right", diagnosed_wrong: "wrong", not_readable: "not readable", max_infs_reached: "no diagnosis", doctor_failed: "doctor failed", model_failed: "model failed (missing)", judge_failed: "judge failed (missing)" };
   const KINDS = { test: "order", images: "asks for images", diagnosis: "diagnosis", none: "not understood" };
   const SOURCES = { posterior: "computed", stated: "stated by the doctor", elicited: "asked for after the diagnosis", planner_posterior: "computed from the planner's table", planner_score: "scored by the planner" };

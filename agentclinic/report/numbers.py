@@ -16,7 +16,7 @@ from agentclinic.scoring.format import as_number, as_percent, as_points, interva
 from agentclinic.scoring.frontier import SHOWN
 from agentclinic.scoring.information import NOT_RECORDED
 from agentclinic.scoring.metrics import METRICS, Budget, Measured, Metric, Orders, SourceRanking, TruthScores, Value
-from agentclinic.scoring.orders import ANSWERED_BY, NO_TESTS, NOT_DONE
+from agentclinic.scoring.orders import NO_TESTS, NOT_DONE
 from agentclinic.scoring.outcome import Summary, slip_lines, slip_rows
 from agentclinic.scoring.score import Score
 from agentclinic.scoring.stats import Proportion
@@ -30,6 +30,7 @@ _ANSWERED = {
     "default_normal": "answered as normal by default",
     "pending": "taken, result pending",
     "unavailable": "not available",
+    "refused": "refused",
     "unknown": "answered, source unknown",
     "unanswered": "not answered before the end",
 }
@@ -297,7 +298,7 @@ def tests_section(result: Score) -> Section:
 
 def tests_line(found: Orders) -> str:
     """How the counts add up: `370 tests in 350 orders: 325 done, 45 not available; 1 was ordered before ...`."""
-    not_done = [(found.answered_by[how].count, _ANSWERED[how]) for how in ANSWERED_BY if how in NOT_DONE]
+    not_done = [(share.count, _ANSWERED[how]) for how, share in found.answered_by.items() if how in NOT_DONE]
     parts = [f"{found.done:,} done", *(f"{count:,} {how}" for count, how in not_done if count)]
     again = found.repeated.count
     before = f"{again:,} {'was' if again == 1 else 'were'} ordered before in the same encounter"

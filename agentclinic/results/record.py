@@ -68,13 +68,17 @@ class OwnPrice:
 
 
 class PriceTable(BaseModel):
-    """A user's own table of prices, and what it says about the tests of one encounter."""
+    """Prices other than those of our table of tests, as far as one encounter needs them.
+
+    They are a user's own, those of a limited setting, or under a budget, estimates for tests that have none.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     file: str
+    """The user's file, or what the prices are."""
     digest: str
-    """Start of the file's SHA-256."""
+    """Start of the file's SHA-256; empty if there is no file."""
     waiting: float
     """Factor on waiting times at the run's resource level."""
     waiting_known: bool
@@ -83,7 +87,12 @@ class PriceTable(BaseModel):
     """By name, as ordered; a test that the table lacks is not here."""
 
     def __str__(self) -> str:
-        return f"{self.file} {self.digest}"
+        return f"{self.file} {self.digest}".strip()
+
+    @property
+    def source(self) -> str:
+        """Where its prices come from, in words."""
+        return f"the middle of its range in {self}" if self.digest else str(self)
 
 
 class Record(BaseModel):

@@ -112,6 +112,8 @@ class Provenance(StrEnum):
     UNAVAILABLE = "unavailable"
     PENDING = "pending"
     """Taken, and the result is not back in time."""
+    REFUSED = "refused"
+    """Not done: more than the money or the items of an order, or not available in the setting."""
     NOT_UNDERSTOOD = "not_understood"
     """The patient asks back."""
     MANNER = "manner"
@@ -158,6 +160,27 @@ def as_told(disclosures: tuple[Disclosure, ...]) -> tuple[Disclosure, ...]:
     return tuple(dict.fromkeys(told))
 
 
+_NOT_DONE = frozenset({Provenance.UNAVAILABLE, Provenance.REFUSED})
+
+
+def done_in(disclosures: Iterable[Disclosure]) -> list[str]:
+    """What a laboratory did of an order, by name; of a panel, the first part says whether it was done."""
+    first: dict[str, Disclosure] = {}
+    for part in disclosures:
+        first.setdefault(part.topic, part)
+    return [topic for topic, part in first.items() if part.provenance not in _NOT_DONE]
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one item of an order cost, or that it was refused."""
+
+    name: str
+    usd: float = 0.0
+    """Nothing for an examination, and for a test that was charged before in the encounter."""
+    refused: bool = False
+
+
 @dataclass(frozen=True)
 class Exchange:
     """One finished turn as the doctor knows it: what it asked, and the reply."""
@@ -189,6 +212,8 @@ class Turn(BaseModel):
     """What a doctor's utterance does; None for everyone else."""
     disclosures: tuple[Disclosure, ...] = ()
     differential: Differential | None = None
+    charges: tuple[Charge, ...] = Field(default=(), exclude_if=lambda charges: not charges)
+    """What a laboratory charged and what it refused, if it has a budget or a limited setting."""
     usage: Usage | None = None
     notes: tuple[str, ...] = ()
     """What a reader should know: a clipped prompt, a repair, a rule that was broken."""

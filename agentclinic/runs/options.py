@@ -10,7 +10,7 @@ from agentclinic.config import Effort
 class RunOptions(TypedDict, total=False):
     """The settings of a run, by their names in `agentclinic.config.json`; docs/settings.md says what each does."""
 
-    preset: Literal["original"] | None
+    preset: Literal["original", "frugal"] | None
     num_scenarios: int | None
     offset: int
     scenarios: str | None
@@ -63,6 +63,9 @@ class RunOptions(TypedDict, total=False):
     dialogue: Literal["chat", "transcript"] | None
     missing_test: Literal["unavailable", "normal", "completed"] | None
     pending_results: bool | None
+    setting_limits: bool
+    test_budget: float | None
+    order_limit: int | None
     silent_symptom: Literal["deny", "unknown"]
     elicit_confidence: bool
     doctor_test_policy_enabled: bool

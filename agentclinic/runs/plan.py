@@ -51,6 +51,7 @@ from agentclinic.memory.store import load_store
 from agentclinic.models.wire import local_image
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
+from agentclinic.runs.limits import with_terms
 from agentclinic.scoring.costs import Costs, load_costs
 from agentclinic.trust import read_program, require_cluster, require_images, require_program
 from agentclinic.version import __version__
@@ -60,6 +61,8 @@ _NOT_RESULTS = frozenset(
     "workers engine address processes record output_dir name check preset prompts_dir agent_config memory split "
     "uncertainty_agent_type dataset scenarios offset sample num_scenarios".split()
 )
+_LATER = ("setting_limits", "test_budget", "order_limit")
+"""Settings that are part of the digest only if they are not at their defaults."""
 _RUNTIME_RESULTS = ("clip_prompt", "max_prompt_len", "encounter_timeout")
 
 
@@ -323,6 +326,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     data_class = strictest((*(case.data_class for case in every), *((memory.store.data_class,) if memory else ())))
     if data_class is DataClass.CREDENTIALED:
         _refuse_to_send(settings.run, chosen)
+    chosen = with_terms(run, chosen, costs)
     copies = _copies(chosen)
     units = tuple(
         Unit(case, repeat, unit_seed(run.seed, case, repeat), copy)
@@ -560,8 +564,9 @@ def unit_seed(seed: int, case: Case, repeat: int) -> int:
 
 _EXACT = ("patient_llm", "measurement_llm", "moderator_llm")
 _WITHOUT_MEANING = (
-    *("preset", "simulator", "judge", "missing_test", "pending_results", "silent_symptom", "patient_bias"),
-    *("patient_traits", "doctor_image_request", "planner_baseline", "memory", "resource_level", "lockbox"),
+    *("preset", "simulator", "judge", "missing_test", "pending_results", "setting_limits", "silent_symptom"),
+    *("test_budget", "order_limit", "patient_bias", "patient_traits", "doctor_image_request", "planner_baseline"),
+    *("memory", "resource_level", "lockbox"),
 )
 """Settings of a patient, a laboratory and a judge that a solvable world does not have."""
 
@@ -633,7 +638,7 @@ def _refuse_impossible(settings: Settings) -> None:
             "policy_in_prompt with doctor_test_policy_mode inline would tell the doctor its policy twice; use one of "
             "them (--no-policy-in-prompt)"
         )
-    if run.policy_in_prompt and run.preset is None and (run.doctor not in PLAIN or run.doctor_llm == "builtin"):
+    if run.policy_in_prompt and run.preset != "original" and (run.doctor not in PLAIN or run.doctor_llm == "builtin"):
         who = f"the {run.doctor_llm if run.doctor in PLAIN else run.doctor} doctor"
         raise ConfigError(
             f"policy_in_prompt has no effect: {who} does not read the plain doctor's prompt; leave it out"
@@ -691,7 +696,9 @@ def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
 
 def _digest(settings: Settings, prompts: Prompts) -> dict[str, Any]:
     # So that runs without them can be resumed with a version that has them.
-    run = settings.run.model_dump(mode="json", exclude=set(ALL_GENERATION).difference(settings.run.generation))
+    unset = {key for key, value in defaults(*_LATER).items() if getattr(settings.run, key) == value}
+    unset |= set(ALL_GENERATION).difference(settings.run.generation)
+    run = settings.run.model_dump(mode="json", exclude=unset)
     runtime = settings.llm.runtime.model_dump(mode="json")
     return {
         "version": __version__,

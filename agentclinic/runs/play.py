@@ -33,6 +33,7 @@ from agentclinic.results.turn import NOTHING_ASKED, Usage
 from agentclinic.results.utterance import DIAGNOSIS_READY
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.human import Tape
+from agentclinic.runs.limits import Prices, limits_of
 from agentclinic.runs.plan import PLAIN, Plan, Unit
 from agentclinic.scoring.orders import economics
 from agentclinic.scoring.regret import regret_of
@@ -154,6 +155,7 @@ def _roles(
         simulator=simulators["measurement"],
         dialogue=roles.dialogue["measurement"],
         pending_results=bool(run.pending_results),
+        limits=limits_of(run, case, plan.costs),
     )
     return patient, laboratory
 
@@ -212,7 +214,7 @@ class UnitSeat(Seat):
                 "resource_level": run.resource_level,
                 "case_hash": case.id,
                 "data_class": plan.data_class,
-                "door": case.door,
+                "door": replace(case.door, terms=""),
                 "repeat": unit.repeat,
                 "seed": unit.seed,
                 "doctor": run.doctor,
@@ -244,7 +246,7 @@ class UnitSeat(Seat):
         )
         world = case.drawn.world if case.drawn else None
         # What a record says about itself.
-        record.price_table = plan.costs.used_in(record) if plan.costs and not world else None
+        record.price_table = None if world else Prices(run, case, plan.costs).used_in(record)
         record.test_economics_log, record.test_economics_totals = economics(record, world)
         record.regret = regret_of(case.drawn, record) if case.drawn else None
         return record
@@ -272,7 +274,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
 async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> Speaker:
     """Let the run's doctor act from the seat, with its memory and its planner, if it has them."""
     run, planner, memory, case = plan.settings.run, plan.settings.planner, plan.settings.memory, unit.case
-    committing = plan.roles.dialogue["doctor"] == "chat" and run.preset is None
+    committing = plan.roles.dialogue["doctor"] == "chat" and run.preset != "original"
     assignment = Assignment(
         case.door,
         models.for_role("doctor"),

@@ -119,8 +119,10 @@ UNKNOWN = "unknown"
 UNANSWERED = "unanswered"
 """Provenance of what was ordered on the last turn."""
 PENDING = "pending"
+REFUSED = "refused"
+"""Provenance of what a laboratory with a budget or a limited setting did not do."""
 ANSWERED_BY = ("chart", "chart_equivalent", "default_normal", PENDING, "unavailable", UNKNOWN, UNANSWERED)
-NOT_DONE = frozenset({"unavailable", UNANSWERED})
+NOT_DONE = frozenset({"unavailable", REFUSED, UNANSWERED})
 """Provenances of what was ordered and not done."""
 _NO_ANSWER = frozenset({"unavailable", "default_normal"})
 
@@ -163,6 +165,8 @@ def items(request: Request) -> tuple[Item, ...]:
         first = {part.topic: part for part in reversed(request.reply.disclosures)}
         told = dict.fromkeys(part.topic for part in request.reply.disclosures)
         return tuple(Item(topic, first[topic].provenance, first[topic].completed) for topic in told)
+    if request.reply and request.reply.charges:
+        return tuple(Item(charge.name, REFUSED if charge.refused else UNKNOWN) for charge in request.reply.charges)
     how = UNKNOWN if request.reply else UNANSWERED
     return tuple(Item(ordered.name, how) for ordered in asked_of_measurement(request.content, ()))
 
@@ -251,7 +255,7 @@ class Priced(NamedTuple):
 def price_of(name: str, own: PriceTable | None = None) -> Priced | None:
     """A test's price in the user's own table, if there is one that has it, or else in ours; None if unknown."""
     if own and (found := own.tests.get(name)):
-        source = f"the middle of its range in {own}"
+        source = own.source
         times = found.wait_minutes, found.duration_minutes
         return Priced(f"{own.file}: {found.name}", found.name, found.usd, *times, source)
     test = priced_test(name)

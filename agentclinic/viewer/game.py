@@ -217,7 +217,7 @@ def _view(request: Request) -> dict[str, Any]:
                 "last": payload.last,
                 "demographics": payload.door.demographics,
                 "objective": payload.door.objective,
-                "menu": menu_text(payload.door.menu) if payload.door.menu else None,
+                "menu": menu_text(payload.door.menu) if payload.door.menu else payload.door.terms or None,
                 "dialogue": [_heard(exchange) for exchange in payload.exchanges],
             }
         case PatientPayload() as payload:

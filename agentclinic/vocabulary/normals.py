@@ -154,9 +154,3 @@ def turnaround(name: str) -> Turnaround:
 @lru_cache(maxsize=1)
 def _turnarounds() -> tuple[tuple[re.Pattern[str], float, str], ...]:
     return tuple((re.compile(text), hours, until) for text, hours, until in _table()["turnaround"])
-
-
-def horizon_of(setting: str | None) -> float | None:
-    """Hours within which a result must be back in this setting; None if the setting is not known."""
-    found: float | None = _table()["horizons"].get((setting or "").lower())
-    return found

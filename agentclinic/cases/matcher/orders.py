@@ -73,6 +73,17 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
 
 
+def as_written(name: str, request: str) -> str:
+    """A name as the order has it, with its capitals and hyphens; or else each of its words."""
+    written = re.search(
+        r"\b" + r"[\W_]{1,3}".join(map(re.escape, name.split())) + r"(?:e?s)?\b", request, re.IGNORECASE
+    )
+    if written:
+        return written[0].replace("_", " ")
+    capitals = {word.lower(): word for word in re.findall(r"\b[A-Z][A-Z0-9]+\b", request)}
+    return " ".join(capitals.get(word, word) for word in name.split())
+
+
 Matches = Callable[[Fact, Reading], bool]
 Found = list[tuple[Fact, Reading]]
 

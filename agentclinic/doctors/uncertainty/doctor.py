@@ -269,7 +269,7 @@ class UncertaintyDoctor:
 def as_fact(door: Door, incoming: Incoming, asked: Action | None) -> str:
     """A reply as a fact that can be understood on its own; before the first reply, what is known at the door."""
     if not incoming.speaker:
-        return door_text(replace(door, menu=None)).replace("\n", "; ")
+        return door_text(replace(door, menu=None, terms="")).replace("\n", "; ")
     # Cut: a weak model's question may be a page long, and a fact is about the answer.
     about = f"{asked.content[:150]} " if asked and asked.kind in ("question", "test") else ""
     return f"{about}{incoming.line}"
@@ -374,6 +374,7 @@ class _Attempt:
                     seen.last,
                     offered=names,
                     advised=seen.suggested,
+                    may_order=seen.may_order,
                 ),
                 temperature=agent.temperature,
             )
