@@ -86,7 +86,7 @@ def compared(report: ComparisonReport, against_first: Sequence[Comparison]) -> C
         [
             *_regrets(against_first, short),
             *(_conclusion(rule, told[rule], against_first) for rule in rules),
-            *_budgets(report, against_first, short),
+            *_budgets(against_first, short),
         ],
         [
             *unread_advice(sum(run.not_readable for run in report.runs)),
@@ -204,8 +204,8 @@ def _regrets(against_first: Sequence[Comparison], short: Mapping[str, str]) -> l
     return said
 
 
-def _budgets(report: ComparisonReport, against_first: Sequence[Comparison], short: Mapping[str, str]) -> list[str]:
-    """What the comparisons with A show at equal budget for tests, in one sentence, and whose prices are not known."""
+def _budgets(against_first: Sequence[Comparison], short: Mapping[str, str]) -> list[str]:
+    """What the comparisons with A show at equal budget for tests, in one line."""
     found = [(short[c.arm], one) for c in against_first for one in c.at_budgets]
     areas = [(letter, one) for letter, one in found if one.usd is None]
     if not areas:
@@ -218,11 +218,7 @@ def _budgets(report: ComparisonReport, against_first: Sequence[Comparison], shor
     at = [(letter, one) for letter, one in found if one.usd is not None and clear(one)]
     apart = ", ".join(f"{letter} ${one.usd:,} {points(one.difference.value)}" for letter, one in at)
     single = f" Clear at a single budget: {apart} points." if apart else ""
-    said = [f"At equal budgets for tests (area under accuracy): {'; '.join(parts)}.{single}"]
-    without = [f"{run.unpriced:,} of {run.records:,} in {short[run.arm]}" for run in report.runs if run.unpriced]
-    if without:
-        said.append(f"Over every budget, because a test has no price: {', '.join(without)}.")
-    return said
+    return [f"At equal budgets for tests (area under accuracy): {'; '.join(parts)}.{single}"]
 
 
 def budget_cells(one: AtBudget) -> tuple[str, str, str, str]:

@@ -310,9 +310,7 @@ def _by_budget(found: Budget) -> list[Cells]:
     if found.flat:
         return []
     within = ", ".join(f"{percent(one.right.value)} within ${one.usd:,}" for one in found.within if one.usd in SHOWN)
-    unknown = f"{found.unpriced:,} of {found.encounters:,} with a test without a price" if found.unpriced else ""
-    most = f", at most {number(found.area_at_most)}: {unknown}" if unknown else ""
-    return [["right, by budget for tests", f"{within}; area {as_number(found.accuracy_area)}{most}"]]
+    return [["right, by budget for tests", f"{within}; area {as_number(found.accuracy_area)}"]]
 
 
 def budget_section(found: Budget) -> Section:
@@ -324,8 +322,7 @@ def budget_section(found: Budget) -> Section:
         [f"right within ${one.usd:,}", as_percent(one.right)] for one in found.within if one.usd in SHOWN
     ]
     rows.append(["right without a limit", as_percent(found.without_limit)])
-    notes = [unpriced_line(found)] if found.unpriced else []
-    return _section(title, [*rows, *_measured("budget", found)], notes)
+    return _section(title, [*rows, *_measured("budget", found)], _estimated(found))
 
 
 def by_budget(budgets: Mapping[str, Budget]) -> Section:
@@ -341,7 +338,7 @@ def by_budget(budgets: Mapping[str, Budget]) -> Section:
     ]
     rows.append(["no limit", *(_rounded(budget.without_limit) for budget in known.values())])
     rows.append(["area, 0 to 1", *(as_number(budget.accuracy_area) for budget in known.values())])
-    notes = [f"{letter}: {unpriced_line(b)}".removeprefix(": ") for letter, b in known.items() if b.unpriced]
+    notes = [f"{letter}: {said}".removeprefix(": ") for letter, one in known.items() for said in _estimated(one)]
     return Section(title, rows, notes, head)
 
 
@@ -349,12 +346,12 @@ def _rounded(share: Proportion) -> str:
     return f"{percent(share.value, 0)} ({interval(share, 0)})"
 
 
-def unpriced_line(found: Budget) -> str:
-    """What encounters without a whole price do to accuracy by budget."""
-    return (
-        f"{found.unpriced:,} of {plural(found.encounters, 'encounter')} had a test without a price and count as over "
-        f"every budget; if such tests were free, the area would be {number(found.area_at_most)}."
-    )
+def _estimated(found: Budget) -> list[str]:
+    """In how many encounters a price had to be estimated."""
+    if not found.estimated:
+        return []
+    of = plural(found.encounters, "encounter")
+    return [f"{found.estimated:,} of {of} had a test without a price, which counts at the middle price of its kind."]
 
 
 def _models(result: Score) -> Section:

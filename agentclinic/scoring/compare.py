@@ -228,8 +228,6 @@ class Arm:
     own_judge: bool = False
     spent: bool = False
     """Whether any test cost anything."""
-    unpriced: int = 0
-    """Encounters with a test that has no price."""
 
     @property
     def repeats(self) -> int:
@@ -255,9 +253,7 @@ class Arm:
             self.cases[case_key(record)] = case
         seen = Seen(record, ordered_in(record))
         case.add(seen)
-        if seen.tests is not None:
-            self.spent = self.spent or price(seen.tests.bill) > 0
-            self.unpriced += seen.tests.bill.unpriced > 0
+        self.spent = self.spent or (seen.tests is not None and price(seen.tests.bill) > 0)
         twin = twin_in(record)
         if twin is not None and (pair := meet(twin, self.waiting)) is not None:
             for name, measure in OF_TWINS.items():
@@ -269,6 +265,8 @@ class Arm:
         self.own_judge = self.own_judge or (not self.run.judge_elsewhere and judged_by_itself(record))
         for key in (*_CONDITIONS, "doctor_llm", "doctor"):
             value = self.run.asked(key) if key in OF_RUN else getattr(record, key)
+            if key == "price_table":  # prices of a setting, and estimates, are no table of the user's
+                value = record.setting(key)
             value = _UNSAID.get(key) if value is None else value
             named = [f"{name} {asked}" for name, asked in value.items()] if isinstance(value, dict) else [str(value)]
             self.conditions[key][", ".join(named)] += 1
@@ -432,8 +430,6 @@ class ComparedRun(BaseModel):
     """By budget for tests: right within it ÷ all; empty if the records do not say."""
     accuracy_area: float | None = None
     """Area under accuracy by budget."""
-    unpriced: int = 0
-    """Encounters with a test that has no price: they are over every budget."""
 
 
 class ComparisonReport(BaseModel):
@@ -477,7 +473,6 @@ def compared_runs(arms: Sequence[Arm], labels: Sequence[str]) -> list[ComparedRu
             not_readable=arm.unread,
             within={usd: found for usd, name in _WITHIN.items() if (found := arm.pooled(name)) is not None},
             accuracy_area=arm.pooled(AREA),
-            unpriced=arm.unpriced,
         )
         for arm, label in zip(arms, labels, strict=True)
     ]

@@ -1,6 +1,7 @@
 """Accuracy against what the tests of an encounter may cost: being right counts only within a budget.
 
-Prices are those of `orders`: a world's own, the user's own table, or ours. Examinations cost time, not dollars.
+Prices are those of `orders`: a world's own, the user's own table, or ours. A test that has none is estimated, as a run
+with a budget charges for it, so that runs with and without one can be compared. Examinations cost time, not dollars.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ SHOWN = (100, 300, 1_000)
 
 
 def price(bill: Bill) -> float:
-    """What the tests cost; infinite if one of them has no price, so that no unknown test passes for a free one."""
-    return math.inf if bill.unpriced else bill.usd
+    """What the tests cost, with estimates for those that have no price."""
+    return bill.usd + bill.estimated
 
 
 def worth(usd: float) -> float:

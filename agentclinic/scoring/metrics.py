@@ -826,20 +826,16 @@ class Within(BaseModel):
 
     usd: int
     right: Proportion
-    at_most: float | None
-    """If the tests without a price cost nothing."""
 
 
 class Budget(Measured):
     """Accuracy against a budget for the tests of an encounter; null if the records do not say."""
 
     accuracy_area: Estimate
-    area_at_most: float | None = None
-    """If the tests without a price cost nothing."""
     encounters: int = 0
     """Encounters with a transcript and a verdict."""
-    unpriced: int = 0
-    """Those with a test that has no price: they are over every budget."""
+    estimated: int = 0
+    """Those with a test that has no price, and is counted at an estimate."""
     within: list[Within] = []
     """By budget; intervals are for each point alone."""
     without_limit: Proportion
@@ -861,15 +857,9 @@ def _billed(rows: Rows) -> list[tuple[str, bool, Bill]]:
     note=f"over log-dollars; 1: always right, with tests for ${BUDGETS[0]} or less",
 )
 def accuracy_area(rows: Rows, seed: int) -> Estimate:
-    """Area under the share that is right within a budget, over its logarithm, ÷ the width: mean of right × worth.
-
-    An encounter with a test that has no price is over every budget.
-    """
-    return _area(_billed(rows), price, seed)
-
-
-def _area(billed: Sequence[tuple[str, bool, Bill]], cost: Callable[[Bill], float], seed: int) -> Estimate:
-    return mean(((cluster, right * worth(cost(bill))) for cluster, right, bill in billed), seed, low=0, high=1)
+    """Area under the share that is right within a budget, over its logarithm, ÷ the width: mean of right × worth."""
+    billed = _billed(rows)
+    return mean(((cluster, right * worth(price(bill))) for cluster, right, bill in billed), seed, low=0, high=1)
 
 
 def budget_section(rows: Rows, seed: int = 0) -> Budget:
@@ -877,20 +867,15 @@ def budget_section(rows: Rows, seed: int = 0) -> Budget:
     billed = _billed(rows)
     clusters = [cluster for cluster, _, _ in billed]
     right = np.array([right for _, right, _ in billed], dtype=np.bool_)
-    least, known = (np.array([cost(bill) for *_, bill in billed]) for cost in (lambda bill: bill.usd, price))
-    by_budget = shares(clusters, np.column_stack([right & (known <= usd) for usd in (*BUDGETS, math.inf)]))
-    unpriced = int(np.isinf(known).sum())
+    usd = np.array([price(bill) for *_, bill in billed])
+    *by_budget, without_limit = shares(
+        clusters, np.column_stack([right & (usd <= most) for most in (*BUDGETS, math.inf)])
+    )
     return Budget(
-        area_at_most=_area(billed, lambda bill: bill.usd, seed).value if unpriced else None,
         encounters=len(billed),
-        unpriced=unpriced,
-        within=[
-            Within(usd=usd, right=found, at_most=float(np.mean(right & (least <= usd))) if unpriced else None)
-            for usd, found in zip(BUDGETS, by_budget, strict=False)
-        ]
-        if billed
-        else [],
-        without_limit=by_budget[-1],
+        estimated=sum(bill.unpriced > 0 for *_, bill in billed),
+        within=[Within(usd=usd, right=found) for usd, found in zip(BUDGETS, by_budget, strict=True)] if billed else [],
+        without_limit=without_limit,
         **measured("budget", rows, seed),
     )
 
