@@ -156,7 +156,7 @@ _CONDITIONS = {
     "unsupported_bias": "biases that were ignored",
     "image_request_enabled": "images",
     "price_table": "prices of tests",
-    "test_budget": "budget for tests",
+    "test_budget": "budget for tests, USD",
     "order_limit": "items in an order",
 }
 _UNSAID = {

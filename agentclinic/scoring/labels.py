@@ -47,7 +47,7 @@ SETTINGS = {
     "resource_level": Setting("resource level", "resources {}"),
     "price_table": Setting("prices of tests", "prices {}", "our prices"),
     "test_budget": Setting("budget for tests, USD", "tests up to ${}", "no budget for tests"),
-    "order_limit": Setting("items in an order, at most", "{} items an order", "orders of any size"),
+    "order_limit": Setting("items in an order, at most", "{} items an order"),
 }
 """Fields of a record that say how a run was played; those that matter most come first in a label."""
 OF_RUN = ("test_budget", "order_limit")

@@ -868,12 +868,11 @@ def budget_section(rows: Rows, seed: int = 0) -> Budget:
     clusters = [cluster for cluster, _, _ in billed]
     right = np.array([right for _, right, _ in billed], dtype=np.bool_)
     usd = np.array([price(bill) for *_, bill in billed])
-    *by_budget, without_limit = shares(
-        clusters, np.column_stack([right & (usd <= most) for most in (*BUDGETS, math.inf)])
-    )
+    within = [right & (usd <= most) for most in (*BUDGETS, math.inf)]
+    *by_budget, without_limit = shares(clusters, np.column_stack(within))
     return Budget(
         encounters=len(billed),
-        estimated=sum(bill.unpriced > 0 for *_, bill in billed),
+        estimated=sum(bill.estimated > 0 for *_, bill in billed),
         within=[Within(usd=usd, right=found) for usd, found in zip(BUDGETS, by_budget, strict=True)] if billed else [],
         without_limit=without_limit,
         **measured("budget", rows, seed),
