@@ -35,7 +35,7 @@ def export_command(
     reviewer: Annotated[str, typer.Option(help="Name of the reviewer, for the form. [default: filled in later]")] = "",
     config: opt.Config = None,
 ) -> None:
-    """Write the sheets and the form with which clinicians review cases.
+    """Write sheets and a form for clinicians who review cases.
 
     Each case becomes a page that can be printed, with the answer behind a fold, so that reviewers can solve it first.
     The form is a CSV file with a row for each case and item of the checklist.
@@ -91,7 +91,7 @@ def import_command(
     config: opt.Config = None,
     json: opt.Json = False,
 ) -> None:
-    """Check the verdicts of reviewers, merge them, and say what they found.
+    """Check and merge reviewers' verdicts, and say what they found.
 
     Nothing is written if a line cannot be used; the error lists every such line. Prints the problems by kind, how far
     reviewers agree, and which of their blind answers the key accepts.

@@ -21,7 +21,7 @@ from agentclinic.scoring.information import below
 
 NOT_VALIDATED = "Model-written and model-reviewed: no clinician has validated these cases."
 """Of the cases in the package."""
-_UNKNOWN = "Invented or adapted cases: AgentClinic does not know whether a clinician has validated them."
+_UNKNOWN = "AgentClinic does not know whether a clinician has validated these cases."
 _NOT_ADVICE = "A research benchmark, not medical advice."
 _STYLE = """
 header, main, footer { max-width: 900px; } .answer-fold > summary { font-weight: 600; font-size: 15px; }
