@@ -25,7 +25,8 @@ _UNKNOWN = "AgentClinic does not know whether a clinician has validated these ca
 _NOT_ADVICE = "A research benchmark, not medical advice."
 _STYLE = """
 header, main, footer { max-width: 900px; } .answer-fold > summary { font-weight: 600; font-size: 15px; }
-td, th { white-space: normal; vertical-align: top; } .box { display: block; white-space: nowrap; } .lines { min-width: 16em; height: 3.4em; }
+td, th { white-space: normal; vertical-align: top; }
+.box { display: block; white-space: nowrap; } .lines { min-width: 16em; height: 3.4em; }
 @media print { .answer-fold { break-before: page; } .checklist { break-before: page; } }
 """
 _BLIND = (

@@ -114,14 +114,14 @@ def test_every_unusable_line_is_listed_and_nothing_is_read(tmp_path: Path) -> No
 def test_a_file_that_is_no_form_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_bytes(content)
-    with pytest.raises(InputError, match="a.csv") as raised:
+    with pytest.raises(InputError, match=r"a\.csv") as raised:
         read_reviews([file], CASES)
     assert said in str(raised.value)
 
 
 def test_a_form_for_an_earlier_version_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
     file, now = filled("tier ok  ", tmp_path / "a.csv"), {"osce-t01": case(tier="hard")}
-    with pytest.raises(InputError, match="osce-t01 has changed since this form was exported .*--outdated"):
+    with pytest.raises(InputError, match=r"osce-t01 has changed since this form was exported .*--outdated"):
         read_reviews([file], now)
     assert read_reviews([file], now, outdated=True) == [review("tier")]
     history = tmp_path / "reviews.jsonl"
