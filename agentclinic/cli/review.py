@@ -100,11 +100,12 @@ def import_command(
     from agentclinic.files import write_whole
     from agentclinic.lint.review import merge, read_reviews, review_files, summarize
 
+    found_files = review_files(files)
     every = _by_name(load_cases(dataset, opt.dataset_paths(config)))
     opened = overrides.get("lockbox") is True
     cases = {name: case for name, case in every.items() if opened or case.annotations.get("lockbox") is not True}
     kept = read_reviews([output], every) if output and output.is_file() else []
-    given = [file for file in review_files(files) if not (kept and output and file.samefile(output))]
+    given = [file for file in found_files if not (kept and output and file.samefile(output))]
     read = read_reviews(given, cases, reviewer, outdated=outdated)
     if not read:
         raise InputError(f"{', '.join(map(str, files))}: nothing is filled in")

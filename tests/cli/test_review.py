@@ -16,7 +16,7 @@ from agentclinic.cli import main
 from agentclinic.lint.review import QUESTIONS, digest
 from agentclinic.report.review_sheet import NOT_VALIDATED
 
-CASE = "osce-a01"
+DATASET, CASE = "OpenOSCE_Demo", "demo-013"
 
 
 class Page(HTMLParser):
@@ -45,12 +45,12 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    main(["data", "review", "export", "OpenOSCE", "--scenarios", f"{CASE},3", "-o", str(tmp_path / "out")])
+    main(["data", "review", "export", DATASET, "--scenarios", f"{CASE},3", "-o", str(tmp_path / "out")])
     return tmp_path / "out"
 
 
 def test_a_sheet_has_the_whole_case_with_its_answer_behind_a_fold(folder: Path) -> None:
-    (case,) = (case for case in load_cases("OpenOSCE") if case.name == CASE)
+    (case,) = (case for case in load_cases(DATASET) if case.name == CASE)
     page = Page(folder / f"{CASE}.html")
     shown, answer = " ".join(page.open), " ".join(page.folded)
     for fact in case.facts:
@@ -64,10 +64,10 @@ def test_a_sheet_has_the_whole_case_with_its_answer_behind_a_fold(folder: Path) 
     notes = case.annotations
     key = [case.diagnosis, *case.answer_key.accept, *case.answer_key.partial, *dict(case.answer_key.reject).values()]
     key += [entry[part] for entry in notes["Differential"] for part in ("name", "why_considered", "refuted_by")]
-    key += [entry["because"] for entry in notes["Must_Not_Miss"]] + [notes["tier"], notes["twin_of"]]
+    key += [entry["because"] for entry in notes["Must_Not_Miss"]] + [notes["tier"]]
     for text in key:
         assert text in answer
-    for hidden in (case.diagnosis, notes["twin_of"], *case.answer_key.accept[1:3]):
+    for hidden in (case.diagnosis, *case.answer_key.accept):
         assert hidden not in shown
     for item, question in QUESTIONS.items():
         assert item.value in page.open
@@ -76,13 +76,13 @@ def test_a_sheet_has_the_whole_case_with_its_answer_behind_a_fold(folder: Path) 
 
 def test_the_form_has_a_row_for_each_case_and_item(folder: Path) -> None:
     rows = list(csv.DictReader((folder / "verdicts.csv").read_text(encoding="utf-8-sig").splitlines()))
-    cases = {case.name: digest(case) for case in load_cases("OpenOSCE")}
+    cases = {case.name: digest(case) for case in load_cases(DATASET)}
     assert {(row["case_id"], row["digest"], row["item"]) for row in rows} == {
-        (name, cases[name], item.value) for name in (CASE, "osce-a04") for item in QUESTIONS
+        (name, cases[name], item.value) for name in (CASE, "demo-004") for item in QUESTIONS
     }
     assert {(row["reviewer"], row["verdict"], row["severity"], row["remark"]) for row in rows} == {("", "", "", "")}
     index = Page(folder / "index.html")
-    assert index.fetched == [f"{CASE}.html", "osce-a04.html"]
+    assert index.fetched == ["demo-004.html", f"{CASE}.html"]
     assert NOT_VALIDATED in index.open
 
 
@@ -96,22 +96,22 @@ def fill(folder: Path, **answers: str) -> None:
 
 
 def test_verdicts_are_merged_and_summed_up(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fill(folder, blind_answer=",,NSTEMI", blind_sure=",,90", tier="problem,major,Not hard", fair_key="ok,,")
+    fill(folder, blind_answer=",,Polymyalgia", blind_sure=",,90", tier="problem,major,Not hard", fair_key="ok,,")
     reviews = folder / "reviews.jsonl"
-    arguments = ["data", "review", "import", str(folder), "-o", str(reviews), "--reviewer"]
+    arguments = ["data", "review", "import", str(folder), "--dataset", DATASET, "-o", str(reviews), "--reviewer"]
     main([*arguments, "ann"])
     main([*arguments, "ben"])  # the same form again, by someone else
     capsys.readouterr()
     main([*arguments, "ben"])
     told = capsys.readouterr().out
-    assert "1 of 96 cases reviewed by 2 reviewers (ann, ben): 4 verdicts" in told
+    assert "1 of 14 cases reviewed by 2 reviewers (ann, ben): 4 verdicts" in told
     assert f"{CASE}: tier (major), ann: Not hard" in told
     assert "Blind answers that the key accepts: 100.0%" in told
     assert "8 reviews in" in told
     assert "(new 0, replaced 0)" in told
     lines = [json.loads(line) for line in reviews.read_text(encoding="utf-8").splitlines()]
     assert {line["reviewer"] for line in lines} == {"ann", "ben"}
-    main(["data", "review", "import", str(reviews), "--json"])
+    main(["data", "review", "import", str(reviews), "--dataset", DATASET, "--json"])
     summary = json.loads(capsys.readouterr().out)
     assert (summary["agreement"]["count"], summary["agreement"]["of"]) == (2, 2)
     assert [one["item"] for one in summary["open_problems"]] == ["tier", "tier"]
@@ -120,12 +120,12 @@ def test_verdicts_are_merged_and_summed_up(folder: Path, tmp_path: Path, capsys:
 def test_an_import_that_fails_leaves_every_file_as_it_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(folder, tier="ok,,")
     reviews = folder / "reviews.jsonl"
-    main(["data", "review", "import", str(folder), "-o", str(reviews), "--reviewer", "ann"])
+    main(["data", "review", "import", str(folder), "--dataset", DATASET, "-o", str(reviews), "--reviewer", "ann"])
     fill(folder, fair_key="good,,")
     before = {file: file.read_bytes() for file in folder.iterdir()}
     with pytest.raises(SystemExit, match="2"):
-        main(["data", "review", "import", str(folder), "-o", str(reviews), "--reviewer", "ben"])
-    assert "verdicts.csv line 5: verdict: 'good': Input should be" in capsys.readouterr().err
+        main(["data", "review", "import", str(folder), "--dataset", DATASET, "-o", str(reviews), "--reviewer", "ben"])
+    assert "verdicts.csv line 16: verdict: 'good': Input should be" in capsys.readouterr().err
     assert {file: file.read_bytes() for file in folder.iterdir()} == before
 
 
@@ -155,7 +155,7 @@ def test_lockbox_cases_are_reviewed_only_if_the_lockbox_is_opened(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["export", "OpenOSCE", "--scenarios", "0", "-o", "here"], "here exists and is kept; name a new folder"),
+        (["export", DATASET, "--scenarios", "0", "-o", "here"], "here exists and is kept; name a new folder"),
         (["export", "twice.jsonl", "-o", "new"], "rows 0 and 1 are both called osce-t01; give each its own case_id"),
         (["import", "nowhere.csv"], "nowhere.csv: there is no such file"),
         (["import", "empty"], "empty: has no .csv or .jsonl file"),
