@@ -8,9 +8,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from agentclinic import privacy
@@ -144,25 +145,34 @@ def _data_class(row: Row, default: DataClass) -> DataClass:
         near = suggestion(str(unknown[0]), [known.value for known in DataClass])
         raise row.fail(f"data_class: {str(unknown[0])[:40]!r} is not a data class{near}")
     for key, value in _entries(row.data):
-        if _IDENTIFIER.search(unicodedata.normalize("NFKC", key)):
-            default = DataClass.CREDENTIALED
-        elif re.sub(r"[\W_]", "", key.lower()) == "dataclass" and value == DataClass.CREDENTIALED:
-            said.append(value)
+        match _stated_by(key):
+            case "patient":
+                default = DataClass.CREDENTIALED
+            case "class" if value == DataClass.CREDENTIALED:
+                said.append(value)
     data_class = privacy.strictest(DataClass(value) for value in said) if said else default
     if default is DataClass.CREDENTIALED and data_class is DataClass.PUBLIC:
         raise row.fail("data_class: cases made from patients are not public; use open-demo, synthetic or credentialed")
     return data_class
 
 
+@lru_cache(maxsize=8192)  # rows have thousands of entries, and nearly the same keys
+def _stated_by(key: str) -> Literal["patient", "class", ""]:
+    """What an entry of this key says about its row: which patient it was made from, its data class, or neither."""
+    if _IDENTIFIER.search(unicodedata.normalize("NFKC", key)):
+        return "patient"
+    return "class" if re.sub(r"[\W_]", "", key.lower()) == "dataclass" else ""
+
+
 def _entries(data: JSON | Mapping[str, JSON]) -> Iterator[tuple[str, JSON]]:
     left: list[Any] = [data]
     while left:
         place = left.pop()
-        if isinstance(place, Mapping):
+        if isinstance(place, list):
+            left += place
+        elif not isinstance(place, str) and isinstance(place, Mapping):
             yield from place.items()
             left += place.values()
-        elif isinstance(place, list):
-            left += place
 
 
 _OSCE_KEYS = frozenset(

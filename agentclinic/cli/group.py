@@ -46,11 +46,12 @@ class Group(TyperGroup):
     """Commands from a table; an error names the one command or flag that was probably meant."""
 
     table: ClassVar[tuple[Entry, ...]] = ()
+    path = ""
+    """What stands between `agentclinic` and its commands, such as `data review`."""
 
     def entries(self) -> dict[str, Entry]:
         """The commands and groups in this group, by name."""
-        own = self.name if any(entry.group == self.name for entry in self.table) else ""
-        return {entry.name: entry for entry in self.table if entry.group == own}
+        return {entry.name: entry for entry in self.table if entry.group == self.path}
 
     def load(self) -> None:
         """Import every command, so that `commands` has them all."""
@@ -72,7 +73,9 @@ class Group(TyperGroup):
         return self.commands.get(cmd_name)
 
     def _group(self, entry: Entry) -> Any:
-        return type(self)(name=entry.name, help=entry.help, no_args_is_help=True, rich_markup_mode=None)
+        group = type(self)(name=entry.name, help=entry.help, no_args_is_help=True, rich_markup_mode=None)
+        group.path = f"{entry.group} {entry.name}".strip()
+        return group
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands without importing them."""

@@ -66,6 +66,7 @@ def _one_of(*names: str) -> tuple[Callable[[JSON], bool], str]:
 
 
 SETTINGS = tuple(settings())
+PRESENTATIONS = ("typical", "atypical", "early")
 
 _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
     ("case_id", _matches(r"[a-z]+-[a-z]?\d{2,4}"), "letters, a hyphen and a number, such as osce-a01"),
@@ -75,6 +76,7 @@ _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
     ("acuity", *_one_of("emergent", "urgent", "routine")),
     ("Specialty", _text, "a name"),
     ("Difficulty", *_one_of("easy", "medium", "hard")),
+    ("presentation", *_one_of(*PRESENTATIONS)),
     ("atypical", lambda v: isinstance(v, bool), "true or false"),
     ("lockbox", lambda v: isinstance(v, bool), "true or false"),
     ("ICD10", _matches(r"[A-TV-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?"), "an ICD-10-CM code such as K35.80"),
@@ -87,9 +89,14 @@ _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
 )
 
 
+_OPTIONAL = frozenset({"presentation"})
+
+
 def check_annotations(chart: Chart) -> Iterator[Problem]:
     given = chart.case.annotations
     for key, is_right, form in _FORMS:
+        if key in _OPTIONAL and key not in given:
+            continue
         if key not in given:
             yield error("annotation_missing", key, f"missing; give {form}")
         elif not is_right(given[key]):

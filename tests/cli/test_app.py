@@ -138,6 +138,7 @@ MEANS_SOMETHING_ELSE = {
     "--model": "who writes, or which runs to list",
     "--name": "of a run, or of a file of verdicts",
     "--output": "what the command writes",
+    "--reviewer": "a person, or the model that audits",
     "--seed": "of encounters, intervals or a choice of admissions",
     "--split": "what the command does with it",
 }
@@ -188,6 +189,8 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
         "demo-server",
         "data fetch",
         "data new",
+        "data review export",
+        "data review import",
         "export",
         "judge label",
         "judge majority",

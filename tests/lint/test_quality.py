@@ -293,7 +293,7 @@ def test_a_case_in_its_patients_words_has_all_annotations_of_the_patient() -> No
     assert ("annotation_missing", "speaker") in {(p.code, p.path) for p in problems(**copy.deepcopy(without))}
 
 
-@pytest.mark.parametrize("sound", [{}, WOMAN, CHILD])
+@pytest.mark.parametrize("sound", [{}, WOMAN, CHILD, {"presentation": "early", "setting": "district hospital"}])
 def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
     assert problems(**sound) == []
 
@@ -308,6 +308,7 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
         ({"case_id": "Case 1"}, "annotation_malformed", "case_id"),
         ({"version": "1"}, "annotation_malformed", "version"),
         ({"setting": "ward"}, "annotation_malformed", "setting"),
+        ({"presentation": "late"}, "annotation_malformed", "presentation"),
         ({"acuity": "soon"}, "annotation_malformed", "acuity"),
         ({"Specialty": ""}, "annotation_malformed", "Specialty"),
         ({"Difficulty": "Easy"}, "annotation_malformed", "Difficulty"),
