@@ -386,7 +386,8 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
                 disclosures += told.disclosures
                 order.charge(done_in(told.disclosures))
     if order:
-        order.refuse_parts()
+        if disclosures:
+            order.refuse_parts()
         parts += order.refusals
         disclosures += order.refused
     return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)
