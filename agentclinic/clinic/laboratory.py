@@ -24,6 +24,7 @@ from agentclinic.cases.matcher.order_words import reading
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.limits import Limits, Order
+from agentclinic.clinic.offered import has
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
 from agentclinic.clinic.pending import capital, hours_for, in_its_time, in_time, late, late_result
@@ -79,14 +80,19 @@ class Laboratory:
         self._missing: MissingTest = "unavailable" if invents and missing_test == "completed" else missing_test
         self._simulator: Simulator = "free" if own else simulator
         self._dialogue = dialogue
-        self._by_id = {f"r{place}": fact for place, fact in enumerate(case.exam_facts, start=1)}
         self._horizon = hours_for(case) if pending_results else None
         self._limits = limits
+        self._by_id = {f"r{place}": fact for place, fact in enumerate(filter(self._has, case.exam_facts), start=1)}
 
     @property
     def may_order(self) -> Callable[[str], bool] | None:
         """Whether a test would be done now, as far as the doctor can know; None if there are no limits."""
         return self._limits.would_do if self._limits else None
+
+    def _has(self, fact: Fact) -> bool:
+        """Whether a result can be had in the setting of the case."""
+        setting = self._limits.setting if self._limits else None
+        return setting is None or has(setting, fact)
 
     @cached_property
     def system_prompt(self) -> str:
@@ -129,12 +135,7 @@ class Laboratory:
     async def _free_within(self, said: str, payload: LaboratoryPayload, limits: Limits, turn: int) -> Turn:
         """What a laboratory that writes what it likes reports of the items that may be done: it hears of no others."""
         order = Order(limits, payload.request)
-        done: list[str] = []
-        for item in asked_of_measurement(payload.request, ()):
-            for part in order.admitted(item, as_written(item.name, payload.request)):
-                if order.pays(part.item.name):
-                    done.append(part.item.name)
-                    order.charge((part.item.name,))
+        done = order.done(asked_of_measurement(payload.request, ()))
         request = ", ".join(done)
         if order.refusals:
             said, payload = f"{REQUEST_TEST}: {request}", replace(payload, request=request)
@@ -181,7 +182,7 @@ class Laboratory:
 
     def _ids(self, suggested: Sequence[Ordered]) -> dict[str, Fact]:
         """The ids of the charted results, and of completed ones as far as the order names them."""
-        added = [fact for item in suggested for fact in item.facts if is_completed(fact.path)]
+        added = [fact for item in suggested for fact in item.facts if is_completed(fact.path) and self._has(fact)]
         return self._by_id | {f"r{place}": fact for place, fact in enumerate(added, start=len(self._by_id) + 1)}
 
     async def _choice(

@@ -36,6 +36,11 @@ class Limits:
         """The money that is left; None if there is no budget."""
         return None if self.budget is None else max(0.0, self.budget - sum(self.charged.values()))
 
+    @property
+    def nothing(self) -> str:
+        """What is said of every order in a setting where nothing can be examined or tested; else empty."""
+        return self.setting.nothing if self.setting else ""
+
     def cost(self, name: str) -> float:
         """What a test would cost now: nothing, if it was charged before."""
         key, usd = self.price(name)
@@ -44,10 +49,10 @@ class Limits:
     def pays(self, name: str) -> bool:
         return self.left is None or self.cost(name) <= self.left
 
-    def would_do(self, name: str) -> bool:
-        """Whether a test, ordered alone, would be done now, as far as a doctor can know."""
-        parts = parts_of(self.setting, Ordered(name, ()))[0] if self.setting else [Part(Ordered(name, ()))]
-        return bool(parts) and all(self.pays(part.item.name) for part in parts)
+    def would_do(self, order: str) -> bool:
+        """Whether an order would be carried out now, as far as a doctor can know: a part of it, within the limits."""
+        trial = Order(self, order)
+        return bool(trial.done(asked_of_measurement(order, ()))) and not trial.exceeded
 
     def after(self, done: Iterable[str]) -> Limits:
         """The limits when these have been done."""
@@ -64,12 +69,12 @@ class Limits:
     @property
     def told(self) -> str:
         """What a doctor is told of the limits before the encounter."""
-        return " ".join(filter(None, (self._setting_told, self._budget_told, self._items_told)))
+        return self.nothing or " ".join(filter(None, (self._setting_told, self._budget_told, self._items_told)))
 
     @property
     def line(self) -> str:
         """What is left, for the end of a reply; empty without a budget."""
-        if self.left is None or self.budget is None or (self.setting and self.setting.nothing):
+        if self.left is None or self.budget is None or self.nothing:
             return ""
         return f"Left for tests: {dollars(self.left)} of {dollars(self.budget)}."
 
@@ -77,8 +82,6 @@ class Limits:
     def _setting_told(self) -> str:
         if not self.setting:
             return ""
-        if self.setting.nothing:
-            return self.setting.nothing
         offers = "; ".join(f"{offer.shown} ({self._offer_price(offer)}, {_time(offer)})" for offer in self._offers)
         return (
             f"This is a {self.setting.name}. You can examine the patient and measure vital signs. Only these tests can "
@@ -94,7 +97,7 @@ class Limits:
 
     @property
     def _budget_told(self) -> str:
-        if self.budget is None or (self.setting and self.setting.nothing):
+        if self.budget is None:
             return ""
         prices = ", ".join(f"{name} {dollars(self.price(name)[1])}" for name in _EXAMPLES)
         examples = "" if self._offers else f" Some prices: {prices}."
@@ -105,7 +108,7 @@ class Limits:
 
     @property
     def _items_told(self) -> str:
-        if self.items is None or (self.setting and self.setting.nothing):
+        if self.items is None:
             return ""
         return f"An order may name up to {_items(self.items, 'test or examination', 'tests or examinations')}."
 
@@ -118,20 +121,22 @@ class Order:
         self.said: list[str] = []
         """What is said of items that are not done, or not in whole."""
         self.refused: list[Disclosure] = []
+        self.exceeded = False
+        """Whether something was refused that would have been done with more money or in a smaller order."""
         self._request = request
         self._over: list[str] = []
         self._seen: set[str] = set()
-        self._count = 0
 
     def admitted(self, item: Ordered, written: str) -> list[Part]:
         """What may be done of an item, so far; `written` is its name as it is said."""
-        limits, self._count = self.limits, self._count + 1
-        self._seen.add(item.name)
-        if limits.items is not None and self._count > limits.items:
+        limits = self.limits
+        self._seen.add(item.name)  # a test may be reported in two parts
+        if limits.items is not None and len(self._seen) > limits.items and not limits.nothing:
             self._over.append(written)
+            self.exceeded = True
             self.refused.append(Disclosure(written, Provenance.REFUSED))
             return []
-        if is_all_laboratory(item.name):
+        if is_all_laboratory(item.name) and not limits.nothing:
             self._refuse(written, f"{capital(written)}: please name the tests.")
             return []
         parts = self._offered(item, written)
@@ -165,12 +170,23 @@ class Order:
         """Whether there is money for a test; it is refused if there is not."""
         if self.limits.pays(name):
             return True
+        self.exceeded = True
         left = f"only {dollars(self.limits.left)} is left" if self.limits.left else "no money is left"
         self._refuse(name, f"{capital(name)} ({dollars(self.limits.cost(name))}): not done, {left}.")
         return False
 
     def charge(self, done: Iterable[str]) -> None:
         self.limits = self.limits.after(done)
+
+    def done(self, items: Iterable[Ordered]) -> list[str]:
+        """What is done of items whose results are not known here, by name."""
+        done = []
+        for item in items:
+            for part in self.admitted(item, as_written(item.name, self._request)):
+                if self.pays(part.item.name):
+                    done.append(part.item.name)
+                    self.charge((part.item.name,))
+        return done
 
     @property
     def refusals(self) -> list[str]:

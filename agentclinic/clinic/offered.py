@@ -5,7 +5,7 @@ It depends on the setting and on the names in orders and charts alone, never on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.settings import Offer, Pattern, Setting, bedside
 
 _BLOOD = frozenset({"blood"})
+_SEROLOGY = frozenset({"serology"})
+"""How something is measured, not what."""
 
 
 class Part(NamedTuple):
@@ -32,13 +34,12 @@ def parts_of(setting: Setting, item: Ordered, request: str = "") -> tuple[list[P
     read = reading(item.name)
     if setting.nothing:
         return [], False
-    if _is_examined(item, read):
+    if not any(read.of(kind) for kind in MEASURED) or _at_bedside(read):
         done = replace(item, facts=tuple(fact for fact in item.facts if has(setting, fact)))
         return ([Part(done)], True) if done.facts or not _is_unknown_test(item.name, read) else ([], False)
-    said = f"{item.name} {request}"
-    if offer := _offer(setting, read, said):
+    if offer := _offer(setting, item.name, f"{item.name} {request}"):
         return [Part(_reported(setting, item, offer), offer)], True
-    offers, rest = _fewest(setting, dict(_values(read)), said)
+    offers, rest = _fewest(setting, _values(read))
     if offers:
         return [Part(_named(item, offer), offer) for offer in offers], not rest
     known = set(read.by_kind) <= {"values", "specimens", "timings"} and not item.equivalent
@@ -56,7 +57,7 @@ def is_all_laboratory(name: str) -> bool:
 def offer_of(setting: Setting, name: str) -> Offer | None:
     """The offer as which a setting does a test of this name."""
     named = next((offer for offer in setting.offers or () if offer.name.lower() == name.lower()), None)
-    return named or _offer(setting, reading(name), name)
+    return named or _offer(setting, name, name)
 
 
 def has(setting: Setting, fact: Fact) -> bool:
@@ -67,19 +68,18 @@ def has(setting: Setting, fact: Fact) -> bool:
 
 
 def offer_for(setting: Setting, fact: Fact) -> Offer | None:
-    """The offer that a result belongs to."""
-    return next((offer for offer in setting.offers or () if _shows(offer, fact)), None)
+    """The offer that a result belongs to; None if a part of it belongs to none."""
+    heads = " ".join(fact.heads)
+    whole = next((offer for offer in setting.offers or () if _fits_one(offer, reading(heads), heads)), None)
+    offers, rest = _fewest(setting, _values(reading(heads)))
+    return whole or (offers[0] if offers and not rest else None)
 
 
 def _shows(offer: Offer, fact: Fact) -> bool:
-    read = reading(" ".join(fact.heads))
-    return any(_fits(pattern, read) for pattern in offer.patterns)
-
-
-def _is_examined(item: Ordered, read: Reading) -> bool:
-    if not any(read.of(kind) for kind in MEASURED) or _at_bedside(read):
-        return True
-    return bool(item.facts) and all(fact.section is not Section.TESTS for fact in item.facts)
+    """Whether an offer shows a result, or a part of it: "Syphilis and HIV Serology"."""
+    heads = " ".join(fact.heads)
+    values = _values(reading(heads)).values()
+    return _fits_one(offer, reading(heads), heads) or any(_fits_one(offer, one) for one in values)
 
 
 def _at_bedside(read: Reading) -> bool:
@@ -88,7 +88,7 @@ def _at_bedside(read: Reading) -> bool:
 
 def _is_unknown_test(name: str, read: Reading) -> bool:
     """Whether a name is neither an examination nor "all laboratory tests", and is nothing else that we know."""
-    known = read.by_kind or not read.words or is_treatment(name)
+    known = read.by_kind.keys() - {"specimens", "timings", "qualifiers"} or not read.words or is_treatment(name)
     return not (known or EXAM.search(name) or LABORATORY.search(name))
 
 
@@ -105,13 +105,18 @@ def _named(item: Ordered, offer: Offer) -> Ordered:
     return Ordered(offer.name, tuple(fact for fact in item.facts if _shows(offer, fact)))
 
 
-def _offer(setting: Setting, read: Reading, said: str) -> Offer | None:
-    return next((offer for offer in setting.offers or () if _is_ordered(offer, read, said)), None)
+def _offer(setting: Setting, name: str, said: str) -> Offer | None:
+    read = reading(name)
+    return next((offer for offer in setting.offers or () if _fits_one(offer, read, name, said)), None)
 
 
-def _is_ordered(offer: Offer, read: Reading, said: str) -> bool:
+def _fits_one(offer: Offer, read: Reading, name: str = "", said: str | None = None) -> bool:
+    """Whether one of an offer's patterns fits a name, and what was said in the whole order, if it is one."""
     return any(
-        _fits(pattern, read) and (pattern.said is None or pattern.said.search(said)) for pattern in offer.patterns
+        _fits(pattern, read)
+        and not (pattern.unless and pattern.unless.search(name))
+        and (pattern.said is None or said is None or bool(pattern.said.search(said)))
+        for pattern in offer.patterns
     )
 
 
@@ -128,10 +133,11 @@ def _fits(pattern: Pattern, read: Reading) -> bool:
 
 def _measured(read: Reading) -> dict[str, frozenset[str]]:
     """What is measured, by kind; in "Complete Blood Count / Hemoglobin", the panel is only where it is charted."""
-    panels = read.of("panels")
-    if read.of("values") or read.of("tests"):
+    panels, tests = read.of("panels"), read.of("tests")
+    if read.of("values") or tests:
         panels = frozenset(panel for panel in panels if vocabulary().panels[panel].specimen)
-    return {kind: panels if kind == "panels" else read.of(kind) for kind in MEASURED}
+    tests -= _SEROLOGY if read.of("values") else frozenset()
+    return {**{kind: read.of(kind) for kind in MEASURED}, "panels": panels, "tests": tests}
 
 
 def _covered(pattern: Pattern, kind: str) -> frozenset[str]:
@@ -148,18 +154,15 @@ def _is_there(pattern: Pattern, read: Reading) -> bool:
     return sites is None or not read.of("sites") or any(same_site(a, b) for a in read.of("sites") for b in sites)
 
 
-def _fewest(setting: Setting, values: Mapping[str, Reading], said: str) -> tuple[list[Offer], set[str]]:
+def _fewest(setting: Setting, values: Mapping[str, Reading]) -> tuple[list[Offer], set[str]]:
     """The offers that measure these values, those that measure most of them first, and the values that none does."""
     by_offer = {
-        offer: {value for value, one in values.items() if _is_ordered(offer, one, said)}
-        for offer in setting.offers or ()
+        offer: {value for value, one in values.items() if _fits_one(offer, one)} for offer in setting.offers or ()
     }
     chosen, rest = [], set(values)
-    while by_offer and (best := max(by_offer, key=lambda offer: len(by_offer[offer] & rest))):
-        if not by_offer[best] & rest:
-            break
-        chosen.append(best)
-        rest -= by_offer[best]
+    while any(measured & rest for measured in by_offer.values()):
+        chosen.append(max(by_offer, key=lambda offer: len(by_offer[offer] & rest)))
+        rest -= by_offer[chosen[-1]]
     return chosen, rest
 
 
@@ -167,10 +170,11 @@ _ONE_MEASUREMENT = frozenset({"blood gas", "co oximetry", "spirometry", "pulmona
 """Panels of which no part is measured alone: the bicarbonate of a blood gas is not that of a metabolic panel."""
 
 
-def _values(read: Reading) -> Iterator[tuple[str, Reading]]:
-    """The values of the panels that an order names, each as if it were ordered alone."""
-    if any(read.of(kind) for kind in MEASURED if kind != "panels"):
-        return
-    for panel in sorted(read.of("panels") - _ONE_MEASUREMENT):
-        for value in sorted(vocabulary().panels[panel].values):
-            yield value, Reading({"values": frozenset({value}), "specimens": read.of("specimens")})
+def _values(read: Reading) -> dict[str, Reading]:
+    """What a name measures, if that is several values, each as if it were ordered alone."""
+    if read.of("modalities") or read.of("tests") - _SEROLOGY:
+        return {}
+    panels = [vocabulary().panels[panel].values for panel in read.of("panels") - _ONE_MEASUREMENT]
+    values = sorted(read.of("values") or frozenset().union(*panels))
+    of = {"specimens": read.of("specimens")}
+    return {value: Reading({"values": frozenset({value}), **of}) for value in values}

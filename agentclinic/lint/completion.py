@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 
 from agentclinic.cases.matcher import asked_of_measurement
+from agentclinic.cases.model import Fact
+from agentclinic.clinic.offered import has, offer_for
 from agentclinic.clinic.pending import hours_for, late_result
 from agentclinic.lint.annotations import listed, ways_of
 from agentclinic.lint.chart import Chart, Problem, warning
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.normals import levels, normal_of
+from agentclinic.vocabulary.settings import setting_of
 
 PROBABLE = 0.1
 """A result that the truth makes abnormal more often than this is not left to the table of normal results."""
@@ -44,30 +47,38 @@ _AFTER = re.compile(r"\b(?:at|after|on day|for|by) (\d+) ?(hour|day|week|month)|
 
 
 def check_in_time(chart: Chart) -> Iterator[Problem]:
-    """The case can be solved in the time of its setting: nothing that decides it stays pending."""
-    horizon = hours_for(chart.case)
+    """The case can be solved in its setting: nothing that decides it stays pending, or cannot be had there."""
+    horizon, setting = hours_for(chart.case), setting_of(chart.case.annotations)
     if horizon is None:
         return
     facts = {fact.path: fact for fact in chart.case.exam_facts}
+    limited = setting if setting and setting.limited else None
+    never = f"not to be had in this setting ({limited.name}), or " if limited else ""
+
+    def is_late(fact: Fact) -> bool:
+        if limited and not has(limited, fact):
+            return True
+        offer = offer_for(limited, fact) if limited else None
+        return offer.minutes > horizon * 60 if offer else bool(late_result(fact, horizon))
 
     def waits(path: str) -> bool:
         below = [fact for place, fact in facts.items() if place == path or place.startswith(f"{path}/")]
-        return bool(below) and all(late_result(fact, horizon) for fact in below)
+        return bool(below) and all(map(is_late, below))
 
     for index, entry in enumerate(listed(chart, "Key_Findings")):
         stated = entry.get("any_of")
         paths = [str(path) for path in stated] if isinstance(stated, list) else []
         if entry.get("role") == "discriminating" and paths and all(map(waits, paths)):
-            message = f"{', '.join(paths)}: not back within {horizon:g} hours"
+            message = f"{', '.join(paths)}: {never}not back within {horizon:g} hours"
             yield warning("result_too_late", f"Key_Findings[{index}]", message)
     for index, entry in enumerate(listed(chart, "Must_Not_Miss")):
         own = [way for way in ways_of(entry) if way]
         if own and all(any(map(waits, way)) for way in own):
-            message = f"{entry.get('name')} is excluded only by what is not back within {horizon:g} hours"
+            message = f"{entry.get('name')} is excluded only by what is {never}not back within {horizon:g} hours"
             yield warning("result_too_late", f"Must_Not_Miss[{index}]", message)
     for fact in facts.values():
         said = _AFTER.search(fact.text) if _CULTURE.search(" ".join(fact.heads)) else None
-        if said and not late_result(fact, horizon):
+        if said and not is_late(fact):
             hours = float(said[1] or said[4]) * _UNITS[(said[2] or said[3]).lower()]
             if hours > horizon:
                 yield warning("result_too_late", fact.path, f"{said[0]!r}, but the case ends after {horizon:g} hours")

@@ -20,6 +20,8 @@ class Pattern:
     """By kind: values, panels, tests, modalities, specimens and sites."""
     said: re.Pattern[str] | None = None
     """What an order must contain."""
+    unless: re.Pattern[str] | None = None
+    """What neither the name in an order nor the heading of a result may contain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,8 @@ def _setting(name: str, entry: Mapping[str, Any], entries: Mapping[str, Any]) ->
 def _offer(name: str, given: Mapping[str, Any]) -> Offer:
     patterns = tuple(
         Pattern(
-            {kind: frozenset(split_list(names)) for kind, names in one.items() if kind != "said"},
-            re.compile(one["said"], re.IGNORECASE) if "said" in one else None,
+            {kind: frozenset(split_list(names)) for kind, names in one.items() if kind not in ("said", "unless")},
+            *(re.compile(one[key], re.IGNORECASE) if key in one else None for key in ("said", "unless")),
         )
         for one in given["of"]
     )
