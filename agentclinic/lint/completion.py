@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentclinic.cases.matcher import asked_of_measurement
+from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.model import Fact
-from agentclinic.clinic.offered import has, offer_for
+from agentclinic.clinic.offered import has, offer_for, parts_of
 from agentclinic.clinic.pending import hours_for, late_result
 from agentclinic.lint.annotations import listed, ways_of
 from agentclinic.lint.chart import Chart, Problem, warning
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.normals import levels, normal_of
-from agentclinic.vocabulary.settings import setting_of
+from agentclinic.vocabulary.settings import Setting, setting_of
 
 PROBABLE = 0.1
 """A result that the truth makes abnormal more often than this is not left to the table of normal results."""
@@ -21,14 +21,22 @@ PROBABLE = 0.1
 
 def check_probable_results(chart: Chart) -> Iterator[Problem]:
     """What the truth probably makes abnormal is in the chart: otherwise it would be reported as normal."""
-    known = knowledge()
+    known, limited = knowledge(), _limited(chart)
     disease = known.disease_named(chart.case.diagnosis)
     for link in disease.links if disease else ():
         finding = known.findings[link.finding]
         test = known.tests[finding.order] if finding.order and link.p > PROBABLE else None
+        if test and limited and not parts_of(limited, Ordered(test.name, ()))[0]:
+            continue
         if test and not any(item.facts for item in asked_of_measurement(test.name, chart.case.exam_facts)):
             message = f"{finding.name} in {link.p:.0%} of patients, but the chart has no result of {test.name}"
             yield warning("probable_result_missing", "Test_Results", message)
+
+
+def _limited(chart: Chart) -> Setting | None:
+    """The setting of a case, if it does not offer everything."""
+    setting = setting_of(chart.case.annotations)
+    return setting if setting and setting.limited else None
 
 
 def check_headings(chart: Chart) -> Iterator[Problem]:
@@ -48,11 +56,10 @@ _AFTER = re.compile(r"\b(?:at|after|on day|for|by) (\d+) ?(hour|day|week|month)|
 
 def check_in_time(chart: Chart) -> Iterator[Problem]:
     """The case can be solved in its setting: nothing that decides it stays pending, or cannot be had there."""
-    horizon, setting = hours_for(chart.case), setting_of(chart.case.annotations)
+    horizon, limited = hours_for(chart.case), _limited(chart)
     if horizon is None:
         return
     facts = {fact.path: fact for fact in chart.case.exam_facts}
-    limited = setting if setting and setting.limited else None
     never = f"not to be had in this setting ({limited.name}), or " if limited else ""
 
     def is_late(fact: Fact) -> bool:

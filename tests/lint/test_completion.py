@@ -70,3 +70,30 @@ def test_a_culture_does_not_grow_longer_than_the_case_lasts() -> None:
 def test_other_data_sets_are_not_checked_for_this() -> None:
     assert OF_COMPLETED
     assert found(case(("Serum Xyzamine", "4 mg/dL"), dataset="MedQA")) == []
+
+
+def test_what_decides_a_case_can_be_had_in_its_setting() -> None:
+    scan, strip = ("CT Head / Findings", "Mass"), ("Capillary Glucose", "32 mmol/L")
+    blood = ("Blood Cultures / Findings", "Gram-negative rods")
+
+    def decided_by(result: tuple[str, str], setting: str) -> list[tuple[str, str]]:
+        path = "Test_Results/" + result[0].replace(" / ", "/").replace(" ", "_")
+        finding = {"finding": "x", "role": "discriminating", "any_of": [path]}
+        checked = case(result, truth="Frobisher fever", setting=setting, Key_Findings=[finding])
+        return [problem for problem in found(checked) if problem[0] == "result_too_late"]
+
+    late = [("result_too_late", "Key_Findings[0]")]
+    assert decided_by(scan, "hospital ward") == decided_by(strip, "rural clinic") == []
+    assert decided_by(scan, "rural clinic") == decided_by(scan, "district hospital") == late
+    assert decided_by(blood, "district hospital") == late, "taken, but not back in time"
+    assert decided_by(strip, "telephone") == late
+
+
+def test_what_cannot_be_ordered_in_a_setting_need_not_be_in_the_chart() -> None:
+    def missing(setting: str) -> bool:
+        return any(
+            "no result of Serum uric acid" in problem.message for problem in check_quality(case(setting=setting))
+        )
+
+    assert missing("hospital ward")
+    assert not missing("rural clinic")
