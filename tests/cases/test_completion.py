@@ -4,16 +4,18 @@ import re
 from dataclasses import replace
 
 import pytest
+from helpers import EVERY, bundled_cases
 
 from agentclinic.cases.completion import completed, completed_chart, completion, is_completed
 from agentclinic.cases.model import Case, Door, Fact, Section
-from agentclinic.cases.registry import load_cases
 from agentclinic.lint import physiology
 from agentclinic.lint.chart import Chart
 from agentclinic.lint.quality import CHECKS
 from agentclinic.vocabulary.normals import normal_of, normals, turnaround
 
-BUNDLED = [*load_cases("OpenOSCE", {}), *load_cases("OpenOSCE_1", {}), *load_cases("OpenOSCE_Demo", {})]
+
+def bundled() -> list[Case]:
+    return [case for name in ("OpenOSCE", "OpenOSCE_1", "OpenOSCE_Demo") for case in bundled_cases(name)]
 
 
 def chart(person: str, *results: tuple[str, str], story: tuple[Fact, ...] = ()) -> Case:
@@ -44,7 +46,7 @@ MAN, WOMAN = "50-year-old man", "30-year-old woman"
 
 
 def test_the_table_has_every_heading_of_every_bundled_chart() -> None:
-    headings = {fact.heads for case in BUNDLED for fact in case.exam_facts}
+    headings = {fact.heads for case in bundled() for fact in case.exam_facts}
     assert {heads for heads in headings if normal_of(heads) is None} == set()
 
 
@@ -89,10 +91,11 @@ def test_what_the_chart_holds_under_any_name_is_not_completed(charted: str, othe
 
 
 def test_completed_facts_have_paths_of_their_own() -> None:
-    added = completed(BUNDLED[0])
+    case = bundled_cases("OpenOSCE_Demo")[0]
+    added = completed(case)
     assert all(is_completed(fact.path) for fact in added)
     assert len({fact.path for fact in added}) == len(added)
-    assert not any(is_completed(fact.path) for fact in BUNDLED[0].facts)
+    assert not any(is_completed(fact.path) for fact in case.facts)
 
 
 def test_results_depend_on_sex_and_age() -> None:
@@ -120,8 +123,9 @@ def test_red_cell_indices_follow_from_the_chart() -> None:
     assert number(case, "Complete Blood Count / MCH") == pytest.approx(75 / cells, rel=0.03)
 
 
-def test_white_cell_kinds_add_up_to_a_hundred() -> None:
-    for case in BUNDLED:
+@pytest.mark.parametrize("every", EVERY)
+def test_white_cell_kinds_add_up_to_a_hundred(every: int) -> None:
+    for case in bundled()[::every]:
         everything = completed_chart(case)
         kinds = ("Neutrophils", "Lymphocytes", "Monocytes", "Eosinophils", "Basophils")
         shares = [f.text for f in everything if f.heads[0] == "Complete Blood Count" and f.heads[-1] in kinds]
@@ -210,10 +214,11 @@ def test_abnormal_spinal_fluid_is_not_completed_with_normal_values() -> None:
     assert value(ill, "Cerebrospinal Fluid / HSV PCR") == "Not detected"
 
 
-def test_completed_charts_of_all_bundled_cases_pass_the_checks_of_physiology() -> None:
+@pytest.mark.parametrize("every", EVERY)
+def test_completed_charts_of_all_bundled_cases_pass_the_checks_of_physiology(every: int) -> None:
     checks = [check for check in CHECKS if check.__module__ == physiology.__name__]
     assert len(checks) > 10
-    for case in BUNDLED:
+    for case in bundled()[::every]:
         before = {(p.code, p.path) for check in checks for p in check(Chart(case))}
         # Completed items of a panel are checked with the charted ones.
         facts = (replace(fact, path=fact.path.removeprefix("Completed/")) for fact in completed_chart(case))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections import Counter
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import pytest
 from fakes import Scripted
+from helpers import bundled_cases
 from simulator_support import CASE, Choosing, ids
 
 from agentclinic.cases.completion import completion
 from agentclinic.cases.model import Case, Fact, Section
-from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.laboratory import Laboratory, matched, results_line
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload
@@ -196,15 +196,14 @@ async def test_microscopy_of_a_culture_is_reported_at_once() -> None:
 
 # --- whether there is a result does not depend on the chart ---------------------------------------------------------
 
-OPEN = load_cases("OpenOSCE", {})
-HORIZON_AND_PATIENT = Counter((hours_for(case), completion(case).not_offered) for case in OPEN)
-ALIKE = [
-    [case for case in OPEN if (hours_for(case), completion(case).not_offered) == group]
-    for group, _ in HORIZON_AND_PATIENT.most_common(4)
-]
-NAMES = sorted(
-    {fact.heads[0] for case in OPEN for fact in case.exam_facts} | {test.name for test in knowledge().tests.values()}
-)
+
+@lru_cache(maxsize=1)
+def alike() -> list[list[Case]]:
+    """The largest groups of patients who can have the same tests and wait equally long."""
+    groups: dict[object, list[Case]] = {}
+    for case in bundled_cases():
+        groups.setdefault((hours_for(case), completion(case).not_offered), []).append(case)
+    return sorted(groups.values(), key=len, reverse=True)[:4]
 
 
 def state(case: Case, name: str) -> frozenset[str]:
@@ -218,9 +217,10 @@ def test_every_test_is_given_pending_or_unavailable_alike_in_like_patients() -> 
     """Each test in four of the patients of one group, which differ from test to test."""
     draw = random.Random(0)
     odd = {}
-    for place, name in enumerate(NAMES):
-        alike = ALIKE[place % len(ALIKE)]
-        found = {case.name: state(case, name) for case in draw.sample(alike, 4)}
+    charted = {fact.heads[0] for case in bundled_cases() for fact in case.exam_facts}
+    for place, name in enumerate(sorted(charted | {test.name for test in knowledge().tests.values()})):
+        group = alike()[place % len(alike())]
+        found = {case.name: state(case, name) for case in draw.sample(group, 4)}
         if len(set(found.values())) > 1:
             odd[name] = found
     assert odd == {}
@@ -234,13 +234,13 @@ def test_every_test_is_given_pending_or_unavailable_alike_in_like_patients() -> 
     ],
 )
 def test_tests_with_many_spellings_and_parts_are_alike_in_all_like_patients(name: str) -> None:
-    for alike in ALIKE:
-        assert len({state(case, name) for case in alike}) == 1
-        assert "unavailable" not in state(alike[0], name)
+    for group in alike():
+        assert len({state(case, name) for case in group}) == 1
+        assert "unavailable" not in state(group[0], name)
 
 
 def test_a_late_part_is_pending_whether_the_chart_has_it_or_not() -> None:
-    ill = next(case for case in OPEN if case.name.endswith("d15"))
+    ill = next(case for case in bundled_cases() if case.name.endswith("d15"))
     payload = LaboratoryPayload(ill.exam_facts, "Lumbar puncture", "completed", completion(ill), hours_for(ill))
     text, _ = results_line(matched(payload), payload)
     assert "Gram Stain: Gram-positive diplococci" in text

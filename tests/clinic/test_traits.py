@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from benchmark_support import load_benchmark
 from fakes import Scripted, plan_of
-from helpers import case_of, osce
+from helpers import EVERY, bundled_cases, case_of, osce
 
 from agentclinic.builtin import Builtin
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.answers import Part, matched, payload_of, worded
 from agentclinic.clinic.patient import Patient, Simulator
 from agentclinic.clinic.payloads import NO_TRAITS, PatientTraits
@@ -102,8 +101,9 @@ def test_below_the_highest_level_a_question_for_precision_gets_the_exact_answer_
     assert "a while" in Dialogue(recall=3).ask(asked)
 
 
-def test_what_a_level_touches_every_higher_level_touches_too() -> None:
-    for case in load_cases("OpenOSCE_Demo"):
+@pytest.mark.parametrize("every", EVERY)
+def test_what_a_level_touches_every_higher_level_touches_too(every: int) -> None:
+    for case in bundled_cases("OpenOSCE_Demo")[::every]:
         touched = []
         for level in (1, 2, 3):
             traits = PatientTraits(recall=level, seed=3)
@@ -115,7 +115,7 @@ def test_what_a_level_touches_every_higher_level_touches_too() -> None:
 
 
 def test_another_seed_touches_other_facts() -> None:
-    case = load_cases("OpenOSCE")[0]
+    case = bundled_cases("OpenOSCE")[0]
 
     def vague(seed: int) -> set[str]:
         traits = PatientTraits(recall=1, seed=seed)
@@ -127,7 +127,7 @@ def test_another_seed_touches_other_facts() -> None:
 
 
 def test_details_of_a_broad_question_come_when_they_are_named_or_asked_for_again() -> None:
-    case, traits = load_cases("OpenOSCE")[0], PatientTraits(recall=3, seed=2)
+    case, traits = bundled_cases("OpenOSCE")[0], PatientTraits(recall=3, seed=2)
     broad = "Tell me about your family."
     parts = matched(payload_of(case, broad, of_patient=traits))
     held = [effect for part in parts for effect in part.disclosure.withheld]
@@ -175,8 +175,9 @@ def test_words_of_the_trade_are_asked_back_and_nothing_is_denied() -> None:
     assert "No" in Dialogue().ask("Have you had any hematuria?"), "without the trait it is denied"
 
 
-def test_what_is_left_of_a_question_tells_no_more_than_the_whole() -> None:
-    for case in load_cases("OpenOSCE_Demo"):
+@pytest.mark.parametrize("every", EVERY)
+def test_what_is_left_of_a_question_tells_no_more_than_the_whole(every: int) -> None:
+    for case in bundled_cases("OpenOSCE_Demo")[::every]:
         for fact in case.patient_facts:
             said = f"I'm glad that you came, and {fact.text.lower()} is abdominal pathology with dyspnea."
             plain, heard = (
@@ -203,7 +204,7 @@ def test_an_explanation_helps_then_and_later() -> None:
 
 
 def test_a_word_can_be_taken_for_something_else_of_which_only_facts_are_told() -> None:
-    case = load_cases("OpenOSCE")[0]
+    case = bundled_cases("OpenOSCE")[0]
     parts = matched(payload_of(case, "Do you have hypertension?", of_patient=PatientTraits(literacy=2)))
     assert worded(parts) == "You mean nervous tension? Only the ordinary worries of keeping a shop going."
     assert not any(part.disclosure.provenance is Provenance.DEFAULT_NEGATIVE for part in parts)
@@ -232,22 +233,22 @@ def test_a_talkative_patient_adds_what_was_not_asked_for_each_thing_once() -> No
 @pytest.mark.parametrize("name", BENCHMARK.DATA_SETS)
 def test_a_persistent_interviewer_gets_every_fact_at_every_level_in_at_most_twice_the_turns(name: str) -> None:
     """Of the charts of version 1, two facts ("It is November.") answer no question, with traits or without."""
-    problems = [problem for problem in BENCHMARK.obtained(load_cases(name)) if "It is " not in problem]
+    problems = [problem for problem in BENCHMARK.obtained(bundled_cases(name)) if "It is " not in problem]
     assert problems == []
 
 
 @pytest.mark.parametrize("name", BENCHMARK.DATA_SETS)
 def test_it_gets_every_fact_at_the_highest_level(name: str) -> None:
-    """A share of the test above: every third case, each at the highest level of another trait than the one before."""
+    """A share of the test above: every sixth case, each at the highest level of another trait than the one before."""
     highest = [dose for dose in BENCHMARK.DOSES if 3 in dose.levels.values()]
-    for place, case in enumerate(load_cases(name)[::3]):
+    for place, case in enumerate(bundled_cases(name)[::6]):
         problems = BENCHMARK.obtained([case], [highest[place % len(highest)]])
         assert [problem for problem in problems if "It is " not in problem] == []
 
 
 def test_nothing_that_is_said_is_false_at_any_level() -> None:
     """A share of benchmarks/traits.py, which asks every bundled patient 200 questions."""
-    cases = [load_cases(name)[place] for name in BENCHMARK.DATA_SETS for place in (0, 9)]
+    cases = [bundled_cases(name)[place] for name in BENCHMARK.DATA_SETS for place in (0, 9)]
     others = [question for fact in cases[0].patient_facts for question in fact.asked]
     for case in cases:
         questions = BENCHMARK.script(case, others, 24)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from report_support import Json, record
-from runs_support import asked, clinic, lines, own_cases, settings_for
+from runs_support import asked, lines, own_cases, settings_for
 from scripted_server import ScriptedServer
 
+from agentclinic.cli import main
 from agentclinic.cli.stress import stress_command
 from agentclinic.config import TRAITS, Settings
 from agentclinic.errors import ConfigError, InputError
@@ -286,7 +287,10 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path) -> None:
         plan_stress(tmp_path / "study", builtin(tmp_path), TRAITS, (0, 1))
 
 
-def test_flags_are_read_strictly(tmp_path: Path) -> None:
+def test_flags_are_read_strictly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert read_traits("recall, verbosity,recall") == ("recall", "verbosity")
     assert read_levels("3,1") == (0, 1, 3)
     for flags, problem in (
@@ -296,8 +300,9 @@ def test_flags_are_read_strictly(tmp_path: Path) -> None:
         (["--levels", "0,4"], "--levels: '4' is not a whole number from 0 to 3"),
         (["--patient-traits", "recall=2"], "--patient-traits: the study decides them"),
     ):
-        done = clinic("study", "stress", *flags, "-o", "study", cwd=tmp_path, expect=2)
-        assert problem in done.stderr
+        with pytest.raises(SystemExit, match="2"):
+            main(["study", "stress", *flags, "-o", "study"])
+        assert problem in capsys.readouterr().err
     assert not (tmp_path / "study").exists()
 
 

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
+from helpers import bundled_cases
 
-from agentclinic.cases.registry import load_cases
 from agentclinic.errors import InputError
 from agentclinic.memory.experience import Experience, Lesson, Source, Step, dumped, same_patient, source_of
 from agentclinic.memory.retrieval import Memory
@@ -44,7 +44,7 @@ def test_repetitions_are_those_that_comparing_all_with_all_finds() -> None:
 
 
 def test_what_may_be_shown_is_what_comparing_with_every_source_allows(tmp_path: Path) -> None:
-    cases = load_cases("OpenOSCE")
+    cases = bundled_cases()
     # The case itself, a twin with another chart, and sources that share half, a fifth or a tenth of its fingerprint.
     sources = [source_of(case) for case in cases[:6]]
     sources.append(sources[0].model_copy(update={"case": "rewritten", "fingerprint": "ffffffff"}))
@@ -61,7 +61,7 @@ def test_what_may_be_shown_is_what_comparing_with_every_source_allows(tmp_path: 
 
 
 def test_a_fingerprint_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
-    line = dumped(lesson(source_of(load_cases("OpenOSCE")[0]), Experience(observation="a", suggestion="b")))
+    line = dumped(lesson(source_of(bundled_cases()[0]), Experience(observation="a", suggestion="b")))
     line["source"]["fingerprint"] = "not a sketch"
     (tmp_path / "store.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"line 1: source\.fingerprint"):

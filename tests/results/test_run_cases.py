@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import PUBLIC_FILES, needs_public_data, public_cases
+from helpers import EVERY, PUBLIC_FILES, bundled_cases, needs_public_data, public_cases
 
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
@@ -28,9 +28,10 @@ def check_round_trip(cases: Sequence[Case], folder: Path) -> None:
         assert after == before, f"{before.dataset} row {before.scenario_id}"
 
 
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("dataset", ["OpenOSCE", "OpenOSCE_Demo"])
-def test_every_bundled_case_is_written_and_read_back_equal(dataset: str, tmp_path: Path) -> None:
-    check_round_trip(load_cases(dataset), tmp_path)
+def test_every_bundled_case_is_written_and_read_back_equal(dataset: str, every: int, tmp_path: Path) -> None:
+    check_round_trip(bundled_cases(dataset)[::every], tmp_path)
 
 
 @needs_public_data

@@ -5,11 +5,10 @@ from statistics import median
 from typing import Any
 
 import pytest
-from helpers import ask, order
+from helpers import EVERY, ask, bundled_cases, order
 
 from agentclinic.api import evaluate
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import load_cases
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Disclosure, Provenance, Turn
 from agentclinic.scoring.exclusion import NOT_DISCLOSED, PROSE, SHOWN, dangers
@@ -63,7 +62,7 @@ class Says:
 
 
 def bundled(case_id: str) -> Case:
-    return next(case for case in load_cases("OpenOSCE") if case.annotations["case_id"] == case_id)
+    return next(case for case in bundled_cases() if case.annotations["case_id"] == case_id)
 
 
 def played(folder: Path, case: Case, *lines: str) -> Record:
@@ -108,26 +107,28 @@ NEEDS_THE_SITE = {
 """The laboratory does not report these if "skin examination" is ordered without saying where."""
 
 
-@pytest.mark.parametrize(("dataset", "needs_the_site"), [("OpenOSCE", NEEDS_THE_SITE), ("OpenOSCE_Demo", set())])
-def test_every_finding_that_excludes_a_disease_can_be_obtained(dataset: str, needs_the_site: set[Any]) -> None:
+@pytest.mark.parametrize("every", EVERY)
+@pytest.mark.parametrize("dataset", ["OpenOSCE", "OpenOSCE_Demo"])
+def test_every_finding_that_excludes_a_disease_can_be_obtained(dataset: str, every: int) -> None:
     out_of_reach = []
-    for case in load_cases(dataset):
+    for case in bundled_cases(dataset)[::every]:
         ways = [way for entry in case.annotations["Must_Not_Miss"] for way in entry["excluded_by"]]
         for path in dict.fromkeys(path for way in ways for path in ([way] if isinstance(way, str) else way)):
             fact, place = (
                 next(fact for fact in case.facts if below(fact.path, path)),
                 (case.annotations["case_id"], path),
             )
-            heads = fact.heads if place in needs_the_site else fact.heads[:1]
+            heads = fact.heads if place in NEEDS_THE_SITE else fact.heads[:1]
             reply = ask(case, fact.asked[0]) if path.startswith("Patient_Actor") else order(case, " ".join(heads))
             told = [one for part in reply.disclosures for one in part.paths]
             out_of_reach += [] if any(below(one, path) for one in told) else [place]
     assert out_of_reach == []
 
 
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("dataset", ["OpenOSCE", "OpenOSCE_Demo"])
-def test_what_is_known_at_the_door_and_the_opening_question_exclude_nothing(dataset: str) -> None:
-    for case in load_cases(dataset):
+def test_what_is_known_at_the_door_and_the_opening_question_exclude_nothing(dataset: str, every: int) -> None:
+    for case in bundled_cases(dataset)[::every]:
         reply = ask(case, "What brings you in today?")
         turns = [
             Turn(turn=1, role="doctor", text="What brings you in today?"),

@@ -44,6 +44,16 @@ def public_cases(name: str) -> tuple[Case, ...]:
     return tuple(load_cases(name, {name: str(public_path(name))}))
 
 
+@lru_cache(maxsize=8)
+def bundled_cases(name: str = "OpenOSCE") -> tuple[Case, ...]:
+    """The cases of a bundled data set, read once; no test may change them."""
+    return tuple(load_cases(name, {}))
+
+
+EVERY = [pytest.param(3, id="a third"), pytest.param(1, id="all", marks=pytest.mark.slow)]
+"""For `parametrize("every", ...)`, in tests that go over the bundled cases: every third case, or under `slow` all."""
+
+
 def osce(
     *,
     patient: Any = None,

@@ -42,11 +42,12 @@ def own_rows(count: int) -> list[str]:
     """Rows of our own cases, one JSON object each, all of them open."""
     bundled = ROOT / "agentclinic" / "cases" / "bundled"
     files = [bundled / "openosce.jsonl", bundled / "openosce_demo.jsonl"]
-    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) >= count
+    rows = [json.loads(line) for line in lines[:count]]
     for row in rows:
         row["OSCE_Examination"]["lockbox"] = False
-    assert len(rows) >= count
-    return [json.dumps(row, ensure_ascii=False) for row in rows[:count]]
+    return [json.dumps(row, ensure_ascii=False) for row in rows]
 
 
 def own_cases(folder: Path, count: int) -> Path:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import pytest
+from helpers import EVERY, bundled_cases
 
 from agentclinic.cases.facts import exam_facts
 from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.cases.matcher.order_words import joined, reading, same_site
 from agentclinic.cases.model import JSON, Fact, Section
-from agentclinic.cases.registry import load_cases
 from agentclinic.vocabulary.tests import table
 
 Facts = tuple[Fact, ...]
@@ -68,7 +68,7 @@ SYNONYMS = {
 @lru_cache(maxsize=1)
 def charts() -> tuple[Facts, ...]:
     """The bundled charts, each once."""
-    every = (case.exam_facts for name in ("OpenOSCE_1", "OpenOSCE_Demo", "OpenOSCE") for case in load_cases(name))
+    every = (case.exam_facts for name in ("OpenOSCE_1", "OpenOSCE_Demo", "OpenOSCE") for case in bundled_cases(name))
     return tuple(dict.fromkeys(every))
 
 
@@ -137,16 +137,18 @@ def of_the_same(heads: Heads, facts: Facts) -> set[str]:
     return {fact.path for fact in facts if alike & {fact.heads[0], " / ".join(fact.heads)}}
 
 
-def test_a_heading_ordered_by_its_own_name_returns_exactly_what_is_below_it() -> None:
-    for facts in charts():
+@pytest.mark.parametrize("every", EVERY)
+def test_a_heading_ordered_by_its_own_name_returns_exactly_what_is_below_it(every: int) -> None:
+    for facts in charts()[::every]:
         for heads, below in headings(facts).items():
             given = told(": ".join(heads), facts)
             assert below <= given, heads
             assert given <= below | of_the_same(heads, facts), (heads, given - below)
 
 
-def test_a_heading_ordered_in_other_words_returns_all_below_it_and_nothing_of_another_organ() -> None:
-    for facts in charts():
+@pytest.mark.parametrize("every", EVERY)
+def test_a_heading_ordered_in_other_words_returns_all_below_it_and_nothing_of_another_organ(every: int) -> None:
+    for facts in charts()[::every]:
         by_path = {fact.path: fact for fact in facts}
         for heads, below in headings(facts).items():
             if len(heads) > 1:
@@ -197,14 +199,15 @@ def test_an_order_for_one_organ_never_returns_another(how: str) -> None:
             assert of_another_organ(site, how, every_heading()) == [], site
 
 
-def test_no_bundled_chart_reports_an_image_of_another_organ() -> None:
+@pytest.mark.parametrize("every", [pytest.param(15, id="a few"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+def test_no_bundled_chart_reports_an_image_of_another_organ(every: int) -> None:
     tested: dict[tuple[Heads, ...], Facts] = {}
     for chart in charts():
         # Only what an image or a specimen could be mistaken for.
         read = {fact: joined(map(reading, fact.heads)) for fact in chart if fact.section is Section.TESTS}
         facts = tuple(fact for fact, named in read.items() if named.of("modalities") or named.of("tests"))
         tested.setdefault(tuple(fact.heads for fact in facts), facts)
-    for facts in tested.values():
+    for facts in [*tested.values()][::every]:
         shown = {how for fact in facts for head in fact.heads for how in HOW if re.search(rf"\b{how}\b", head, re.I)}
         for how in shown:
             for site in table()["sites"]:
@@ -214,7 +217,7 @@ def test_no_bundled_chart_reports_an_image_of_another_organ() -> None:
 
 def chart_of(row: str) -> Facts:
     """A chart of OpenOSCE 1 by its row: a19 is the nineteenth of the first 24."""
-    return load_cases("OpenOSCE_1")["abcd".index(row[0]) * 24 + int(row[1:]) - 1].exam_facts
+    return bundled_cases("OpenOSCE_1")["abcd".index(row[0]) * 24 + int(row[1:]) - 1].exam_facts
 
 
 @pytest.mark.parametrize("row", ["a09", "a19", "d05", "d06", "d07", "d12", "d18", "d21", "d24"])
