@@ -151,7 +151,55 @@ _WRITTEN_OUT = (
         ),
         r"\1HSV PCR",
     ),
-    (re.compile(r"\brecto[- ]?vaginal\b", re.IGNORECASE), "rectal"),
+    (
+        re.compile(
+            r"\bpre-?(?: ?ductal)?(?: saturations?)?\s*(?:and|&|/|,)\s*post-? ?ductal"
+            r"(?: (?:oxygen |o2 )?(?:saturations?|sats?|spo2|oximetry))?",
+            re.IGNORECASE,
+        ),
+        "oxygen saturation, postductal oxygen saturation",
+    ),
+    (
+        re.compile(
+            r"\s*\b(?:with|and|plus|including|for)\s+(?:(?:a|the)\s+)?"
+            r"(?=(?:sliding (?:test|sign|organs?)|(?:gentle )?probe pressure|gentle pressure)\b)",
+            re.IGNORECASE,
+        ),
+        " ",
+    ),
+    (
+        re.compile(
+            r"\b(?:mark|outline|draw|trace)\b[^,;.]{0,40}\b(?:borders?|edges?|margins?|redness|erythema|rash|area)\b"
+            r"(?:[^;.]{0,30}\b(?:re-?(?:check|assess|examine|evaluate)|repeat|review|look again|see)\b[^,;.]*)?",
+            re.IGNORECASE,
+        ),
+        "repeat skin examination",
+    ),
+    (
+        re.compile(
+            r"\b(?:(?:three|two|3|2|serial|multiple)\s+(?:(?:early|morning|early-morning|consecutive|separate|induced)\s+)*"
+            r"sputum\s+(?:(?:AFB|acid[- ]fast(?: bacilli)?)\s+)?(?:smears?|samples?|specimens?|AFBs?)(?:\s+for\s+(?:AFB"
+            r"|acid[- ]fast bacilli|TB|tuberculosis))?|sputum\s+(?:for\s+)?(?:(?:AFB|acid[- ]fast(?: bacilli)?)\s*)"
+            r"(?:smears?\s*)?[x×]\s?[23])(?=\W|$)",
+            re.IGNORECASE,
+        ),
+        "sputum acid-fast smear, second sputum acid-fast smear",
+    ),
+    (
+        re.compile(
+            r"\burethral (?:swabs? )?(?:for )?(?=(?:NAAT|PCR|nucleic acid|chlamydia|gonorrh)\w*)(?![^,;]*\bcultur)",
+            re.IGNORECASE,
+        ),
+        "urine NAAT ",
+    ),
+    (
+        re.compile(
+            r"^(?=.*\b(?:x-?rays?|films?|radiographs?|CXR|LP|lumbar puncture|spinal tap)\b)(.*)"
+            r"\s*\b(?:in )?(?:the )?(?:left|right) lateral (?:decubitus|recumbent)(?: (?:position|view))?\b",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
     (
         re.compile(
             r"\s*\b(?:in|from|of)\s+(?:(?:the|all|both|first|second|third|fourth|last|final|and|to|&|\d)\s+){0,6}"
@@ -425,7 +473,8 @@ def _by_specimen(text: str) -> list[str]:
     """Split a list without commas where a specimen begins another test: "TSH CBC urine culture"."""
     for cut in islice(_SPECIMEN.finditer(text), _MOST_SPECIMENS):
         before, after = reading(text[: cut.start()]), reading(text[cut.start() :])
-        of = re.search(r"\b(?:of|in|from|on)\s+(?:the )?$", text[: cut.start()])  # "acid-fast stain of sputum"
+        # "Acid-fast stain of sputum", "Gram stain of centrifuged joint fluid"
+        of = re.search(r"\b(?:of|in|from|on)\s+(?:(?:the|an?|fresh|\w+ed)\s+)*$", text[: cut.start()])
         if of:
             continue
         if _tests(before) and _tests(after) and before.phrases + after.phrases == reading(text).phrases:
@@ -496,7 +545,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None
     if last is not None and read.of("parts") == {"gait"} and "oxygen saturation" in last.of("vitals"):
-        return _with(replace(own, read=Reading({})), _only(last, "vitals"))  # "saturation at rest and walking"
+        return replace(own, read=reading("walk test"))  # "saturation at rest and walking"
     if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("values"):
         own = replace(own, read=_only(read, "specimens", "timings") or read)  # "fecal and plasma porphyrins"
         kinds = {"specimens"}

@@ -93,6 +93,8 @@ class Vocabulary:
     """Names of specimens that are not tests by themselves."""
     alike: Mapping[str, frozenset[str]]
     """Values and tests that tell nearly the same thing."""
+    alone: frozenset[str]
+    """Qualifiers of results that are reported only if they are asked for."""
     with_and: re.Pattern[str]
     """Names that contain "and" or "with"."""
 
@@ -148,6 +150,7 @@ def vocabulary() -> Vocabulary:
             if name not in ("urinalysis", "ua", "dipstick")
         ),
         alike={name: frozenset(split_list(names)) for name, names in content["alike"].items()},
+        alone=frozenset(name for name, entry in content["qualifiers"].items() if entry.get("alone")),
         with_and=_joining(named, spelled),
     )
 

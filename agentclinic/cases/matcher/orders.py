@@ -289,9 +289,16 @@ def _nearest(asked: Reading, found: Found) -> tuple[Fact, ...]:
     A value from a blood gas is used only if it was not measured in any other way.
     """
     found = [(fact, charted) for fact, charted in found if "blood gas" not in charted.of("panels")] or found
-    for kind in ("sites", "timings"):
+    wanted = asked.of("timings") | ({"second"} if "repeat" in asked.of("timings") else _NOTHING)
+    asked = replace(asked, by_kind={**asked.by_kind, "timings": wanted})
+    found = [(fact, charted) for fact, charted in found if not charted.of("timings") & _AT_ANOTHER_TIME - wanted] or found
+    for kind in ("timings", "sites"):
         found = [(fact, charted) for fact, charted in found if asked.of(kind) & charted.of(kind)] or found
     return tuple(fact for fact, _ in found)
+
+
+_AT_ANOTHER_TIME = frozenset({"previous", "second"})
+"""Results that are reported only if they are asked for: those on record, and of another sample."""
 
 
 def _one_study(item: Item, found: tuple[Fact, ...]) -> tuple[Fact, ...]:
@@ -547,8 +554,9 @@ _BY_NAME_ONLY = frozenset({"genetic", "serology", "pcr"})
 _LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
 """Tests that are also part of a panel: the microscopy of a urinalysis is not that of the skin."""
 _EACH_ITS_OWN = frozenset(
-    {"questionnaire", "mmse", "depression questionnaire", "anxiety questionnaire", "adhd questionnaire"}
-)
+    ("questionnaire", "mmse", "mood disorder questionnaire", "depression questionnaire", "anxiety questionnaire",
+     "adhd questionnaire")
+)  # fmt: skip
 """Tests that cannot replace each other."""
 
 
@@ -617,8 +625,10 @@ def _taken_from_same(asked: Reading, charted: Reading) -> bool:
 
 def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
     """Whether a result was obtained under the conditions ordered: standing, under stress."""
-    wanted = asked.of("qualifiers")
-    return wanted <= charted.of("qualifiers") or wanted <= reading(fact.text).of("qualifiers")
+    wanted, done = asked.of("qualifiers"), charted.of("qualifiers")
+    if done & vocabulary().alone - wanted:
+        return False
+    return wanted <= done or wanted <= reading(fact.text).of("qualifiers")
 
 
 _VESSELS = frozenset({"angiography", "venography"})
