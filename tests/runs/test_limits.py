@@ -110,7 +110,15 @@ def test_a_users_own_prices_are_charged_and_recorded(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize(
     ("name", "usd"),
-    [("gait", 0), ("mini mental state examination", 0), ("ammonia", 14), ("MRI knee", 285), ("PET scan", 115)],
+    [
+        ("gait", 0),
+        ("mini mental state examination", 0),
+        ("ammonia", 14),
+        ("hemoglobin", 8),
+        ("urine protein", 4),
+        ("MRI knee", 285),
+        ("PET scan", 115),
+    ],
 )
 def test_a_test_without_a_price_costs_as_much_as_others_of_its_kind(name: str, usd: float) -> None:
     assert estimate(name) == pytest.approx(usd, abs=1)
