@@ -231,6 +231,14 @@ def test_different_budgets_are_named_and_are_in_the_labels(tmp_path: Path) -> No
     assert [run.label for run in report.runs] == ["no budget for tests", "tests up to $300, 3 items an order"]
 
 
+def test_estimates_and_the_prices_of_a_setting_are_not_a_table_of_the_users(tmp_path: Path) -> None:
+    own = {"name": "x", "usd": 24.0, "wait_minutes": 0, "duration_minutes": 0}
+    table = {"file": "estimates", "digest": "", "waiting": 1, "waiting_known": False, "tests": {"x": own}}
+    assert versus(tmp_path / "ours", FOUR, [{**one, "price_table": table} for one in FOUR]).warnings == []
+    users = [{**one, "price_table": {**table, "digest": "0123"}} for one in FOUR]
+    assert versus(tmp_path / "own", FOUR, users).warnings == ["prices of tests: our table against estimates 0123"]
+
+
 # --- what is shown --------------------------------------------------------------------------------------------------
 
 
