@@ -106,14 +106,15 @@ def leaks_in(count: int, seed: int) -> tuple[int, list[str]]:
     """Observations looked at in random episodes of the open cases of OpenOSCE, and what they gave away."""
     env, chance = ClinicEnv(), random.Random(seed)
     cases = open_clinic("OpenOSCE").plan.cases
-    secrets = {case.id: Secret(case) for case in cases}
+    secrets: dict[str, Secret] = {}
     diseases = [case.diagnosis for case in cases]
     looked, found = 0, []
     for _ in range(count):
         case = chance.choice(cases)
+        secret = secrets[case.id] = secrets.get(case.id) or Secret(case)
         for words, reply in episode(env, case.name, chance, diseases):
             looked += 1
-            found += [f"{case.name}, {words!r}: {what}" for what in secrets[case.id].told(words, reply)]
+            found += [f"{case.name}, {words!r}: {what}" for what in secret.told(words, reply)]
     return looked, found
 
 
@@ -141,8 +142,8 @@ def named_in_worlds(count: int, seed: int) -> tuple[int, list[str]]:
 
 
 def test_no_observation_gives_the_truth_away() -> None:
-    looked, found = leaks_in(40, seed=1)
-    assert looked > 200
+    looked, found = leaks_in(24, seed=1)
+    assert looked > 150
     assert found == []
 
 

@@ -50,8 +50,11 @@ def bundled_cases(name: str = "OpenOSCE") -> tuple[Case, ...]:
     return tuple(load_cases(name, {}))
 
 
-EVERY = [pytest.param(3, id="a third"), pytest.param(1, id="all", marks=pytest.mark.slow)]
+_ALL = pytest.param(1, id="all", marks=pytest.mark.slow)
+EVERY = [pytest.param(3, id="a third"), _ALL]
 """For `parametrize("every", ...)`, in tests that go over the bundled cases: every third case, or under `slow` all."""
+FEW = [pytest.param(15, id="a few"), _ALL]
+"""The same, if a case takes long: every fifteenth."""
 
 
 def osce(

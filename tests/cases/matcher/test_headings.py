@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import pytest
-from helpers import EVERY, bundled_cases
+from helpers import EVERY, FEW, bundled_cases
 
 from agentclinic.cases.facts import exam_facts
 from agentclinic.cases.matcher import asked_of_measurement
@@ -199,7 +199,7 @@ def test_an_order_for_one_organ_never_returns_another(how: str) -> None:
             assert of_another_organ(site, how, every_heading()) == [], site
 
 
-@pytest.mark.parametrize("every", [pytest.param(15, id="a few"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", FEW)
 def test_no_bundled_chart_reports_an_image_of_another_organ(every: int) -> None:
     tested: dict[tuple[Heads, ...], Facts] = {}
     for chart in charts():
