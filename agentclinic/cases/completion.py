@@ -24,7 +24,7 @@ from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measureme
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.cases.versions import original_of
-from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
+from agentclinic.vocabulary.normals import Normal, Spread, is_examination, levels, normal_of, normals
 from agentclinic.vocabulary.text import fold, words
 
 ROOT = "Completed"
@@ -206,7 +206,9 @@ def _label(fact: Fact) -> str:
     """The name by which a result is ordered alone; the summary of an examination has none."""
     if fact.heads[-1] != "Findings":
         return fact.heads[-1]
-    return "" if fact.section is Section.EXAMINATION else fact.heads[0]
+    entry = normal_of(fact.heads)
+    summary = fact.section is Section.EXAMINATION and not (entry and entry.maneuver)
+    return "" if summary else fact.heads[0]
 
 
 def _in_order(facts: Iterable[Fact]) -> Facts:
@@ -240,8 +242,7 @@ def _template(entry: Normal) -> Fact:
 def _headed(heading: str) -> Fact:
     heads = levels(heading)
     vital = heads[0] == "Vital Signs"
-    examined = vital or heads[0].endswith("Examination") or heads[0] in ("General Appearance", "Swallowing Assessment")
-    section = Section.VITALS if vital else Section.EXAMINATION if examined else Section.TESTS
+    section = Section.VITALS if vital else Section.EXAMINATION if is_examination(heads[0]) else Section.TESTS
     path = "/".join((ROOT, _ROOTS[section], *(head.replace(" ", "_").replace("/", "-") for head in heads)))
     return Fact(path, section, heads, "")
 
