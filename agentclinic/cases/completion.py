@@ -173,8 +173,17 @@ def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
         for entry in normals()
         if entry.rank not in without
         for heading in entry.headings
+        if not _names_more(heading, entry)
     ]
     return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
+
+
+def _names_more(heading: str, entry: Normal) -> bool:
+    """Whether a heading of charts names other values besides the entry's: "HIV and Syphilis" is no syphilis test."""
+    own = reading(entry.heading).of("values")
+    heads = levels(heading)
+    named = reading(heads[-1] if heads[-1] != "Findings" else heads[0]).of("values")
+    return bool(own) and bool(named - own - IMMUNOGLOBULINS)
 
 
 @lru_cache(maxsize=4096)
@@ -199,7 +208,7 @@ def named_in(fact: Fact, asked: frozenset[str]) -> bool:
     return any(read.of(kind) for kind in _ALONE) and asked.issuperset(_named_by(read) | read.words)
 
 
-_ALONE = ("values", "tests", "vitals", "parts")
+_ALONE = ("values", "panels", "tests", "vitals", "parts")
 
 
 def _label(fact: Fact) -> str:
@@ -357,7 +366,8 @@ class _Patient:
             fact
             for fact, entry in self._entries
             # A linked value is as unusual as what it is linked to: glucose in the spinal fluid follows the blood.
-            if entry.system in _FLUIDS and entry.heading not in LINKED_NUMBERS and self.abnormal(fact, entry)
+            if entry.system in _FLUIDS and not entry.apart
+            if entry.heading not in LINKED_NUMBERS and self.abnormal(fact, entry)
         ]
         return _grouped((system, f) for f in (*whole, *ill) for system in (_CSF if f.heads[0] in _CSF else f.heads[:1]))
 

@@ -462,7 +462,9 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         if value not in (written := reading(fact.text).of("values")) and written:
             return False
         usual = _NOTHING if asked.of("sites") else _USUAL.get(value, _NOTHING)
-        return bool((asked.of("specimens") or usual) & charted.of("specimens") or asked.of("sites") & charted.of("sites"))
+        return bool(
+            (asked.of("specimens") or usual) & charted.of("specimens") or asked.of("sites") & charted.of("sites")
+        )
     if value in charted.of("values"):
         if len(fact.heads) > 1 and value not in _own_values(fact.heads):
             return False
