@@ -24,7 +24,7 @@ from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measureme
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.cases.versions import original_of
-from agentclinic.vocabulary.normals import Normal, Spread, levels, normal_of, normals
+from agentclinic.vocabulary.normals import Normal, Spread, is_examination, levels, normal_of, normals
 from agentclinic.vocabulary.text import fold, words
 
 ROOT = "Completed"
@@ -173,8 +173,17 @@ def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
         for entry in normals()
         if entry.rank not in without
         for heading in entry.headings
+        if not _names_more(heading, entry)
     ]
     return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
+
+
+def _names_more(heading: str, entry: Normal) -> bool:
+    """Whether a heading of charts names other values besides the entry's: "HIV and Syphilis" is no syphilis test."""
+    own = reading(entry.heading).of("values")
+    heads = levels(heading)
+    named = reading(heads[-1] if heads[-1] != "Findings" else heads[0]).of("values")
+    return bool(own) and bool(named - own - IMMUNOGLOBULINS)
 
 
 @lru_cache(maxsize=4096)
@@ -199,14 +208,16 @@ def named_in(fact: Fact, asked: frozenset[str]) -> bool:
     return any(read.of(kind) for kind in _ALONE) and asked.issuperset(_named_by(read) | read.words)
 
 
-_ALONE = ("values", "tests", "vitals", "parts")
+_ALONE = ("values", "panels", "tests", "vitals", "parts")
 
 
 def _label(fact: Fact) -> str:
     """The name by which a result is ordered alone; the summary of an examination has none."""
     if fact.heads[-1] != "Findings":
         return fact.heads[-1]
-    return "" if fact.section is Section.EXAMINATION else fact.heads[0]
+    entry = normal_of(fact.heads)
+    summary = fact.section is Section.EXAMINATION and not (entry and entry.maneuver)
+    return "" if summary else fact.heads[0]
 
 
 def _in_order(facts: Iterable[Fact]) -> Facts:
@@ -240,8 +251,7 @@ def _template(entry: Normal) -> Fact:
 def _headed(heading: str) -> Fact:
     heads = levels(heading)
     vital = heads[0] == "Vital Signs"
-    examined = vital or heads[0].endswith("Examination") or heads[0] in ("General Appearance", "Swallowing Assessment")
-    section = Section.VITALS if vital else Section.EXAMINATION if examined else Section.TESTS
+    section = Section.VITALS if vital else Section.EXAMINATION if is_examination(heads[0]) else Section.TESTS
     path = "/".join((ROOT, _ROOTS[section], *(head.replace(" ", "_").replace("/", "-") for head in heads)))
     return Fact(path, section, heads, "")
 
@@ -356,7 +366,8 @@ class _Patient:
             fact
             for fact, entry in self._entries
             # A linked value is as unusual as what it is linked to: glucose in the spinal fluid follows the blood.
-            if entry.system in _FLUIDS and entry.heading not in LINKED_NUMBERS and self.abnormal(fact, entry)
+            if entry.system in _FLUIDS and not entry.apart
+            if entry.heading not in LINKED_NUMBERS and self.abnormal(fact, entry)
         ]
         return _grouped((system, f) for f in (*whole, *ill) for system in (_CSF if f.heads[0] in _CSF else f.heads[:1]))
 

@@ -21,6 +21,7 @@ from agentclinic.cases.completion import Completion, completion, is_completed, n
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
 from agentclinic.cases.matcher.order_items import is_treatment
 from agentclinic.cases.matcher.order_words import reading
+from agentclinic.cases.matcher.orders import PHYSICAL_EXAMINATION
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.limits import Limits, Order
@@ -238,7 +239,8 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
 
 def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
     said = said_in(payload.request)
-    found = [_without_rare(item, said) for item in asked_of_measurement(payload.request, added.everything)]
+    ordered = asked_of_measurement(payload.request, added.everything)
+    found = [_without_rare(_without_maneuvers(item, said), said) for item in ordered]
     # Which entries of the table an order asks for does not depend on the chart.
     every = offered(payload.request, added.not_offered)
     anywhere = {name for name, headings in every if _says_not_where(name, headings)}
@@ -307,6 +309,14 @@ def _without_rare(item: Ordered, said: frozenset[str]) -> Ordered:
     """An item without special tests that the order does not name, if it has others."""
     kept = tuple(fact for fact in item.facts if not _is_special(fact, said))
     return replace(item, facts=kept) if kept else item
+
+
+def _without_maneuvers(item: Ordered, said: frozenset[str]) -> Ordered:
+    """A whole physical examination without the single maneuvers that the order does not name, charted or not."""
+    if item.name != PHYSICAL_EXAMINATION:
+        return item
+    usual = (f for f in item.facts if not ((entry := normal_of(f.heads)) and entry.maneuver) or named_in(f, said))
+    return replace(item, facts=tuple(usual))
 
 
 def _is_special(fact: Fact, said: frozenset[str]) -> bool:

@@ -60,12 +60,17 @@ class Normal:
 
     @cached_property
     def examination(self) -> bool:
-        return _is_examination(self.system)
+        return is_examination(self.system)
 
     @cached_property
     def general(self) -> bool:
         """Whether it is the summary of an examination."""
         return self.examination and self.heading.split(_BETWEEN)[-1].lower() in _GENERAL
+
+    @cached_property
+    def maneuver(self) -> bool:
+        """Whether it is a single observation at the bedside, charted by itself and done only if ordered."""
+        return self.rare and self.apart and self.general
 
     def spread(self, groups: Iterable[str]) -> Spread | None:
         given = self._given("number", groups)
@@ -89,8 +94,9 @@ class Normal:
         return next(own, self.fields.get(name))
 
 
-def _is_examination(system: str) -> bool:
-    return system.endswith("Examination") or system in ("Vital Signs", "General Appearance", "Swallowing Assessment")
+def is_examination(system: str) -> bool:
+    """Whether what is below an outermost heading is examined, not tested."""
+    return system.endswith("Examination") or system in _table()["examinations"]
 
 
 @lru_cache(maxsize=1)

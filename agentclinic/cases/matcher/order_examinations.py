@@ -281,6 +281,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         own = [f for f, c in examined if "special tests" in c.of("methods") and _near(part, f, c)]
     # "Flank: tender on tapping" is the tenderness of the costovertebral angle.
     sites = known.of - set(vocabulary().covers)
+    sites = sites & {known.main} or sites
     own = own or [f for f, _ in examined if f.heads[1:] and sites & reading(f.heads[-1]).of("sites")]
     return own or [
         f

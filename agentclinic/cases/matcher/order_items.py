@@ -161,6 +161,56 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
+            r"\b(?:resting|rest) and (?:ambulatory|walking|exertional|exercise) "
+            r"(?:oxygen saturations?|saturations?|sats?|SpO2|pulse oximetry|oximetry)\b",
+            re.IGNORECASE,
+        ),
+        "oxygen saturation, walk test",
+    ),
+    (
+        re.compile(r"\bafter (?:an? )?(?:\d+[- ]?(?:h|hours?)[- ]?(?:of )?)?fast(?:ing)?\b", re.IGNORECASE),
+        "fasting",
+    ),
+    (re.compile(r"(?<=biopsy)([^,;]*?) for (?=DIF\b|direct immunofluorescence\b)", re.IGNORECASE), r"\1 with "),
+    (re.compile(r"\b(?:upper GI|UGI) series\b", re.IGNORECASE), "upper GI contrast study"),
+    (re.compile(r"\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
+    (
+        re.compile(
+            r"\bpupil(?:s|lary)?\b[^,;.]{0,20}? in (?:bright )?light and (?:in )?(?:the )?(?:dark(?:ness)?|dim light)\b"
+            r"|\bpupil(?:s|lary)?\b[^,;.]{0,20}? in bright and (?:in )?dim light\b",
+            re.IGNORECASE,
+        ),
+        "pupils, pupils in dim light",
+    ),
+    (
+        re.compile(
+            r"\b(?:saturations?|sats|oximetry|spo2)\s+(?:in|of|on|at|from)\s+(?:the )?(?:right )?(?:hand|arm) and "
+            r"(?:(?:the|a|one|either|left|right) )*(?:foot|leg)\b",
+            re.IGNORECASE,
+        ),
+        "saturation, postductal oxygen saturation",
+    ),
+    (
+        re.compile(
+            r"\b(?:blood pressures?|BPs?)\s+(?:in|of|on|at|from)\s+(?:(?:the|all|both|his|her|right|left)\s+)*"
+            r"(?:arms?|upper (?:limbs?|extremit\w+))\s*(?:and|&|,|vs\.?|versus)\s*(?:(?:the|both|a|one|right|left)\s+)*"
+            r"(?:legs?|lower (?:limbs?|extremit\w+))\b"
+            r"|\b(?:upper and lower (?:limb|extremity)|arm and leg)\s+(?:blood pressures?|BPs?)\b",
+            re.IGNORECASE,
+        ),
+        "four-limb blood pressure",
+    ),
+    (
+        re.compile(
+            r"\b(?:ultrasound|ultrasonography|US|USS) (?:(?:of|in|over) (?:the )?)?(?:RLQ|right lower quadrant|right iliac fossa)\b"
+            r"|\b(?:RLQ|right lower quadrant|right iliac fossa) (?:ultrasound|ultrasonography|US|USS)\b"
+            r"|\b(?:ultrasound|ultrasonography) (?:for|to (?:look for|assess for|rule out)|looking for) (?:acute )?appendicitis\b",
+            re.IGNORECASE,
+        ),
+        "appendix ultrasound",
+    ),
+    (
+        re.compile(
             r"\s*\b(?:with|and|plus|including|for)\s+(?:(?:a|the)\s+)?"
             r"(?=(?:sliding (?:test|sign|organs?)|(?:gentle )?probe pressure|gentle pressure)\b)",
             re.IGNORECASE,
@@ -302,7 +352,7 @@ _GIVEN = re.compile(
 )
 _GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
 _CARE = re.compile(
-    r"^(?:observe|admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b"
+    r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|for \d))|admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b"
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
     r"|anti ?emetics?|oxygen therapy|supplemental oxygen|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
@@ -515,7 +565,10 @@ def _without_reason(segment: str) -> str:
 
 def _looked_for(named: Reading, rest: Reading) -> bool:
     """Whether a sign is looked for in the place that an order names."""
-    of = frozenset().union(*(vocabulary().parts[part].of for part in rest.of("parts")))
+    parts = [vocabulary().parts[part] for part in rest.of("parts")]
+    if set(named.by_kind) == {"methods"}:
+        return any(part.by in named.of("methods") for part in parts)  # "listen for a murmur"
+    of = frozenset().union(*(part.of for part in parts))
     return bool(of & (named.of("sites") | named.of("systems")))
 
 

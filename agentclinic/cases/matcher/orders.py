@@ -24,6 +24,10 @@ from agentclinic.vocabulary.tests import Test, table
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
 
+PHYSICAL_EXAMINATION = "Physical examination"
+"""What an order for the whole examination is called."""
+
+
 @dataclass(frozen=True)
 class Ordered:
     """One thing an order names, with the chart's answer."""
@@ -45,7 +49,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
     examined = whole_examination(order, chart)
     if examined is not None:
         tests = [answer for item in items(order) if item.measured for answer in _answers(item, chart, facts)]
-        return _once([Ordered("Physical examination", examined), *tests])
+        return _once([Ordered(PHYSICAL_EXAMINATION, examined), *tests])
     if headed := _headed(order, reading(order), facts):
         return [Ordered(_name(fold(order).strip(" .:,"), reading(order)), headed)]
     ordered = items(order)
@@ -280,7 +284,9 @@ def _placed(asked: Reading, found: Found, chart: Chart) -> Found:
         return found
     placed = [(fact, charted) for fact, charted in found if charted.of("sites")]
     others = any(charted.of("sites") and how & (charted.of("modalities") | charted.of("tests")) for _, charted in chart)
-    return placed or ([] if others else found)
+    # A germ that is looked for by its own name: "measles PCR of a throat swab".
+    own = [(fact, charted) for fact, charted in found if asked.of("values") & charted.of("values")]
+    return placed or (own if others else found)
 
 
 def _nearest(asked: Reading, found: Found) -> tuple[Fact, ...]:
@@ -291,7 +297,8 @@ def _nearest(asked: Reading, found: Found) -> tuple[Fact, ...]:
     found = [(fact, charted) for fact, charted in found if "blood gas" not in charted.of("panels")] or found
     wanted = asked.of("timings") | ({"second"} if "repeat" in asked.of("timings") else _NOTHING)
     asked = replace(asked, by_kind={**asked.by_kind, "timings": wanted})
-    found = [(fact, charted) for fact, charted in found if not charted.of("timings") & _AT_ANOTHER_TIME - wanted] or found
+    special = (_AT_ANOTHER_TIME | ({"fasting"} if asked.of("modalities") else _NOTHING)) - wanted
+    found = [(fact, charted) for fact, charted in found if not charted.of("timings") & special] or found
     for kind in ("timings", "sites"):
         found = [(fact, charted) for fact, charted in found if asked.of(kind) & charted.of(kind)] or found
     return tuple(fact for fact, _ in found)
@@ -449,11 +456,15 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if asked.of("tests") & _SWABBED and not _taken_from_same(asked, charted):
         return False
-    if charted.of("tests") == {"pcr"} == asked.of("tests") and not charted.of("values") | charted.words:
+    if charted.of("tests") - {"swab"} == {"pcr"} == asked.of("tests") - {"swab"} and not (
+        charted.of("values") | charted.words
+    ):
         if value not in (written := reading(fact.text).of("values")) and written:
             return False
         usual = _NOTHING if asked.of("sites") else _USUAL.get(value, _NOTHING)
-        return bool((asked.of("specimens") or usual) & charted.of("specimens"))
+        return bool(
+            (asked.of("specimens") or usual) & charted.of("specimens") or asked.of("sites") & charted.of("sites")
+        )
     if value in charted.of("values"):
         if len(fact.heads) > 1 and value not in _own_values(fact.heads):
             return False
