@@ -171,7 +171,14 @@ _WRITTEN_OUT = (
         re.compile(r"\bafter (?:an? )?(?:\d+[- ]?(?:h|hours?)[- ]?(?:of )?)?fast(?:ing)?\b", re.IGNORECASE),
         "fasting",
     ),
-    (re.compile(r"(?<=biopsy)([^,;]*?) for (?=DIF\b|direct immunofluorescence\b)", re.IGNORECASE), r"\1 with "),
+    (
+        re.compile(r"(?<=biopsy)([^,;]*?) (?:for|with) (?:DIF\b|direct immunofluorescence\b)", re.IGNORECASE),
+        r"\1 with direct immunofluorescence",
+    ),
+    (
+        re.compile(r"\b(?:fractionated bilirubin|bilirubin fraction(?:s|ation))\b", re.IGNORECASE),
+        "total and direct bilirubin",
+    ),
     (re.compile(r"\b(?:upper GI|UGI) series\b", re.IGNORECASE), "upper GI contrast study"),
     (re.compile(r"\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
     (
@@ -202,9 +209,11 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"\b(?:ultrasound|ultrasonography|US|USS) (?:(?:of|in|over) (?:the )?)?(?:RLQ|right lower quadrant|right iliac fossa)\b"
+            r"\b(?:ultrasound|ultrasonography|US|USS) (?:(?:of|in|over) (?:the )?)?"
+            r"(?:RLQ|right lower quadrant|right iliac fossa)\b"
             r"|\b(?:RLQ|right lower quadrant|right iliac fossa) (?:ultrasound|ultrasonography|US|USS)\b"
-            r"|\b(?:ultrasound|ultrasonography) (?:for|to (?:look for|assess for|rule out)|looking for) (?:acute )?appendicitis\b",
+            r"|\b(?:ultrasound|ultrasonography) (?:for|to (?:look for|assess for|rule out)|looking for) (?:acute )?"
+            r"appendicitis\b",
             re.IGNORECASE,
         ),
         "appendix ultrasound",
@@ -352,7 +361,8 @@ _GIVEN = re.compile(
 )
 _GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
 _CARE = re.compile(
-    r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|for \d))|admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b"
+    r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|for \d))"
+    r"|(?:admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b)"
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
     r"|anti ?emetics?|oxygen therapy|supplemental oxygen|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )

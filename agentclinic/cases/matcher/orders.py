@@ -23,7 +23,6 @@ from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.tests import Test, table
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
-
 PHYSICAL_EXAMINATION = "Physical examination"
 """What an order for the whole examination is called."""
 
@@ -610,7 +609,7 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     elif test == "pcr" and asked.words | asked.of("values") and reading(fact.text).of("values") - asked.of("values"):
         return False
     if test not in done and asked.of("specimens") - {"blood"} and not charted.of("specimens"):
-        return general
+        return general and not charted.of("sites")
     return _taken_from_same(asked, charted)
 
 
