@@ -14,7 +14,14 @@ from agentclinic.report.tables import plural
 from agentclinic.scoring.format import as_number, as_points, number, percent
 
 if TYPE_CHECKING:
-    from agentclinic.scoring.compare import Comparison, ComparisonReport, Flip, RuleComparison, SecondaryMetric
+    from agentclinic.scoring.compare import (
+        AtBudget,
+        Comparison,
+        ComparisonReport,
+        Flip,
+        RuleComparison,
+        SecondaryMetric,
+    )
 
 
 @opt.with_output
@@ -67,6 +74,7 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
         for verdict in telling(comparison.verdicts):
             lines += _verdict(verdict)
         lines += [_measure(one) for one in comparison.beside]
+        lines += [_at_budget(one) for one in comparison.at_budgets]
         notes |= dict.fromkeys(shortened(note, short) for note in comparison.notes)
     return [*lines, "", *(f"Note: {note}" for note in notes)] if notes else lines
 
@@ -95,6 +103,14 @@ def _measure(measured: SecondaryMetric) -> str:
     before, after, difference = measure_cells(measured, digits)
     of = plural(measured.cases, measured.unit)
     return f"  {measured.measure}: {before} -> {after}, difference {difference}, {of}"
+
+
+def _at_budget(one: AtBudget) -> str:
+    from agentclinic.report.comparison import budget_cells
+
+    name, before, after, difference = budget_cells(one)
+    adjusted = "" if one.p_holm is None else f", Holm-adjusted p = {one.p_holm:.3g}"
+    return f"  {name}: {before} -> {after}, difference {difference}; p = {one.p:.3g}{adjusted}"
 
 
 def measure_cells(measured: SecondaryMetric, digits: int = 2) -> tuple[str, str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentclinic.report.collect import ReliabilityPoint
 from agentclinic.report.tables import Html, plural, tag
@@ -212,6 +212,28 @@ def lines(name: str, title: str, series: Sequence[Series], *, y: str) -> Html:
         for one in series
     ]
     return svg(name, title, "; ".join(shown) + ".", *parts)
+
+
+def by_budget(name: str, series: Sequence[Series], marks: Sequence[float]) -> Html:
+    """Share right against the budget for tests, on a log axis with these marks: a line with its band for each run."""
+    log = math.log10
+    frame = Frame(log(marks[0]), log(marks[-1]), 0, 1, right=40)
+    xs = [(log(usd), f"${usd:,}") for usd in marks]
+    parts = axes(frame, xs, percents(), "budget for tests, per encounter (log scale)", "share right within the budget")
+    for one in series:
+        upper = [(frame.x(log(usd)), frame.y(high)) for usd, _, high in one.band]
+        parts.append(area(upper, [(frame.x(log(usd)), frame.y(low)) for usd, low, _ in one.band], f"band {one.colour}"))
+    for one in series:
+        parts.append(path([(frame.x(log(usd)), frame.y(right)) for usd, right in one.points], f"line {one.colour}"))
+        for (usd, right), (_, low, high) in zip(one.points, one.band, strict=True):
+            said = f"{one.label} ${usd:,}: {right:.0%} right ({low:.0%} to {high:.0%})".lstrip()
+            parts.append(_point(frame, log(usd), right, one.colour, said, 3))
+    named = [one for one in series if one.label]
+    parts += _ends(frame, [replace(one, points=[(log(one.points[-1][0]), one.points[-1][1])]) for one in named])
+    shown = [
+        f"{one.label} ".lstrip() + ", ".join(f"${usd:,} {right:.0%}" for usd, right in one.points) for one in series
+    ]
+    return svg(name, "Accuracy by budget", f"Budget, then share right. {'; '.join(shown)}.", *parts)
 
 
 @dataclass(frozen=True)

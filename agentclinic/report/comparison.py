@@ -12,6 +12,7 @@ from agentclinic.scoring.compare import (
     REGRET,
     RULES,
     Accuracy,
+    AtBudget,
     ComparedRun,
     Comparison,
     ComparisonReport,
@@ -31,6 +32,7 @@ from agentclinic.scoring.format import (
     points,
     unread_text,
 )
+from agentclinic.scoring.frontier import SHOWN
 from agentclinic.scoring.labels import letters
 from agentclinic.scoring.outcome import unread_advice
 
@@ -81,7 +83,11 @@ def compared(report: ComparisonReport, against_first: Sequence[Comparison]) -> C
             warnings.setdefault(warning, []).append(short[comparison.arm])
     return Compared(
         *_table(report, against_first, rules, short),
-        [*_regrets(against_first, short), *(_conclusion(rule, told[rule], against_first) for rule in rules)],
+        [
+            *_regrets(against_first, short),
+            *(_conclusion(rule, told[rule], against_first) for rule in rules),
+            *_budgets(against_first, short),
+        ],
         [
             *unread_advice(sum(run.not_readable for run in report.runs)),
             *_judges(report, short),
@@ -151,6 +157,9 @@ def _table(
     if any(changed):
         (before, *_) = (one.before for c in against_first for one in c.beside if one.measure == REGRET)
         columns["regret (95% of the difference)"] = [number(before, 1), *changed]
+    if any(comparison.at_budgets for comparison in against_first):
+        budgets = ", ".join(f"${usd:,}" for usd in SHOWN)
+        columns[f"right by budget: {budgets}; area"] = [_within(run) for run in report.runs]
     words = len(columns)
     columns["turns"] = [number(run.turns, 1) for run in report.runs]
     if any(run.tokens for run in report.runs):
@@ -158,6 +167,11 @@ def _table(
     if any(run.cost_usd for run in report.runs):
         columns["cost"] = ["unknown" if run.cost_usd is None else money(run.cost_usd) for run in report.runs]
     return columns, words
+
+
+def _within(run: ComparedRun) -> str:
+    shares = ", ".join(percent(share, 0) for share in run.within.values())
+    return f"{shares}; {number(run.accuracy_area)}" if shares else "unknown"
 
 
 def regret_differences(comparisons: Sequence[Comparison]) -> list[str]:
@@ -188,6 +202,36 @@ def _regrets(against_first: Sequence[Comparison], short: Mapping[str, str]) -> l
             )
             said.append(f"Regret: {words} {as_number(by, 1, signed=True)} points per encounter.")
     return said
+
+
+def _budgets(against_first: Sequence[Comparison], short: Mapping[str, str]) -> list[str]:
+    """What the comparisons with A show at equal budget for tests, in one line."""
+    found = [(short[c.arm], one) for c in against_first for one in c.at_budgets]
+    areas = [(letter, one) for letter, one in found if one.usd is None]
+    if not areas:
+        return []
+    kinds = {True: "clearly different from A", False: "no clear difference"}
+    parts = []
+    for kind, name in kinds.items():
+        told = [_area(letter, one, len(areas) == 1) for letter, one in areas if clear(one) is kind]
+        parts += [f"{name}: {', '.join(told)}"] if told else []
+    at = [(letter, one) for letter, one in found if one.usd is not None and clear(one)]
+    apart = ", ".join(f"{letter} ${one.usd:,} {points(one.difference.value)}" for letter, one in at)
+    single = f" Clear at a single budget: {apart} points." if apart else ""
+    return [f"At equal budgets for tests (area under accuracy): {'; '.join(parts)}.{single}"]
+
+
+def budget_cells(one: AtBudget) -> tuple[str, str, str, str]:
+    """What is compared at a budget, its value before and after, and the difference."""
+    if one.usd is None:
+        values = number(one.before), number(one.after), as_number(one.difference, signed=True)
+        return "area under accuracy by budget", *values
+    return f"right within ${one.usd:,} of tests", percent(one.before), percent(one.after), as_points(one.difference)
+
+
+def _area(letter: str, one: AtBudget, alone: bool) -> str:
+    shown = as_number(one.difference, signed=True) if alone else number(one.difference.value, signed=True)
+    return f"{letter} {shown}"
 
 
 def _conclusion(rule: str, told: Sequence[tuple[str, RuleComparison]], against_first: Sequence[Comparison]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agentclinic.report.collect import Collected, RunReport
+from agentclinic.report.comparison import budget_cells
 from agentclinic.report.encounters import where_wrong
-from agentclinic.report.numbers import sections
+from agentclinic.report.numbers import by_budget, sections
 from agentclinic.report.parts import View, outcome_name
 from agentclinic.report.sections.first_screen import (
     bounds,
@@ -33,7 +34,9 @@ def markdown(collected: Collected, mark: str) -> str:
     names = " and ".join(quoted(label) for label in view.labels)
     judges = dict.fromkeys(markdown_cell(run.score.judged_by) for run in view.runs)
     advice = unread_advice(sum(run.score.outcome.not_readable for run in view.runs))
-    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *advice, *judges, *_comparison(view)]
+    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *advice, *judges]
+    budgets = by_budget(view.budgets)
+    parts += [*_comparison(view), budgets.markdown() if budgets.rows else ""]
     for index, run in enumerate(view.runs):
         title = f"Run {view.letters[index]}: {quoted(view.labels[index])}" if view.several else "Details"
         parts += [f"## {title}", *_run(view, index, run)]
@@ -86,6 +89,10 @@ def _comparison(view: View) -> list[str]:
         for v in telling(one.verdicts):
             p = v.p if v.p_holm is None else v.p_holm
             rows.append([pair, v.rule, as_points(v.difference), f"{p:.3g}", len(v.gained), len(v.lost)])
+        for at in one.at_budgets:
+            p = at.p if at.p_holm is None else at.p_holm
+            name, _, _, by = budget_cells(at)
+            rows.append([pair, name, by, f"{p:.3g}", "", ""])
         warnings += [f"- {pair}: another difference between the runs: {quoted(text)}" for text in one.warnings]
     table = _table(["runs", "rule", "difference", "p (Holm if several)", "gained", "lost"], rows)
     return ["## Differences", table, "\n".join(warnings)]

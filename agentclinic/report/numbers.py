@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from agentclinic.report.parts import outcome_name
 from agentclinic.report.tables import Cells, Recorded, Section, line, plural
@@ -11,9 +12,10 @@ from agentclinic.results.regret import KINDS
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.differentials import FLOOR
-from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
+from agentclinic.scoring.format import as_number, as_percent, as_points, interval, number, percent
+from agentclinic.scoring.frontier import SHOWN
 from agentclinic.scoring.information import NOT_RECORDED
-from agentclinic.scoring.metrics import METRICS, Measured, Metric, Orders, SourceRanking, TruthScores, Value
+from agentclinic.scoring.metrics import METRICS, Budget, Measured, Metric, Orders, SourceRanking, TruthScores, Value
 from agentclinic.scoring.orders import NO_TESTS, NOT_DONE
 from agentclinic.scoring.outcome import Summary, slip_lines, slip_rows
 from agentclinic.scoring.score import Score
@@ -54,6 +56,7 @@ def sections(result: Score) -> list[Section]:
         *(calibration_section(source) for source in result.calibration.sources),
         _information(result),
         tests_section(result),
+        budget_section(result.budget),
         _models(result),
     ]
     return [section for section in made if section.rows]
@@ -93,6 +96,7 @@ def headline(result: Score) -> Section:
     rows += _spent(outcome)
     if price.value:
         rows.append(["simulated tests per encounter", f"${as_number(price, 0)}"])
+    rows += _by_budget(result.budget)
     if result.gap_to_full_information:
         rows.append(["gap to full information", as_points(result.gap_to_full_information)])
     return Section("", rows, head=("", "value (95% interval)"))
@@ -299,6 +303,55 @@ def tests_line(found: Orders) -> str:
     again = found.repeated.count
     before = f"{again:,} {'was' if again == 1 else 'were'} ordered before in the same encounter"
     return f"{plural(found.tests, 'test')} in {plural(found.messages, 'order')}: {', '.join(parts)}; {before}."
+
+
+def _by_budget(found: Budget) -> list[Cells]:
+    """Accuracy by budget in one row; none if the budget makes no difference."""
+    if found.flat:
+        return []
+    within = ", ".join(f"{percent(one.right.value)} within ${one.usd:,}" for one in found.within if one.usd in SHOWN)
+    return [["right, by budget for tests", f"{within}; area {as_number(found.accuracy_area)}"]]
+
+
+def budget_section(found: Budget) -> Section:
+    """The share that is right within a few budgets for tests, and the area under the curve."""
+    title = f"Accuracy by budget for tests ({plural(found.encounters, 'encounter')})"
+    if found.flat:
+        return Section(title, ())
+    rows: list[Cells] = [
+        [f"right within ${one.usd:,}", as_percent(one.right)] for one in found.within if one.usd in SHOWN
+    ]
+    rows.append(["right without a limit", as_percent(found.without_limit)])
+    return _section(title, [*rows, *_measured("budget", found)], _estimated(found))
+
+
+def by_budget(budgets: Mapping[str, Budget]) -> Section:
+    """Accuracy at every budget and as an area, a column for each run by its letter; no rows if no budget matters."""
+    known = {letter: budget for letter, budget in budgets.items() if budget.within}
+    head = ["budget", *(f"{letter} right (95%)".lstrip() for letter in known)]
+    title = "Accuracy by budget for tests"
+    if all(budget.flat for budget in known.values()):
+        return Section(title, (), head=head)
+    rows: list[Cells] = [
+        [f"${points[0].usd:,}", *(_rounded(one.right) for one in points)]
+        for points in zip(*(budget.within for budget in known.values()), strict=True)
+    ]
+    rows.append(["no limit", *(_rounded(budget.without_limit) for budget in known.values())])
+    rows.append(["area, 0 to 1", *(as_number(budget.accuracy_area) for budget in known.values())])
+    notes = [f"{letter}: {said}".removeprefix(": ") for letter, one in known.items() for said in _estimated(one)]
+    return Section(title, rows, notes, head)
+
+
+def _rounded(share: Proportion) -> str:
+    return f"{percent(share.value, 0)} ({interval(share, 0)})"
+
+
+def _estimated(found: Budget) -> list[str]:
+    """In how many encounters a price had to be estimated."""
+    if not found.estimated:
+        return []
+    of = plural(found.encounters, "encounter")
+    return [f"{found.estimated:,} of {of} had a test without a price, which counts at the middle price of its kind."]
 
 
 def _models(result: Score) -> Section:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agentclinic.report.collect import Collected, Report, RunReport
 from agentclinic.report.tables import Html, line, tag
 from agentclinic.scoring.labels import letters
+from agentclinic.scoring.metrics import Budget
 
 OUTCOMES = {
     "diagnosed_right": "right",
@@ -36,6 +37,11 @@ class View:
         self.labels = [line(run.label, 60) for run in self.runs]
         self.letters = letters(len(self.runs))
         """Short names of the runs in charts."""
+
+    @property
+    def budgets(self) -> dict[str, Budget]:
+        """Accuracy by budget by the letters of the runs; by nothing if there is only one."""
+        return {self.letters[i] if self.several else "": run.score.budget for i, run in enumerate(self.runs)}
 
     def colour(self, run: int) -> str:
         """The class that gives a run its colour."""

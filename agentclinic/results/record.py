@@ -200,7 +200,12 @@ class Record(BaseModel):
         return status
 
     def setting(self, name: str) -> Any:
-        """A field that says how the run was played; for a bias that was ignored, a label that says so."""
+        """A field that says how the run was played.
+
+        A label that says so for a bias that was ignored, and nothing for prices that are not the user's own.
+        """
+        if name == "price_table" and self.price_table and not self.price_table.digest:
+            return None
         asked = (self.unsupported_bias or {}).get(name)
         return bias_label(asked) if asked else getattr(self, name)
 

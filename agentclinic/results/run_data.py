@@ -35,6 +35,12 @@ class RunData:
         units = (self.config.get("agentclinic") or {}).get("units")
         return units if isinstance(units, int) else None
 
+    def asked(self, key: str) -> Any:
+        """A setting in the section `run` of the settings, 300 for 300.0; None if it is not there."""
+        run = self.config.get("run")
+        value = run.get(key) if isinstance(run, dict) else None
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
     @property
     def judge_elsewhere(self) -> bool:
         """Whether the settings say that the judge's model was at another endpoint than the doctor's."""

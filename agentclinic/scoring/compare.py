@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import sub
 from statistics import fmean
 from typing import Literal, NamedTuple
 
@@ -23,11 +24,12 @@ from agentclinic.results.run_data import RunData
 from agentclinic.scoring.clusters import case_key, cluster_keys, joined
 from agentclinic.scoring.differentials import truth_score
 from agentclinic.scoring.format import as_points
+from agentclinic.scoring.frontier import BUDGETS, SHOWN, price, worth
 from agentclinic.scoring.information import key_facts, recall
 from agentclinic.scoring.judges.against_labels import judged_by, paired_units
 from agentclinic.scoring.judges.correction import correct, corrected_difference
-from agentclinic.scoring.labels import BEFORE_0_3, SETTINGS, run_labels, setting_text
-from agentclinic.scoring.orders import ordered_in
+from agentclinic.scoring.labels import BEFORE_0_3, OF_RUN, SETTINGS, run_labels, setting_text
+from agentclinic.scoring.orders import Tests, ordered_in
 from agentclinic.scoring.outcome import cost_of, judged_by_itself, tokens_of
 from agentclinic.scoring.stats import (
     Difference,
@@ -36,6 +38,7 @@ from agentclinic.scoring.stats import (
     holm,
     mcnemar_p,
     mean,
+    mean_against_zero,
     paired_difference,
     share,
 )
@@ -44,19 +47,21 @@ from agentclinic.scoring.verdicts import lenient, strict
 
 # --- what is compared: a number for one record, or None if the record does not say ----------------------------------
 
+
+class Seen(NamedTuple):
+    """A record, and the tests in it, which several measures need."""
+
+    record: Record
+    tests: Tests | None
+
+
 DOCTORS_PARTS = ("doctor", "planner", "synthesis", "memory", "embedding")
 """The roles on the doctor's side that use models."""
 
 
-def tests(record: Record) -> float | None:
-    """Tests and examinations ordered, as `score` counts them."""
-    ordered = ordered_in(record)
-    return None if ordered is None else len(ordered.items)
-
-
-def _used(record: Record, *keys: str) -> float | None:
+def _used(seen: Seen, *keys: str) -> float | None:
     """What the models on the doctor's side used; None if it is not all known."""
-    usage = record.usage or {}
+    usage = seen.record.usage or {}
     amounts = [usage[part].get(key) for part in DOCTORS_PARTS if part in usage for key in keys]
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if amounts and len(known) == len(amounts) else None
@@ -68,31 +73,54 @@ def brier(record: Record) -> float | None:
     return scores.brier if scores else None
 
 
-def _regret_of(kind: Kind, record: Record) -> float | None:
+def _regret_of(kind: Kind, seen: Seen) -> float | None:
     """The regret of one kind of turn, in points."""
-    return math.fsum(turn.regret for turn in record.regret.turns if turn.kind == kind) if record.regret else None
+    found = seen.record.regret
+    return math.fsum(turn.regret for turn in found.turns if turn.kind == kind) if found else None
 
 
-def _divergence(record: Record) -> float | None:
+def _divergence(seen: Seen) -> float | None:
     """Mean over the turns with a stated belief, in nats; None if there is none."""
-    found = [turn.kl for turn in record.regret.turns if turn.kl is not None] if record.regret else []
+    turns = seen.record.regret.turns if seen.record.regret else ()
+    found = [turn.kl for turn in turns if turn.kl is not None]
     return fmean(found) if found else None
 
 
-Measure = Callable[[Record], float | None]
-RULES: Mapping[str, Measure] = {"strict": strict, "lenient": lenient}
+def _price_of_right(seen: Seen) -> float | None:
+    """What the tests before a right diagnosis cost; infinite if it is not right: no budget is enough."""
+    right = strict(seen.record)
+    if right is None or seen.tests is None:
+        return None
+    return price(seen.tests.bill) if right else math.inf
+
+
+def _right_within(budget: float, seen: Seen) -> float | None:
+    usd = _price_of_right(seen)
+    return None if usd is None else float(usd <= budget)
+
+
+def _worth_of_right(seen: Seen) -> float | None:
+    usd = _price_of_right(seen)
+    return None if usd is None else worth(usd)
+
+
+Measure = Callable[[Seen], float | None]
+RULES: Mapping[str, Measure] = {
+    "strict": lambda seen: strict(seen.record),
+    "lenient": lambda seen: lenient(seen.record),
+}
 """An answer that could not be read is not right, as in the headline of a run."""
 REGRET = "regret, points"
 SECONDARY: Mapping[str, Measure] = {
-    "turns": lambda record: record.num_turns,
-    "tests": tests,
-    "key findings found": lambda record: recall(key_facts(record) or ()),
-    "requests to models": lambda record: _used(record, "requests"),
-    "tokens": lambda record: _used(record, "input_tokens", "output_tokens"),
-    "Brier score of the truth": brier,
-    REGRET: lambda record: record.regret.regret if record.regret else None,
+    "turns": lambda seen: seen.record.num_turns,
+    "tests": lambda seen: len(seen.tests.items) if seen.tests else None,
+    "key findings found": lambda seen: recall(key_facts(seen.record) or ()),
+    "requests to models": lambda seen: _used(seen, "requests"),
+    "tokens": lambda seen: _used(seen, "input_tokens", "output_tokens"),
+    "Brier score of the truth": lambda seen: brier(seen.record),
+    REGRET: lambda seen: seen.record.regret.regret if seen.record.regret else None,
     **{f"regret, {words}": partial(_regret_of, kind) for kind, words in KINDS.items()},
-    "utility, points": lambda record: record.regret.utility if record.regret else None,
+    "utility, points": lambda seen: seen.record.regret.utility if seen.record.regret else None,
     "KL from the exact to the stated belief": _divergence,
 }
 OF_TWINS: Mapping[str, Callable[[TwinPair], bool | None]] = {
@@ -100,7 +128,14 @@ OF_TWINS: Mapping[str, Callable[[TwinPair], bool | None]] = {
     "same answer to both twins": lambda pair: pair.same_answer,
 }
 """What is compared pair by pair; None if the pair does not say."""
-_MEASURES: Mapping[str, Measure] = {**RULES, **SECONDARY}
+AREA = "area under accuracy by budget"
+_WITHIN = {usd: f"right within ${usd:,}" for usd in SHOWN}
+OF_BUDGETS: Mapping[str, Measure] = {
+    **{name: partial(_right_within, usd) for usd, name in _WITHIN.items()},
+    AREA: _worth_of_right,
+}
+"""What a budget for tests leaves of accuracy, by the strict rule."""
+_MEASURES: Mapping[str, Measure] = {**RULES, **SECONDARY, **OF_BUDGETS}
 LEVEL = 0.05
 DETERMINISTIC = {"plain", "uncertainty", "None", *CHOICES} - {"random_actions"}
 """Doctors that do the same in every repeat, with builtin models."""
@@ -121,8 +156,16 @@ _CONDITIONS = {
     "unsupported_bias": "biases that were ignored",
     "image_request_enabled": "images",
     "price_table": "prices of tests",
+    "test_budget": "budget for tests, USD",
+    "order_limit": "items in an order",
 }
-_UNSAID = {**BEFORE_0_3, "price_table": "our table", "pending_results": False, "patient_traits": "none"}
+_UNSAID = {
+    **BEFORE_0_3,
+    "price_table": "our table",
+    "pending_results": False,
+    "patient_traits": "none",
+    **dict.fromkeys(OF_RUN, "no limit"),
+}
 """What a record that does not name a condition was played with."""
 
 
@@ -146,12 +189,12 @@ class CaseOutcomes:
     same: bool = True
     """Whether every repeat had the same dialogue."""
 
-    def add(self, record: Record) -> None:
-        dialogue = zlib.crc32(record.doctor_hist.encode())
+    def add(self, seen: Seen) -> None:
+        dialogue = zlib.crc32(seen.record.doctor_hist.encode())
         self.same = self.same and (self.repeats == 0 or dialogue == self.dialogue)
         self.dialogue = dialogue
         self.repeats += 1
-        values = [measure(record) for measure in _MEASURES.values()]
+        values = [measure(seen) for measure in _MEASURES.values()]
         self.sums = tuple(n + (value or 0.0) for n, value in zip(self.sums, values, strict=True))
         self.known = tuple(n + (value is not None) for n, value in zip(self.known, values, strict=True))
 
@@ -183,6 +226,8 @@ class Arm:
     """False for a run of the original, which has the rows but not the cases."""
     unread: int = 0
     own_judge: bool = False
+    spent: bool = False
+    """Whether the tests of any encounter cost more than the smallest budget."""
 
     @property
     def repeats(self) -> int:
@@ -206,7 +251,9 @@ class Arm:
             place = str(record.dataset), record.scenario_id, (record.ground_truth or "").strip().casefold()
             case = CaseOutcomes(record.scenario_id, record.case_name, cluster_keys(record), place)
             self.cases[case_key(record)] = case
-        case.add(record)
+        seen = Seen(record, ordered_in(record))
+        case.add(seen)
+        self.spent = self.spent or (seen.tests is not None and price(seen.tests.bill) > BUDGETS[0])
         twin = twin_in(record)
         if twin is not None and (pair := meet(twin, self.waiting)) is not None:
             for name, measure in OF_TWINS.items():
@@ -217,12 +264,14 @@ class Arm:
         self.unread += record.status == "not_readable"
         self.own_judge = self.own_judge or (not self.run.judge_elsewhere and judged_by_itself(record))
         for key in (*_CONDITIONS, "doctor_llm", "doctor"):
-            value = getattr(record, key)
+            value = self.run.asked(key) if key in OF_RUN else getattr(record, key)
+            if key == "price_table":  # prices of a setting, and estimates, are no table of the user's
+                value = record.setting(key)
             value = _UNSAID.get(key) if value is None else value
             named = [f"{name} {asked}" for name, asked in value.items()] if isinstance(value, dict) else [str(value)]
             self.conditions[key][", ".join(named)] += 1
         for key in SETTINGS:
-            value = record.setting(key)
+            value = self.run.asked(key) if key in OF_RUN else record.setting(key)
             if value is not None:
                 self.settings[key][setting_text(value)] += 1
         used, cost = tokens_of(record, "input_tokens", "output_tokens"), cost_of(record)
@@ -233,6 +282,12 @@ class Arm:
     def scored(self) -> int:
         """Records that are not missing."""
         return sum(case.known[0] for case in self.cases.values())
+
+    def pooled(self, measure: str) -> float | None:
+        """The mean of a measure over the records that have it, as in the run's score."""
+        place = list(_MEASURES).index(measure)
+        known = sum(case.known[place] for case in self.cases.values())
+        return math.fsum(case.sums[place] for case in self.cases.values()) / known if known else None
 
     def mean(self, measure: str) -> float | None:
         """The mean of a measure over the cases that have it."""
@@ -300,6 +355,21 @@ class SecondaryMetric(BaseModel):
     difference: Estimate
 
 
+class AtBudget(BaseModel):
+    """Being right within a budget for tests in two runs, over the cases for which both have it."""
+
+    usd: int | None
+    """Null for the area under the curve over all budgets."""
+    cases: int
+    before: float
+    after: float
+    difference: Estimate
+    p: float
+    """Below 0.05 if the interval leaves out 0."""
+    p_holm: float | None = None
+    """`p` adjusted for all comparisons: that of an area for the other areas, that of a budget for all budgets."""
+
+
 class CorrectedComparison(BaseModel):
     """Strict accuracy of two runs, corrected for the judge's errors by their labels."""
 
@@ -317,6 +387,8 @@ class Comparison(BaseModel):
     arm: str
     verdicts: list[RuleComparison]
     beside: list[SecondaryMetric] = []
+    at_budgets: list[AtBudget] = []
+    """Empty if the smallest budget is enough in both runs, or if the records do not say."""
     warnings: list[str]
     notes: list[str]
     corrected: CorrectedComparison | None = None
@@ -354,6 +426,10 @@ class ComparedRun(BaseModel):
     """Records that are not missing."""
     not_readable: int = 0
     """Of those, answers that the judge could not read: they count as not right."""
+    within: dict[int, float] = {}
+    """By budget for tests: right within it ÷ all; empty if the records do not say."""
+    accuracy_area: float | None = None
+    """Area under accuracy by budget."""
 
 
 class ComparisonReport(BaseModel):
@@ -395,6 +471,8 @@ def compared_runs(arms: Sequence[Arm], labels: Sequence[str]) -> list[ComparedRu
             own_judge=arm.own_judge,
             scored=arm.scored,
             not_readable=arm.unread,
+            within={usd: found for usd, name in _WITHIN.items() if (found := arm.pooled(name)) is not None},
+            accuracy_area=arm.pooled(AREA),
         )
         for arm, label in zip(arms, labels, strict=True)
     ]
@@ -452,6 +530,7 @@ def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: Collection[st
             *(m for measure in SECONDARY if (m := _secondary(baseline, arm, common, measure, seed)) is not None),
             *(m for measure in OF_TWINS if (m := _of_twins(baseline, arm, measure)) is not None),
         ],
+        at_budgets=_at_budgets(baseline, arm, common, seed),
         warnings=incomparable(baseline, arm, len(common), varied),
         notes=_notes(baseline, arm),
     )
@@ -495,6 +574,37 @@ def _secondary(baseline: Arm, arm: Arm, common: Sequence[str], measure: str, see
     )
 
 
+def _at_budgets(baseline: Arm, arm: Arm, common: Sequence[str], seed: int) -> list[AtBudget]:
+    """What is right within each budget, as shares, and the area, as a mean: both paired by case and clustered."""
+    found = []
+    for usd, measure in [*_WITHIN.items(), (None, AREA)]:
+        paired = _paired(baseline, arm, common, measure)
+        if paired is None or not (baseline.spent or arm.spent):
+            return []
+        before, after = [one for _, one, _ in paired.cases], [one for *_, one in paired.cases]
+        if usd is None:
+            by = mean_against_zero(zip(paired.clusters, map(sub, after, before), strict=True), seed)
+        else:
+            by = _difference(paired.clusters, before, after, _plays(baseline, arm, paired, measure))
+        found.append(
+            AtBudget(
+                usd=usd,
+                cases=len(paired.cases),
+                before=paired.before,
+                after=paired.after,
+                difference=by.estimate,
+                p=by.p,
+            )
+        )
+    return found
+
+
+def _plays(baseline: Arm, arm: Arm, paired: _Paired, measure: str) -> list[int]:
+    """How often each case was played in both runs."""
+    place = list(_MEASURES).index(measure)
+    return [min(one.cases[key].known[place] for one in (baseline, arm)) for key, *_ in paired.cases]
+
+
 def _of_twins(baseline: Arm, arm: Arm, measure: str) -> SecondaryMetric | None:
     """The share of pairs in both runs, each pair as the mean over its repeats, and the paired difference."""
     first, second = (one.pairs[measure] for one in (baseline, arm))
@@ -529,6 +639,10 @@ def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
             for verdict in comparisons[int(index)].verdicts:
                 if verdict.rule == rule:
                     verdict.p_holm = p if len(raw) > 1 else None
+    at_budgets = [one for comparison in comparisons for one in comparison.at_budgets]
+    for family in ([one for one in at_budgets if one.usd is None], [one for one in at_budgets if one.usd is not None]):
+        for index, p in holm({str(i): one.p for i, one in enumerate(family)}).items():
+            family[int(index)].p_holm = p if len(family) > 1 else None
     found = {str(i): c.corrected for i, c in enumerate(comparisons) if c.corrected}
     for index, p in holm({index: one.p for index, one in found.items() if one.p is not None}).items():
         found[index].p_holm = p
@@ -568,14 +682,13 @@ def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str) -> RuleC
     if paired is None:
         return None
     cases, clusters = len(paired.cases), len(set(paired.clusters))
-    place = list(_MEASURES).index(rule)
-    plays = [min(one.cases[key].known[place] for one in (baseline, arm)) for key, _, _ in paired.cases]
     flips = [
         Flip(scenario_id=case.scenario_id, name=case.name, before=before, after=after)
         for key, before, after in paired.cases
         for case in [baseline.cases[key]]
     ]
     gained, lost = [one for one in flips if one.after > one.before], [one for one in flips if one.after < one.before]
+    plays = _plays(baseline, arm, paired, rule)
     found = _difference(paired.clusters, [one.before for one in flips], [one.after for one in flips], plays)
     single = baseline.repeats == arm.repeats == 1 and clusters == cases
     return RuleComparison(
@@ -641,7 +754,7 @@ def _notes(baseline: Arm, arm: Arm) -> list[str]:
     return notes
 
 
-def clear(verdict: RuleComparison) -> bool:
+def clear(verdict: RuleComparison | AtBudget) -> bool:
     """Whether the test behind the interval finds a difference, adjusted for all comparisons."""
     return (verdict.p if verdict.p_holm is None else verdict.p_holm) < LEVEL
 

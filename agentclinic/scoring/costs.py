@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from agentclinic.config import parse_settings, read_json
 from agentclinic.results.record import OwnPrice, PriceTable, Record
 from agentclinic.scoring.information import requests
-from agentclinic.scoring.orders import items, priced_test, waiting_factor
+from agentclinic.scoring.orders import items, waiting_factor
+from agentclinic.scoring.prices import priced_test
 from agentclinic.vocabulary.text import fold
 
 FILE = "measurement_cost.json"

@@ -46,8 +46,12 @@ SETTINGS = {
     "image_request_enabled": Setting("images", "images {}"),
     "resource_level": Setting("resource level", "resources {}"),
     "price_table": Setting("prices of tests", "prices {}", "our prices"),
+    "test_budget": Setting("budget for tests, USD", "tests up to ${}", "no budget for tests"),
+    "order_limit": Setting("items in an order, at most", "{} items an order"),
 }
 """Fields of a record that say how a run was played; those that matter most come first in a label."""
+OF_RUN = ("test_budget", "order_limit")
+"""Those that are in the run's settings instead."""
 BEFORE_0_3: Mapping[str, Any] = {"simulator": {"patient": "free", "measurement": "free"}, "dialogue": "transcript"}
 """How runs were played before records said so."""
 _STAMPED = re.compile(r".*_\d{8}_\d{6}(_.*)?")

@@ -28,11 +28,12 @@ from agentclinic.results.regret import KINDS, Kind
 from agentclinic.scoring.differentials import Course, TruthScore
 from agentclinic.scoring.exclusion import Danger
 from agentclinic.scoring.format import plural
+from agentclinic.scoring.frontier import BUDGETS, price, worth
 from agentclinic.scoring.information import NOT_RECORDED, LearnedFrom
-from agentclinic.scoring.orders import ANSWERED_BY, NO_TESTS, STRATA, UNKNOWN, Tests
+from agentclinic.scoring.orders import ANSWERED_BY, NO_TESTS, STRATA, UNKNOWN, Bill, Tests
 from agentclinic.scoring.regret import Regrets
 from agentclinic.scoring.rows import Dialogue, Row
-from agentclinic.scoring.stats import Z95, Clusters, Estimate, Proportion, mean, ratio, share, stretch_for
+from agentclinic.scoring.stats import Z95, Clusters, Estimate, Proportion, mean, ratio, share, shares, stretch_for
 from agentclinic.scoring.twins import twin_pairs
 from agentclinic.worlds.model import DEFER
 
@@ -51,7 +52,7 @@ Rows = Sequence[Row]
 Value = Estimate | Proportion
 Function = TypeVar("Function", bound=Callable[..., Estimate | Proportion])
 Unit = Literal["share", "number"]
-SECTIONS = ("twins", "repeats", "harm", "information", "key_facts", "orders", "regret")
+SECTIONS = ("twins", "repeats", "harm", "information", "key_facts", "orders", "budget", "regret")
 """The parts of a score that hold metrics; `key_facts` is in `information`."""
 
 
@@ -814,6 +815,67 @@ def orders(rows: Rows, seed: int = 0) -> Orders:
         },
         note=None if seen else NOT_RECORDED,
         **measured("orders", rows, seed),
+    )
+
+
+# --- accuracy against what tests may cost -----------------------------------------------------------------------------
+
+
+class Within(BaseModel):
+    """Encounters that are right and whose tests cost at most so much ÷ all."""
+
+    usd: int
+    right: Proportion
+
+
+class Budget(Measured):
+    """Accuracy against a budget for the tests of an encounter; null if the records do not say."""
+
+    accuracy_area: Estimate
+    encounters: int = 0
+    """Encounters with a transcript and a verdict."""
+    estimated: int = 0
+    """Those with a test that has no price, and is counted at an estimate."""
+    within: list[Within] = []
+    """By budget; intervals are for each point alone."""
+    without_limit: Proportion
+
+    @property
+    def flat(self) -> bool:
+        """Whether the smallest budget pays for every right diagnosis, so that the budget makes no difference."""
+        return not self.within or self.within[0].right.count == self.without_limit.count
+
+
+def _billed(rows: Rows) -> list[tuple[str, bool, Bill]]:
+    return [(row.cluster, row.right, row.tests.bill) for row in rows if row.tests and row.right is not None]
+
+
+@metric(
+    "budget.accuracy_area",
+    title=f"area under accuracy by budget, ${BUDGETS[0]:,} to ${BUDGETS[-1]:,}",
+    direction="higher",
+    note=f"over log-dollars; 1: always right, with tests for ${BUDGETS[0]} or less",
+)
+def accuracy_area(rows: Rows, seed: int) -> Estimate:
+    """Area under the share that is right within a budget, over its logarithm, ÷ the width: mean of right × worth."""
+    billed = _billed(rows)
+    return mean(((cluster, right * worth(price(bill))) for cluster, right, bill in billed), seed, low=0, high=1)
+
+
+def budget_section(rows: Rows, seed: int = 0) -> Budget:
+    """The share that is right within each budget, without a limit, and the area."""
+    billed = _billed(rows)
+    clusters = [cluster for cluster, _, _ in billed]
+    right = np.array([right for _, right, _ in billed], dtype=np.bool_)
+    usd = np.array([price(bill) for *_, bill in billed])
+    within = [right & (usd <= most) for most in (*BUDGETS, math.inf)]
+    *by_budget, without_limit = shares(clusters, np.column_stack(within))
+    return Budget(
+        encounters=len(billed),
+        estimated=sum(bill.estimated > 0 for *_, bill in billed),
+        within=[Within(usd=usd, right=found) for usd, found in zip(BUDGETS, by_budget, strict=True)] if billed else [],
+        without_limit=without_limit,
+        **measured("budget", rows, seed),
     )
 
 

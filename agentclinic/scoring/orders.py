@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.results.record import PriceTable, Record
 from agentclinic.scoring.information import Request, requests
-from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.tests import Test, table
+from agentclinic.scoring.prices import estimate, priced_test
+from agentclinic.vocabulary.tests import table
 from agentclinic.vocabulary.text import fold
 from agentclinic.worlds.model import World
 
@@ -179,26 +179,36 @@ class Bill(NamedTuple):
     hours: float
     priced: int
     unpriced: int
+    estimated: float = 0.0
+    """Sum of the estimates for tests without a price; `usd` does not contain it."""
 
 
 def bill(orders: Sequence[Sequence[Item]], waiting: float = 1.0, own: PriceTable | None = None) -> Bill:
     """Σ prices of the items that were done, each test once; waiting is Σ over orders of the longest of their items.
 
     The items of one order run in parallel, the orders one after another. Anything unavailable or unanswered was not
-    done, and no one waits for what stays pending. Items that are not in the table are counted, not taken as 0.
+    done, and no one waits for what stays pending. Items that are not in the table are counted and estimated apart.
     `waiting` multiplies the waiting time.
     """
     charged: dict[str, float] = {}
+    estimated: dict[str, float] = {}
     hours = []
     unpriced = 0
     for order in orders:
-        done = [price_of(item.name, own) for item in order if item.provenance not in NOT_DONE]
-        known = [test for test in done if test is not None]
-        unpriced += len(done) - len(known)
-        charged |= {test.key: test.usd for test in known}
+        done = [(item.name, price_of(item.name, own)) for item in order if item.provenance not in NOT_DONE]
+        without = [name for name, test in done if test is None]
+        unpriced += len(without)
+        estimated |= {fold(name): estimate(name) for name in without}
+        charged |= {test.key: test.usd for _, test in done if test is not None}
         back = [price_of(item.name, own) for item in order if item.provenance not in NOT_DONE | {PENDING}]
         hours.append(max((test.wait_minutes / 60 for test in back if test is not None), default=0.0))
-    return Bill(math.fsum(charged.values()), waiting * math.fsum(hours), len(charged), unpriced)
+    return Bill(
+        math.fsum(charged.values()),
+        waiting * math.fsum(hours),
+        len(charged),
+        unpriced,
+        math.fsum(estimated.values()),
+    )
 
 
 STRATA = ("0", "(0, 0.25]", "(0.25, 0.5]", "> 0.5")
@@ -222,20 +232,6 @@ def stratum(ordered: Sequence[Item]) -> str:
 
 
 # --- prices ---------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=4096)
-def priced_test(name: str) -> Test | None:
-    """The test of this name, or the first test named in it; None if the knowledge base does not know it."""
-    if exact := _by_name().get(fold(name)):
-        return exact
-    found = knowledge().test_names.find(name)
-    return knowledge().tests[found[0].key] if found else None
-
-
-@lru_cache(maxsize=1)
-def _by_name() -> dict[str, Test]:
-    return {fold(test.name): test for test in knowledge().tests.values()}
 
 
 class Priced(NamedTuple):

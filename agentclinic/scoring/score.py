@@ -12,6 +12,7 @@ from agentclinic.scoring.calibration import Calibration, calibration
 from agentclinic.scoring.information import gap_to_full_information
 from agentclinic.scoring.judges.against_labels import AgainstLabels, judged_by, labeled_run, need_labels
 from agentclinic.scoring.metrics import (
+    Budget,
     Harm,
     Information,
     Orders,
@@ -19,6 +20,7 @@ from agentclinic.scoring.metrics import (
     Regret,
     Repeats,
     Twins,
+    budget_section,
     harm,
     information,
     orders,
@@ -51,6 +53,7 @@ class Score(BaseModel):
     calibration: Calibration
     information: Information
     orders: Orders
+    budget: Budget
     regret: Regret
     gap_to_full_information: Estimate | None = None
 
@@ -99,6 +102,7 @@ def score(
         calibration=calibration(rows, seed),
         information=information(rows, seed),
         orders=orders(rows, seed),
+        budget=budget_section(rows, seed),
         regret=regret_section(rows, seed),
         gap_to_full_information=gap_to_full_information(run.records(), full_information.records())
         if full_information

@@ -61,7 +61,20 @@ def proportion(count: int, of: int) -> Proportion:
 
 def share(rows: Iterable[tuple[Hashable, float, float]]) -> Proportion:
     """Σ count ÷ Σ of, over (cluster, count, of) rows; the outcomes of a cluster need not be independent."""
-    x, m = _by_cluster(rows)
+    return _share(*_by_cluster(rows))
+
+
+def shares(clusters: Sequence[Hashable], counted: NDArray[np.bool_]) -> list[Proportion]:
+    """The share of outcomes that count, for each column of `counted`, which has a row for each outcome."""
+    index: dict[Hashable, int] = {}
+    codes = np.array([index.setdefault(cluster, len(index)) for cluster in clusters], dtype=np.int64)
+    sizes = np.bincount(codes, minlength=len(index)).astype(np.float64)
+    columns = counted.T.astype(np.float64)
+    return [_share(np.bincount(codes, column, len(index)).astype(np.float64), sizes) for column in columns]
+
+
+def _share(x: Floats, m: Floats) -> Proportion:
+    """Σ x ÷ Σ m, over clusters."""
     x, m = x[m > 0], m[m > 0]
     n, total = float(m.sum()), float(x.sum())
     if not n or bool(np.all(m == 1)):

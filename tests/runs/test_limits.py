@@ -22,10 +22,11 @@ from agentclinic.doctors.reference import REFERENCES
 from agentclinic.envs import ClinicEnv
 from agentclinic.errors import ConfigError
 from agentclinic.results.record import Record
-from agentclinic.runs.limits import estimate, limits_of
+from agentclinic.runs.limits import limits_of
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.resume import plan_again
 from agentclinic.scoring.orders import ordered_in
+from agentclinic.scoring.prices import estimate
 
 pytestmark = pytest.mark.anyio
 FRUGAL: dict[str, Any] = {"test_budget": 300, "order_limit": 3, "total_inferences": 12}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from prices_support import price_list, priced
-from report_support import Json, in_the_originals_format, record, twin, wrong
+from report_support import Json, in_the_originals_format, ordering, record, twin, wrong
 
 from agentclinic.results.record import Record
 from agentclinic.scoring.breakdown import breakdown
@@ -102,16 +102,6 @@ def test_key_facts_are_counted_by_section_and_by_how_they_were_found() -> None:
 
 
 # --- tests and prices -----------------------------------------------------------------------------------------------
-
-
-def ordering(number: int, *orders: tuple[str, str], right: bool = True) -> Json:
-    """A record whose doctor orders these tests, each answered in that way."""
-    said: list[Json] = []
-    for turn, (name, how) in enumerate(orders, start=1):
-        said.append({"turn": turn, "role": "doctor", "text": f"REQUEST TEST: {name}"})
-        parts = [{"topic": name, "provenance": how}]
-        said.append({"turn": turn, "role": "measurement", "text": "RESULTS: so", "disclosures": parts})
-    return (record if right else wrong)(number, transcript=said)
 
 
 @pytest.fixture

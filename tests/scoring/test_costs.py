@@ -15,7 +15,8 @@ from agentclinic.errors import ConfigError
 from agentclinic.results.record import BriefRecord, Record
 from agentclinic.results.turn import Disclosure, Provenance, Turn
 from agentclinic.scoring.costs import FILE, Costs, load_costs
-from agentclinic.scoring.orders import economics, ordered_in, price_of, priced_test
+from agentclinic.scoring.orders import economics, ordered_in, price_of
+from agentclinic.scoring.prices import priced_test
 
 CBC = {"name": "Complete Blood Count (CBC)", "cost_min": 100, "cost_max": 300, "duration_min": 7, "wait_min": 40}
 ZETA = {"name": "Zeta factor (fast)", "cost_min": 0, "cost_max": 5, "duration_min": 1, "wait_min": 2}

@@ -8,7 +8,8 @@ import pytest
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Disclosure, Provenance, Turn
-from agentclinic.scoring.orders import economics, ordered_in, priced_test
+from agentclinic.scoring.orders import economics, ordered_in
+from agentclinic.scoring.prices import priced_test
 
 
 def played(*ordered: tuple[str, str], level: str | None = None) -> Record:

@@ -72,6 +72,16 @@ def unread(number: int, **changes: Any) -> Json:
     return record(number, **{**said, "judgement": judged, **changes})
 
 
+def ordering(number: int, *orders: tuple[str, str], right: bool = True, **changes: Any) -> Json:
+    """A record in our format whose doctor orders these tests, each answered in that way."""
+    said: list[Json] = []
+    for turn, (name, how) in enumerate(orders, start=1):
+        said.append({"turn": turn, "role": "doctor", "text": f"REQUEST TEST: {name}"})
+        parts = [{"topic": name, "provenance": how}]
+        said.append({"turn": turn, "role": "measurement", "text": "RESULTS: so", "disclosures": parts})
+    return (record if right else wrong)(number, **{"transcript": said, **changes})
+
+
 def twin(number: int, right: bool = True, said: str = "Gout", **changes: Any) -> Json:
     """A record in our format of a case with a twin: 0 and 1 are a pair, 2 and 3, and so on."""
     ids = {"case_id": f"c{number}", "twin_of": f"c{number ^ 1}"}

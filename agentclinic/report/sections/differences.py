@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentclinic.report.comparison import budget_cells
 from agentclinic.report.encounters import Encounter
 from agentclinic.report.numbers import repeats_section
 from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section
@@ -50,6 +51,10 @@ def _comparison(view: View, index: int, comparison: Comparison) -> Html:
             len(verdict.lost),
         ]
         for verdict in told
+    ]
+    rows += [
+        [*budget_cells(at), f"{at.p:.3g}", DASH if at.p_holm is None else f"{at.p_holm:.3g}", "", ""]
+        for at in comparison.at_budgets
     ]
     conclusions = [f"{sentence(one, second, first)}{'' if one.rule == 'strict' else ' (lenient rule)'}" for one in told]
     names = {comparison.baseline: first, comparison.arm: second}

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
-from agentclinic.report.numbers import LEARNED, tests_section
+from agentclinic.report.numbers import LEARNED, by_budget, tests_section
 from agentclinic.report.parts import View, figure, note
 from agentclinic.report.tables import Html, dollars, line, plural, tag
 from agentclinic.report.tables import html_table as table
 from agentclinic.scoring.breakdown import MOST_UNPRICED, FactSection, PriceAccuracy
 from agentclinic.scoring.format import as_percent, percent
+from agentclinic.scoring.frontier import BUDGETS, SHOWN
 
 MOST_TESTS = 12
 
@@ -67,7 +68,33 @@ def tests(view: View) -> Html | None:
         "Prices are estimates, from the table named with the counts. A panel is charged once per encounter. "
         "Tests that were not available or not answered do not count as done."
     )
-    return view.section("tests", "Tests and prices", lede, drawn, _between(view) if view.several else None)
+    both = [part for part in (_by_budget(view), _between(view) if view.several else None) if part]
+    before = tag("div", both, class_="figures") if both else None
+    return view.section("tests", "Tests and prices", lede, drawn, before)
+
+
+def _by_budget(view: View) -> list[Html] | None:
+    """Accuracy by budget, all runs in one picture, and the same in numbers; None if no budget makes a difference."""
+    shown = by_budget(view.budgets)
+    if not shown.rows:
+        return None
+    series = [
+        charts.Series(
+            letter,
+            view.colour(index),
+            [(one.usd, one.right.value or 0.0) for one in budget.within],
+            [(one.usd, one.right.low or 0.0, one.right.high or 0.0) for one in budget.within],
+        )
+        for index, (letter, budget) in enumerate(view.budgets.items())
+        if budget.within
+    ]
+    about = (
+        "An encounter counts if it is right and its tests cost no more than the budget. Bands are 95% intervals, for "
+        "each budget alone. A doctor that knew its budget might have ordered differently."
+    )
+    chart = charts.by_budget("budget", series, (BUDGETS[0], *SHOWN, BUDGETS[-1]))
+    numbers = tag("div", tag("h3", f"{shown.title}, in numbers"), shown.html())
+    return [figure(shown.title, about, chart), numbers]
 
 
 def _between(view: View) -> Html | None:
@@ -87,8 +114,7 @@ def _between(view: View) -> Html | None:
     if len(points) < 2:
         return None
     about = "Only tests with a price count. A run is not drawn if more than a tenth of its tests have no price."
-    chart = charts.price_by_run("price-runs", points)
-    return tag("div", figure("Price against accuracy, run by run", about, chart), class_="figures")
+    return figure("Price against accuracy, run by run", about, charts.price_by_run("price-runs", points))
 
 
 def _tests_of(view: View, index: int) -> Html:
