@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,10 @@ Price = Callable[[str], tuple[str, float]]
 """What a test is charged as, by its name, and its price in dollars; an encounter is charged once for each."""
 _EXAMPLES = ("complete blood count", "chest X-ray", "echocardiogram", "CT abdomen and pelvis", "MRI brain")
 """Tests whose prices are told to a doctor, from a cheap one to an expensive one."""
+
+
+AMOUNTS = re.compile(r"\$[\d,]+(?:\.\d\d)?|\bOnly \d+ items? an order:")
+"""Numbers in a laboratory's reply that are about its limits, not about the patient."""
 
 
 @dataclass(frozen=True)

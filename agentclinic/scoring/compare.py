@@ -24,7 +24,7 @@ from agentclinic.results.run_data import RunData
 from agentclinic.scoring.clusters import case_key, cluster_keys, joined
 from agentclinic.scoring.differentials import truth_score
 from agentclinic.scoring.format import as_points
-from agentclinic.scoring.frontier import SHOWN, price, worth
+from agentclinic.scoring.frontier import BUDGETS, SHOWN, price, worth
 from agentclinic.scoring.information import key_facts, recall
 from agentclinic.scoring.judges.against_labels import judged_by, paired_units
 from agentclinic.scoring.judges.correction import correct, corrected_difference
@@ -227,7 +227,7 @@ class Arm:
     unread: int = 0
     own_judge: bool = False
     spent: bool = False
-    """Whether any test cost anything."""
+    """Whether the tests of any encounter cost more than the smallest budget."""
 
     @property
     def repeats(self) -> int:
@@ -253,7 +253,7 @@ class Arm:
             self.cases[case_key(record)] = case
         seen = Seen(record, ordered_in(record))
         case.add(seen)
-        self.spent = self.spent or (seen.tests is not None and price(seen.tests.bill) > 0)
+        self.spent = self.spent or (seen.tests is not None and price(seen.tests.bill) > BUDGETS[0])
         twin = twin_in(record)
         if twin is not None and (pair := meet(twin, self.waiting)) is not None:
             for name, measure in OF_TWINS.items():
@@ -388,7 +388,7 @@ class Comparison(BaseModel):
     verdicts: list[RuleComparison]
     beside: list[SecondaryMetric] = []
     at_budgets: list[AtBudget] = []
-    """Empty if neither run's tests cost anything, or if the records do not say."""
+    """Empty if the smallest budget is enough in both runs, or if the records do not say."""
     warnings: list[str]
     notes: list[str]
     corrected: CorrectedComparison | None = None

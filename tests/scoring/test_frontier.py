@@ -202,7 +202,7 @@ def test_a_clear_difference_at_equal_budget_is_named_though_accuracy_is_the_same
 def test_p_values_are_adjusted_over_all_budgets_and_runs_and_those_of_areas_apart(tmp_path: Path) -> None:
     outcomes = {"x": 3, "y": 9, "z": 14}
     runs = [
-        write_run(tmp_path / name, [done(n, "a", right=n < most or n % 5 == 0) for n in range(24)])
+        write_run(tmp_path / name, [done(n, "b", right=n < most or n % 5 == 0) for n in range(24)])
         for name, most in outcomes.items()
     ]
     report = compare_arms([load_arm(load_run(run)) for run in runs])
@@ -213,8 +213,8 @@ def test_p_values_are_adjusted_over_all_budgets_and_runs_and_those_of_areas_apar
         assert [one.p_holm for one in members] == list(holm({str(i): one.p for i, one in enumerate(members)}).values())
 
 
-def test_runs_that_spend_nothing_are_not_compared_at_a_budget(tmp_path: Path) -> None:
-    found = versus(tmp_path, [done(0), done(1)], [done(0), done(1, right=False)])
+def test_runs_that_spend_little_are_not_compared_at_a_budget(tmp_path: Path) -> None:
+    found = versus(tmp_path, [done(0), done(1)], [done(0, "a"), done(1, right=False)])
     assert found.at_budgets == []
     originals = [in_the_originals_format(one) for one in FOUR]
     assert versus(tmp_path / "other", originals, originals).at_budgets == []
