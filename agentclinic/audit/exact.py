@@ -16,6 +16,7 @@ from agentclinic.cases.leaks import names_of
 from agentclinic.cases.matcher.asking import clauses
 from agentclinic.cases.matcher.cues import ANYTHING_ELSE, OPENING
 from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.clinic.limits import AMOUNTS
 from agentclinic.vocabulary.compare import Relation, compare
 from agentclinic.vocabulary.disease_names import Names, disease_mentions
 from agentclinic.vocabulary.numbers import KnownNumbers, numbers
@@ -59,7 +60,7 @@ def _known_texts(reply: AuditedReply, case: Case) -> list[str]:
 
 def _invented_numbers(reply: AuditedReply, case: Case) -> Iterator[Departure]:
     known = KnownNumbers(_known_texts(reply, case))
-    for sentence in sentences(reply.text):
+    for sentence in sentences(AMOUNTS.sub("", reply.text) if reply.role == "measurement" else reply.text):
         # A number word without a unit is usually idiom: "one of the two".
         new = [n for n in numbers(sentence) if (n.days is not None or not n.spelled) and not known.has(n)]
         if new:

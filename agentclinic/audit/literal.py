@@ -13,11 +13,13 @@ from functools import lru_cache
 
 from agentclinic.audit.model import AuditedReply, Departure, Kind
 from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.clinic.offered import has
 from agentclinic.results.turn import Provenance
 from agentclinic.vocabulary import denial
 from agentclinic.vocabulary.denial import Phrasebook, has_denying_word, is_denial
 from agentclinic.vocabulary.disease_names import disease_mentions
 from agentclinic.vocabulary.lexicon import complaints
+from agentclinic.vocabulary.settings import setting_of
 from agentclinic.vocabulary.tests import names_of, split_list, table
 from agentclinic.vocabulary.text import content_words, says, sentences, words
 
@@ -44,16 +46,19 @@ _NOT_THERE = re.compile(
 def withheld(reply: AuditedReply, case: Case) -> list[Departure] | None:
     """Charted results that were ordered by the very words of their heading and are not reported.
 
-    Everything below the heading is due, unless it has been reported before or is said to be pending. In free text,
-    only a result of which no word is repeated counts as left out.
+    Everything below the heading is due, unless it has been reported before, is said to be pending or not done, or
+    cannot be had in the setting of the case. In free text, only a result of which no word is repeated counts as left
+    out.
     """
-    due = _ordered_by_heading(reply.asked, case.exam_facts)
+    setting = setting_of(case.annotations)
+    limited = setting if setting and setting.limited else None
+    due = _ordered_by_heading(reply.asked, [f for f in case.exam_facts if limited is None or has(limited, f)])
     if not due:
         return None
     before = [said for said in reply.earlier if said.role == "measurement"]
     missing = []
     for heading, facts in due.items():
-        if _pending(heading, reply.text):
+        if _put_off(heading, reply.text):
             continue
         left = [f for f in facts if not any(_reports(said, f) for said in (reply, *before))]
         if not reply.disclosures and left and _touches(reply.text, heading, facts):
@@ -102,8 +107,12 @@ def _depth(fact: Fact, heading: tuple[str, ...]) -> int:
     return next(depth for depth, head in enumerate(fact.heads) if words(head) == heading)
 
 
-def _pending(heading: str, text: str) -> bool:
-    said = (sentence for sentence in sentences(text) if "pending" in sentence.lower())
+_PUT_OFF = re.compile(r"pending|\(\$[\d,.]+\): not done|items? an order: ", re.IGNORECASE)
+
+
+def _put_off(heading: str, text: str) -> bool:
+    """Whether a reply says of a test that its result is pending, or that it was not done."""
+    said = (sentence for sentence in sentences(text) if _PUT_OFF.search(sentence))
     return any(content_words(heading) & content_words(sentence) for sentence in said)
 
 

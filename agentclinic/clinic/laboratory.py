@@ -245,9 +245,11 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     asked = _of_this_order([(name, () if name in anywhere else headings) for name, headings in every])
     found = [_only_charted(item) if _is_unplaced(item.name) else item for item in found]
     found = [replace(item, facts=(), equivalent=None) if item.name in anywhere else item for item in found]
-    tabled = [_answered(name, headings, payload.horizon, added) for name, headings in asked]
+    # In a limited setting, what is offered there has a time of its own.
+    horizon = None if payload.limits and payload.limits.setting else payload.horizon
+    tabled = [_answered(name, headings, horizon, added) for name, headings in asked]
     if all(item.facts for item in tabled):
-        more = [_further(item, payload.horizon) for item in found if not item.equivalent]
+        more = [_further(item, horizon) for item in found if not item.equivalent]
         return _merged(tabled, more if len(found) <= len(tabled) else (), added)
     found = [item for item in found if not _told_otherwise(item, found, said)]
     usual = [_usual(item, added, said) for item in found if not item.equivalent]
@@ -386,7 +388,8 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
                 disclosures += told.disclosures
                 order.charge(done_in(told.disclosures))
     if order:
-        order.refuse_parts()
+        if disclosures:
+            order.refuse_parts()
         parts += order.refusals
         disclosures += order.refused
     return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)

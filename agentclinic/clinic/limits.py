@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +15,11 @@ from agentclinic.vocabulary.settings import Offer, Setting
 Price = Callable[[str], tuple[str, float]]
 """What a test is charged as, by its name, and its price in dollars; an encounter is charged once for each."""
 _EXAMPLES = ("complete blood count", "chest X-ray", "echocardiogram", "CT abdomen and pelvis", "MRI brain")
-"""Tests whose prices are told to a doctor, from a cheap one to a dear one."""
+"""Tests whose prices are told to a doctor, from a cheap one to an expensive one."""
+
+
+AMOUNTS = re.compile(r"\$[\d,]+(?:\.\d\d)?|\bOnly \d+ items? an order:")
+"""Numbers in a laboratory's reply that are about its limits, not about the patient."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ class Order:
         setting = self.limits.setting
         parts, whole = parts_of(setting, item, self._request) if setting else ([Part(item)], True)
         if setting and not parts:
-            self._refuse(written, setting.nothing or f"{capital(written)}: not available in this setting.")
+            self._refuse_there(written)
         elif not whole:
             some = " and ".join(part.item.name for part in parts)
             self.said.append(f"{capital(written)}: of this, only {some} can be done in this setting.")
@@ -161,10 +166,10 @@ class Order:
 
         "Lumbar puncture with culture" is answered by one report.
         """
-        for part in asked_of_measurement(self._request, ()) if self.limits.setting else ():
-            if part.name not in self._seen:
-                self._seen.add(part.name)
-                self._offered(part, as_written(part.name, self._request))
+        setting = self.limits.setting
+        for part in asked_of_measurement(self._request, ()) if setting else ():
+            if setting and part.name not in self._seen and not parts_of(setting, part, self._request)[0]:
+                self._refuse_there(as_written(part.name, self._request))
 
     def pays(self, name: str) -> bool:
         """Whether there is money for a test; it is refused if there is not."""
@@ -196,6 +201,9 @@ class Order:
             most = _items(self.limits.items or 0, "item", "items")
             said.append(f"Only {most} an order: {', '.join(self._over)} not done.")
         return said
+
+    def _refuse_there(self, name: str) -> None:
+        self._refuse(name, self.limits.nothing or f"{capital(name)}: not available in this setting.")
 
     def _refuse(self, name: str, said: str) -> None:
         self.said.append(said)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from agentclinic.cases.matcher import Ordered
@@ -67,6 +68,7 @@ def has(setting: Setting, fact: Fact) -> bool:
     return fact.section is not Section.TESTS or _at_bedside(charted_as(fact)) or offer_for(setting, fact) is not None
 
 
+@lru_cache(maxsize=32768)  # a chart with all that completes it has hundreds of results
 def offer_for(setting: Setting, fact: Fact) -> Offer | None:
     """The offer that a result belongs to; None if a part of it belongs to none."""
     heads = " ".join(fact.heads)

@@ -32,8 +32,8 @@ def _by_name() -> dict[str, Test]:
 def estimate(name: str) -> float:
     """The price of a test that our table lacks: the middle of those of its kind; nothing for an examination.
 
-    An image is compared with images made in the same way, a panel costs as much as its values, and anything else is
-    compared with the tests of its category.
+    An image is compared with images made in the same way, a panel costs as much as its values, a value as much as the
+    cheapest panel that has it, and anything else is compared with the tests of its category.
     """
     read = reading(name)
     if not any(read.of(kind) for kind in MEASURED):
@@ -48,8 +48,17 @@ def estimate(name: str) -> float:
     for category, named in _CATEGORIES.items():
         if read.of("tests") & named:
             return _middle(category)
+    panels = vocabulary().panels
+    within = [
+        test.price.usd
+        for panel, one in panels.items()
+        if read.of("values") and read.of("values") <= one.values and {one.specimen} <= {None, *read.of("specimens")}
+        if (test := priced_test(panel))
+    ]
+    if within:
+        return min(within)
     if read.of("panels"):
-        values = sorted(frozenset().union(*(vocabulary().panels[panel].values for panel in read.of("panels"))))
+        values = sorted(frozenset().union(*(panels[panel].values for panel in read.of("panels"))))
         parts = {test.id if (test := priced_test(value)) else value: test for value in values}
         together = sum(test.price.usd if test else _middle("laboratory") for test in parts.values())
         return max(together, _middle("laboratory"))

@@ -14,7 +14,9 @@ from helpers import osce, write_rows
 from runs_support import records, run_here, settings_for
 from scripted_server import ScriptedServer
 
-from agentclinic.api import evaluate
+from agentclinic.api import evaluate, load_cases
+from agentclinic.audit.exact import exact_findings
+from agentclinic.audit.run import audited_replies
 from agentclinic.config import Settings
 from agentclinic.doctors.reference import REFERENCES
 from agentclinic.envs import ClinicEnv
@@ -81,7 +83,7 @@ async def test_a_doctor_with_a_policy_and_one_in_a_limited_setting_order_what_th
 class Ordering:
     """A doctor that says these lines."""
 
-    lines = ("REQUEST TEST: uric acid, ferritin, MRI brain", "DIAGNOSIS READY: Gout")
+    lines: tuple[str, ...] = ("REQUEST TEST: uric acid, ferritin, MRI brain", "DIAGNOSIS READY: Gout")
 
     def __init__(self, scenario: Any) -> None:
         type(self).told = scenario.examiner_information()
@@ -111,7 +113,15 @@ def test_a_users_own_prices_are_charged_and_recorded(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize(
     ("name", "usd"),
-    [("gait", 0), ("mini mental state examination", 0), ("ammonia", 14), ("MRI knee", 285), ("PET scan", 115)],
+    [
+        ("gait", 0),
+        ("mini mental state examination", 0),
+        ("ammonia", 14),
+        ("hemoglobin", 8),
+        ("urine protein", 4),
+        ("MRI knee", 285),
+        ("PET scan", 115),
+    ],
 )
 def test_a_test_without_a_price_costs_as_much_as_others_of_its_kind(name: str, usd: float) -> None:
     assert estimate(name) == pytest.approx(usd, abs=1)
@@ -168,6 +178,19 @@ def test_all_cases_of_a_setting_have_the_same_text(tmp_path: Path) -> None:
     told = {case.door.terms for case in plan_of(dataset=str(cases)).cases}
     assert len(told) == 1
     assert "blood culture ($15, 72 h)" in told.pop()
+
+
+def test_an_audit_takes_money_and_refusals_for_what_they_are(tmp_path: Path) -> None:
+    class Everything(Ordering):
+        lines = ("REQUEST TEST: uric acid, MRI brain, ferritin", "REQUEST TEST: CT head", "DIAGNOSIS READY: Gout")
+
+    cases = load_cases(str(write_rows(tmp_path / "c.jsonl", row(), row("rural clinic", CT_Head="A 3 cm mass"))))
+    played = evaluate(Everything, cases, test_budget=20, order_limit=2, output_dir=str(tmp_path), progress=False)
+    assert {turn.role for record in played.records for turn in record.transcript or ()} == {"doctor", "measurement"}
+    for record, case in zip(played.records, cases, strict=True):
+        assert refused(record)
+        for _, reply in audited_replies(record):
+            assert exact_findings(reply, case) == []
 
 
 # --- settings of a run ------------------------------------------------------------------------------------------------

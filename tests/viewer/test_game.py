@@ -112,6 +112,24 @@ async def test_a_game_is_recorded_like_any_encounter_with_its_differentials_and_
     assert list((folder / "games").iterdir()) == []
 
 
+async def test_a_player_is_told_the_limits_and_has_the_same_money_after_a_restart(opened: Callable[..., Any]) -> None:
+    async with opened(test_budget=20) as room:
+        game = room.run_of(ANNA, "doctor").begin(1)
+        await turn_of(game)
+        assert game.view["menu"].startswith("You have $20 for tests in this consultation.")
+        await game.submit(move(game, "test", "hemoglobin"))
+        await turn_of(game)
+        told = game.view["dialogue"]
+        assert told[0]["reply"].endswith("Left for tests: $12 of $20.")
+    async with opened(test_budget=20) as room:
+        game = room.run_of(ANNA, "doctor").begin(1)
+        await turn_of(game)
+        assert game.view["dialogue"] == told
+        await game.submit(move(game, "test", "urinalysis"))
+        await turn_of(game)
+        assert game.view["dialogue"][1]["reply"].endswith("Left for tests: $8 of $20.")
+
+
 async def test_a_restarted_server_continues_where_it_was_and_asks_no_model_twice(
     opened: Callable[..., Any], tmp_path: Path, server: ScriptedServer
 ) -> None:
