@@ -296,7 +296,7 @@ VITALS = ("Temperature", "Blood Pressure", "Heart Rate", "Respiratory Rate", "Ox
 
 
 def check_panels(chart: Chart) -> Iterator[Problem]:
-    """Routine panels are complete, so that the presence of a test reveals nothing, unless the laboratory completes them."""
+    """Routine panels are complete or will be completed, so that the presence of a test reveals nothing."""
     if chart.age is None or chart.completed:
         return
     charted: dict[tuple[str, ...], set[tuple[str, ...]]] = {}

@@ -381,12 +381,10 @@ def _filled(run: _Run) -> list[tuple[str, str, str]]:
 
 
 def _separation(run: _Run) -> str:
-    if run.dataset == "OpenOSCE":
-        return "development cases, which anyone may have read; a new lockbox is not written yet"
-    if run.dataset != "OpenOSCE_1":
+    if run.dataset not in ("OpenOSCE", "OpenOSCE_1"):
         return AUTHORS
     locked = run.settings.get("lockbox") is True
-    return "lockbox cases were played" if locked else "development cases only; the lockbox third was not played"
+    return "lockbox cases were played" if locked else "development cases only; the lockbox was not played"
 
 
 def _open_items(run: _Run) -> list[str]:
