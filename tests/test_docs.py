@@ -7,6 +7,7 @@ import json
 import re
 import runpy
 import subprocess
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -74,16 +75,18 @@ def test_the_data_card_counts_match_the_data() -> None:
 
     cases = load_cases("OpenOSCE")
     told = [case.annotations for case in cases]
-    assert len(cases) == 96
-    assert not any(note["lockbox"] for note in told)
+    assert len(cases) == 160
+    assert sum(note["lockbox"] for note in told) == 48
     assert sum(case.annotations["lockbox"] for case in load_cases("OpenOSCE_1")) == 32
-    assert sum(note["twin_of"] is not None for note in told) == 24
-    assert len({case.diagnosis for case in cases}) == 96
-    assert sum(knowledge().disease_named(case.diagnosis) is None for case in cases) == 20
+    assert sum(note["twin_of"] is not None for note in told) == 56
+    assert len({case.diagnosis for case in cases}) == 140
+    first = [case for case in cases if case.name in {one.name for one in load_cases("OpenOSCE_1")}]
+    assert sum(knowledge().disease_named(case.diagnosis) is None for case in first) == 20
+    assert Counter(str(note["tier"]) for note in told) == {"core": 49, "hard": 99, "resource-limited": 12}
     assert sum(note["atypical"] for note in told) / len(told) >= 0.15
     assert sum(note["Harm_If_Missed"] <= 1 for note in told) >= 6
     assert len({note["Specialty"] for note in told}) >= 10
-    assert len({note["canary"] for note in told}) == 96
+    assert len({note["canary"] for note in told}) == 160
 
 
 def test_the_walkthrough_of_the_policy_is_the_encounter_as_it_goes_now() -> None:

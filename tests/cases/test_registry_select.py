@@ -39,8 +39,11 @@ def test_rows_and_ranges_give_each_row_once_in_file_order(text: str, expected: l
 def test_openosce_is_mixed_so_that_twins_are_not_neighbors_and_version_1_is_not() -> None:
     cases = load_cases("OpenOSCE")
     played = select(cases)
-    assert [case.scenario_id for case in cases] == list(range(96))
-    assert sorted(case.scenario_id for case in played) == list(range(96))
+    assert [case.scenario_id for case in cases] == list(range(160))
+    locked = {case.scenario_id for case in cases if case.annotations["lockbox"]}
+    assert len(locked) == 48
+    assert {case.scenario_id for case in played} == set(range(160)) - locked
+    assert len(select(cases, lockbox=True)) == 160
     assert not any(after.annotations["twin_of"] == one.name for one, after in pairwise(played))
     assert select(cases, num_scenarios=12) == played[:12]
     assert len({case.annotations["Specialty"] for case in played[:12]}) > 6

@@ -201,7 +201,7 @@ def test_the_examples_work_as_they_are(
     runpy.run_path("examples/test_my_doctor.py", run_name="__main__")
     assert capsys.readouterr().out.count("passed: test_") == 4
     main(["sweep", "examples/sweep.json", "--dry-run"])
-    assert "doctor door_only: 96 encounters" in capsys.readouterr().out
+    assert "doctor door_only: 112 encounters" in capsys.readouterr().out
 
 
 def test_the_originals_module_of_agents_can_be_imported_from_its_place(folder: Path) -> None:

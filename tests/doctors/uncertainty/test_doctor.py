@@ -213,7 +213,7 @@ async def test_on_the_builtin_clinic_the_synthesis_reads_back_what_was_recorded(
     """OpenOSCE: the same diagnoses as the plain doctor's, and complete sessions."""
     plain, before = await run_here(settings_for(None, tmp_path / "plain", dataset="OpenOSCE"))
     done, after = await run_here(settings_for(None, tmp_path / "doubting", dataset="OpenOSCE", doctor="uncertainty"))
-    assert len(before) == 96
+    assert len(before) == 112
     said = {record["scenario_id"]: record["diagnosis_text"] for record in before}
     assert {record["scenario_id"]: record["diagnosis_text"] for record in after} == said
     kept = sessions_in(done.folder / "diagnosis_sessions")
