@@ -16,7 +16,7 @@ from itertools import chain
 
 from agentclinic.cases.model import Case, age_in_years, sex
 from agentclinic.cases.registry import load_cases
-from agentclinic.lint.annotations import PRESENTATIONS, SETTINGS, TIERS
+from agentclinic.lint.annotations import FREQUENCIES, PRESENTATIONS, SETTINGS, TIERS
 from agentclinic.lint.quality import differences
 from agentclinic.report.tables import text_table
 from agentclinic.scoring.information import below
@@ -47,6 +47,11 @@ def _sex(case: Case) -> str:
     return sex(case.door.demographics) or sex(case.door.objective) or UNSTATED
 
 
+def _diseases(case: Case) -> str:
+    count = case.annotations.get("diseases")
+    return {0: "none", 1: "one", 2: "two"}.get(count, str(count)) if isinstance(count, int) else UNSTATED
+
+
 DIMENSIONS: Mapping[str, tuple[Callable[[Case], str], Sequence[str]]] = {
     "specialty": (_annotated("Specialty"), ()),
     "setting": (_annotated("setting"), SETTINGS),
@@ -56,6 +61,8 @@ DIMENSIONS: Mapping[str, tuple[Callable[[Case], str], Sequence[str]]] = {
     "tier": (_annotated("tier"), TIERS),
     "speaker": (_annotated("speaker"), ("patient",)),
     "presentation": (_annotated("presentation"), PRESENTATIONS),
+    "frequency": (_annotated("frequency"), FREQUENCIES),
+    "diseases at once": (_diseases, ("none", "one", "two")),
 }
 """What a case is sorted by, and the values that are shown first, in this order, even if no case has them."""
 

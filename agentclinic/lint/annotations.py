@@ -67,6 +67,7 @@ def _one_of(*names: str) -> tuple[Callable[[JSON], bool], str]:
 
 SETTINGS = tuple(settings())
 PRESENTATIONS = ("typical", "atypical", "early")
+FREQUENCIES = ("common", "uncommon", "rare")
 
 _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
     ("case_id", _matches(r"[a-z]+-[a-z]?\d{2,4}"), "letters, a hyphen and a number, such as osce-a01"),
@@ -77,6 +78,8 @@ _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
     ("Specialty", _text, "a name"),
     ("Difficulty", *_one_of("easy", "medium", "hard")),
     ("presentation", *_one_of(*PRESENTATIONS)),
+    ("frequency", *_one_of(*FREQUENCIES)),
+    ("diseases", _whole(0, 9), "a whole number 0-9"),
     ("atypical", lambda v: isinstance(v, bool), "true or false"),
     ("lockbox", lambda v: isinstance(v, bool), "true or false"),
     ("ICD10", _matches(r"[A-TV-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?"), "an ICD-10-CM code such as K35.80"),
@@ -89,7 +92,7 @@ _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
 )
 
 
-_OPTIONAL = frozenset({"presentation"})
+_OPTIONAL = frozenset({"presentation", "frequency", "diseases"})
 
 
 def check_annotations(chart: Chart) -> Iterator[Problem]:
