@@ -20,7 +20,9 @@ from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.laboratory import matched, results_line
 from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.clinic.pending import hours_for
+from agentclinic.config import RunSettings
 from agentclinic.results.turn import Provenance
+from agentclinic.runs.limits import limits_of
 
 TABLES = Path(__file__).parent / "labels" / "availability.json"
 GIVEN = frozenset({Provenance.CHART, Provenance.DEFAULT_NORMAL})
@@ -40,7 +42,8 @@ def provenances(dataset: str, row: int, test: str) -> frozenset[Provenance]:
     case = cases_of(dataset)[row]
     payload = LaboratoryPayload(case.exam_facts, test, "unavailable")
     if dataset == "OpenOSCE":
-        payload = LaboratoryPayload(case.exam_facts, test, "completed", completion(case), hours_for(case))
+        limits = limits_of(RunSettings(), case, None)
+        payload = LaboratoryPayload(case.exam_facts, test, "completed", completion(case), hours_for(case), limits)
     _, disclosures = results_line(matched(payload), payload)
     return frozenset(disclosure.provenance for disclosure in disclosures)
 

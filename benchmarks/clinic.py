@@ -60,8 +60,9 @@ def unknown(case: Case) -> bool:
 
 
 PARTS = (
-    Part("OpenOSCE", "OpenOSCE", lambda _: True),
-    Part("OpenOSCE, outside the knowledge base", "OpenOSCE", unknown),
+    Part("OpenOSCE development", "OpenOSCE", lambda case: not locked(case)),
+    Part("OpenOSCE development, outside the knowledge base", "OpenOSCE", lambda case: not locked(case) and unknown(case)),
+    Part("OpenOSCE lockbox", "OpenOSCE", locked),
     Part("OpenOSCE_1 development", "OpenOSCE_1", lambda case: not locked(case)),
     Part("OpenOSCE_1 lockbox", "OpenOSCE_1", locked),
     Part("MedQA_Ext", "MedQA_Ext", lambda _: True),
