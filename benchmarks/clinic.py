@@ -61,7 +61,9 @@ def unknown(case: Case) -> bool:
 
 PARTS = (
     Part("OpenOSCE development", "OpenOSCE", lambda case: not locked(case)),
-    Part("OpenOSCE development, outside the knowledge base", "OpenOSCE", lambda case: not locked(case) and unknown(case)),
+    Part(
+        "OpenOSCE development, outside the knowledge base", "OpenOSCE", lambda case: not locked(case) and unknown(case)
+    ),
     Part("OpenOSCE lockbox", "OpenOSCE", locked),
     Part("OpenOSCE_1 development", "OpenOSCE_1", lambda case: not locked(case)),
     Part("OpenOSCE_1 lockbox", "OpenOSCE_1", locked),
