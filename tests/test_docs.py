@@ -82,6 +82,8 @@ def test_the_data_card_counts_match_the_data() -> None:
     assert len({case.diagnosis for case in cases}) == 140
     first = [case for case in cases if case.name in {one.name for one in load_cases("OpenOSCE_1")}]
     assert sum(knowledge().disease_named(case.diagnosis) is None for case in first) == 20
+    sealed = [case for case in cases if case.annotations["lockbox"]]
+    assert sum(knowledge().disease_named(case.diagnosis) is not None for case in sealed) == 19
     assert Counter(str(note["tier"]) for note in told) == {"core": 49, "hard": 99, "resource-limited": 12}
     assert sum(note["atypical"] for note in told) / len(told) >= 0.15
     assert sum(note["Harm_If_Missed"] <= 1 for note in told) >= 6

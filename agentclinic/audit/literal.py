@@ -19,7 +19,7 @@ from agentclinic.vocabulary import denial
 from agentclinic.vocabulary.denial import Phrasebook, has_denying_word, is_denial
 from agentclinic.vocabulary.disease_names import disease_mentions
 from agentclinic.vocabulary.lexicon import complaints
-from agentclinic.vocabulary.settings import setting_of
+from agentclinic.vocabulary.settings import limited_setting
 from agentclinic.vocabulary.tests import names_of, split_list, table
 from agentclinic.vocabulary.text import content_words, says, sentences, words
 
@@ -50,8 +50,7 @@ def withheld(reply: AuditedReply, case: Case) -> list[Departure] | None:
     cannot be had in the setting of the case. In free text, only a result of which no word is repeated counts as left
     out.
     """
-    setting = setting_of(case.annotations)
-    limited = setting if setting and setting.limited else None
+    limited = limited_setting(case.annotations)
     due = _ordered_by_heading(reply.asked, [f for f in case.exam_facts if limited is None or has(limited, f)])
     if not due:
         return None

@@ -13,7 +13,7 @@ from agentclinic.lint.annotations import listed, ways_of
 from agentclinic.lint.chart import Chart, Problem, warning
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.normals import levels, normal_of
-from agentclinic.vocabulary.settings import Setting, setting_of
+from agentclinic.vocabulary.settings import limited_setting
 
 PROBABLE = 0.1
 """A result that the truth makes abnormal more often than this is not left to the table of normal results."""
@@ -21,7 +21,7 @@ PROBABLE = 0.1
 
 def check_probable_results(chart: Chart) -> Iterator[Problem]:
     """What the truth probably makes abnormal is in the chart: otherwise it would be reported as normal."""
-    known, limited = knowledge(), _limited(chart)
+    known, limited = knowledge(), limited_setting(chart.case.annotations)
     disease = known.disease_named(chart.case.diagnosis)
     for link in disease.links if disease else ():
         finding = known.findings[link.finding]
@@ -31,12 +31,6 @@ def check_probable_results(chart: Chart) -> Iterator[Problem]:
         if test and not any(item.facts for item in asked_of_measurement(test.name, chart.case.exam_facts)):
             message = f"{finding.name} in {link.p:.0%} of patients, but the chart has no result of {test.name}"
             yield warning("probable_result_missing", "Test_Results", message)
-
-
-def _limited(chart: Chart) -> Setting | None:
-    """The setting of a case, if it does not offer everything."""
-    setting = setting_of(chart.case.annotations)
-    return setting if setting and setting.limited else None
 
 
 def check_headings(chart: Chart) -> Iterator[Problem]:
@@ -56,7 +50,7 @@ _AFTER = re.compile(r"\b(?:at|after|on day|for|by) (\d+) ?(hour|day|week|month)|
 
 def check_in_time(chart: Chart) -> Iterator[Problem]:
     """The case can be solved in its setting: nothing that decides it stays pending, or cannot be had there."""
-    horizon, limited = hours_for(chart.case), _limited(chart)
+    horizon, limited = hours_for(chart.case), limited_setting(chart.case.annotations)
     if horizon is None:
         return
     facts = {fact.path: fact for fact in chart.case.exam_facts}

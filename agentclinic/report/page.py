@@ -64,6 +64,20 @@ def _files(*names: str) -> str:
     return "".join((_HERE / name).read_text(encoding="utf-8") for name in names)
 
 
+def standalone(title: str, style: str, body: Html) -> str:
+    """A whole file without scripts that requests nothing from anywhere."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy(style, "")),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title),
+        tag("style", Html(style)),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
 def policy(style: str, script: str) -> str:
     """A content security policy that allows only this script and this style: no requests, frames or forms."""
     return "; ".join(

@@ -15,7 +15,7 @@ from agentclinic.clinic.pending import hours_for, late_result
 from agentclinic.lint.annotations import ways_of
 from agentclinic.lint.chart import Chart
 from agentclinic.lint.review import QUESTIONS, SEVERITIES, VERDICTS, WORDS_ONLY, digest
-from agentclinic.report.page import policy, styles
+from agentclinic.report.page import standalone, styles
 from agentclinic.report.tables import Html, html_table, plural, tag
 from agentclinic.scoring.information import below
 
@@ -89,23 +89,13 @@ def index_page(cases: Sequence[Case], pages: Sequence[str], form: str) -> str:
 
 
 def _page(title: str, about: str, status: str, body: Iterable[Html]) -> str:
-    style = styles() + _STYLE
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy(style, "")),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{title} – AgentClinic case review"),
-        tag("style", Html(style)),
-    )
     shown = tag(
         "body",
         tag("header", tag("p", tag("b", "AgentClinic"), f" case review: {about}", class_="eyebrow"), tag("h1", title)),
         tag("main", tag("p", status, class_="warn"), *body),
         tag("footer", tag("p", f"{status} {_NOT_ADVICE}")),
     )
-    return f"<!doctype html>\n{tag('html', head, shown, lang='en')}\n"
+    return standalone(f"{title} – AgentClinic case review", styles() + _STYLE, shown)
 
 
 def _listed(pairs: Iterable[tuple[str, object]]) -> Html:

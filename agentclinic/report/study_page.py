@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentclinic.report.page import policy, styles
+from agentclinic.report.page import standalone, styles
 from agentclinic.report.tables import Html, Section, tag
 
 
@@ -18,16 +18,6 @@ def study_page(
     limits: Sequence[str],
 ) -> str:
     """The whole file; the note is about the drawings."""
-    style = styles()
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy(style, "")),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{title} – AgentClinic study"),
-        tag("style", Html(style)),
-    )
     body = tag(
         "body",
         tag("header", tag("p", tag("b", "AgentClinic"), " study", class_="eyebrow"), tag("h1", title)),
@@ -45,4 +35,4 @@ def study_page(
         ),
         tag("footer", tag("p", "Made by agentclinic study. A research benchmark, not medical advice.")),
     )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return standalone(f"{title} – AgentClinic study", styles(), body)

@@ -14,7 +14,7 @@ from agentclinic.scoring.costs import Costs
 from agentclinic.scoring.information import requests
 from agentclinic.scoring.orders import items, price_of, waiting_factor
 from agentclinic.scoring.prices import estimate, priced_test
-from agentclinic.vocabulary.settings import Setting, setting_of
+from agentclinic.vocabulary.settings import Setting, limited_setting
 
 
 def limits_of(run: RunSettings, case: Case, costs: Costs | None) -> Limits | None:
@@ -35,8 +35,7 @@ def with_terms(run: RunSettings, cases: Iterable[Case], costs: Costs | None) -> 
 
 
 def _limited(run: RunSettings, case: Case) -> Setting | None:
-    setting = setting_of(case.annotations) if run.setting_limits else None
-    return setting if setting and setting.limited else None
+    return limited_setting(case.annotations) if run.setting_limits else None
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,12 @@ def setting_of(annotations: Mapping[str, Any]) -> Setting | None:
     return settings().get(str(annotations.get("setting") or "").lower())
 
 
+def limited_setting(annotations: Mapping[str, Any]) -> Setting | None:
+    """The setting that a case names, if it does not offer everything."""
+    setting = setting_of(annotations)
+    return setting if setting and setting.limited else None
+
+
 @lru_cache(maxsize=1)
 def _table() -> Mapping[str, Any]:
     return read_table("settings")
