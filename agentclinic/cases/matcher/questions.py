@@ -53,6 +53,12 @@ NEAR_ASKED, NEAR_BESIDE_ASKED, NEAREST_ASKED = 0.36, 0.4, 0.3
 """`NEAR`, `NEAR_BESIDE` and `NEAREST` where the author says which questions facts answer: less is left to guess."""
 DOUBT_ASKED = 0.2
 """`DOUBT` there: a likeness to the author's questions."""
+LEFT_BESIDE = 0.2
+"""If any statement that is not told has this probability, nothing is denied beside an answer."""
+LEFT_ALONE = 0.22
+"""The same where nothing is told."""
+DENIAL_ALONE = 0.1
+"""Where nothing is told, a statement that denies something is told from this probability on, rather than denied."""
 SAME_NAME = 0.18
 """The same for a statement that names what would be denied."""
 NEAREST = 0.15
@@ -120,11 +126,21 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     ]
     topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
+    if answered and answered[0].left >= (LEFT_BESIDE if answers else LEFT_ALONE):
+        clear = list(dict.fromkeys(_undenied(topic, beside=answers) for topic in clear))
     said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
     if answers:
         left = [clause for clause, found in zip(read, by_clause, strict=True) if _left_open(clause, found, said_of)]
         clear += dict.fromkeys(_rest(clause, facts) for clause in left)
     return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
+
+
+def _undenied(topic: Topic, *, beside: bool) -> Topic:
+    """A topic of which the patient cannot say more, if it would be denied."""
+    denied = topic.kind in (Asked.SYMPTOM, Asked.BACKGROUND, Asked.FAMILY) and not topic.facts
+    if not denied:
+        return topic
+    return Topic("rest", Asked.REST, ()) if beside else Topic(topic.name, Asked.DETAIL, ())
 
 
 def _left_open(clause: Clause, topics: Sequence[Topic], said_of: int) -> bool:
@@ -187,6 +203,8 @@ class _Answered:
 
     direct: frozenset[str] = frozenset()
     """The paths of the facts that answer a part best, or nearly so."""
+    left: float = 0.0
+    """The highest probability of a statement that is not told."""
 
     @property
     def everything(self) -> tuple[Fact, ...]:
@@ -368,6 +386,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     told: list[dict[int, list[Fact]]] = [{} for _ in read]
     covered: list[set[int]] = [set() for _ in read]
     direct: frozenset[str] = frozenset()
+    left = 0.0
     if found.size:
         chosen = found.max(axis=1) >= threshold() + MARGIN
         for row in np.flatnonzero(chosen):
@@ -419,9 +438,32 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
                     here = alike[:, [column for column, one in enumerate(asked) if one.at == at]]
                     sure = {facts[row].path for row in np.flatnonzero((here >= ALIKE).any(axis=1))}
                 _keep_what_tells(clause, told[at], at, asked, found, chart, sure)
+        if not script.has_questions:
+            if not any(told) and (denial := _denial_alone(read, asked, found, chart)) is not None:
+                row, one = denial
+                told[one.at][one.part.place] = [facts[row]]
+                covered[one.at].add(one.part.place)
+            left = _left(told, found, facts)
         most = MOST_TOLD if script.has_words else len(facts)
         direct = _keep_most_direct(told, most, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
-    return [_Answered(each, frozenset(places), direct) for each, places in zip(told, covered, strict=True)]
+    return [_Answered(each, frozenset(places), direct, left) for each, places in zip(told, covered, strict=True)]
+
+
+def _denial_alone(
+    read: Sequence[Clause], asked: Sequence[AskedPart], found: Floats, chart: Chart
+) -> tuple[int, AskedPart] | None:
+    """The likeliest denial in the chart, and the part of the question that it answers."""
+    can_be_denied = [bool(one.part.main) and not _is_open(read[one.at].text) for one in asked]
+    denies = [one.negative and not one.of_kin for one in chart.statements]
+    likely = np.where(np.outer(denies, can_be_denied), found, 0.0)
+    row, at = divmod(int(likely.argmax()), len(asked))
+    return (row, asked[at]) if likely[row, at] >= DENIAL_ALONE else None
+
+
+def _left(told: Sequence[dict[int, list[Fact]]], found: Floats, facts: Facts) -> float:
+    paths = {fact.path for parts in told for answers in parts.values() for fact in answers}
+    likely = found.max(axis=1)
+    return max((likely[row] for row, fact in enumerate(facts) if fact.path not in paths), default=0.0)
 
 
 _CHARACTER, _TREATMENT = (
