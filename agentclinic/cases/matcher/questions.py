@@ -51,9 +51,9 @@ DOUBT_ASKED = 0.2
 """From this likeness to the author's questions on, a part is not denied beside the answer to another."""
 LEFT_BESIDE = 0.08
 """If any statement that is not told has this probability, nothing is denied beside an answer."""
-LEFT_ALONE = 0.18
+LEFT_ALONE = 0.16
 """The same where nothing is told."""
-DENIAL_ALONE = 0.08
+DENIAL_ALONE = 0.06
 """Where nothing is told, a statement that denies something is told from this probability on, rather than denied."""
 SAME_NAME = 0.18
 """The same for a statement that names what would be denied."""
@@ -440,7 +440,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
                 row, one = denial
                 told[one.at][one.part.place] = [facts[row]]
                 covered[one.at].add(one.part.place)
-            left = _left(told, found, facts)
+            asks_of_kin = np.array([read[one.at].of_kin for one in asked])
+            left = _left(told, np.where(asks_of_kin & ~of_kin[:, None], 0.0, found), facts)
         most = MOST_TOLD if script.has_words else len(facts)
         direct = _keep_most_direct(told, most, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
     return [_Answered(each, frozenset(places), direct, left) for each, places in zip(told, covered, strict=True)]
@@ -459,10 +460,10 @@ def _denial_alone(
     return (row, asked[at]) if likely[row, at] >= DENIAL_ALONE else None
 
 
-def _left(told: Sequence[dict[int, list[Fact]]], found: Floats, facts: Facts) -> float:
+def _left(told: Sequence[dict[int, list[Fact]]], likely: Floats, facts: Facts) -> float:
+    """The highest probability of a statement that is not told."""
     paths = {fact.path for parts in told for answers in parts.values() for fact in answers}
-    likely = found.max(axis=1)
-    return max((likely[row] for row, fact in enumerate(facts) if fact.path not in paths), default=0.0)
+    return max((best for fact, best in zip(facts, likely.max(axis=1), strict=True) if fact.path not in paths), default=0)
 
 
 _CHARACTER, _TREATMENT = (
