@@ -399,8 +399,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
             if can_be_denied:  # the denial of something else is no better than a plain one
                 likely = np.where(denials & ~chosen & ~_settling(one.part, chart), 0.0, likely)
-            if can_be_denied and one.part.named.closed & lexicon.bit("pain"):
-                likely = np.where(~chosen & _pain_elsewhere(one.part, chart), 0.0, likely)
+            if can_be_denied:
+                likely = np.where(~chosen & _another_pain(one.part, chart), 0.0, likely)
             if (likely[chosen] >= near).any():
                 covered[one.at].add(one.part.place)
             elif (like := _of_like_quality(read[one.at], one.part, likely, chart)) is not None or (
@@ -440,8 +440,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
                 row, one = denial
                 told[one.at][one.part.place] = [facts[row]]
                 covered[one.at].add(one.part.place)
-            asks_of_kin = np.array([read[one.at].of_kin for one in asked])
-            left = _left(told, np.where(asks_of_kin & ~of_kin[:, None], 0.0, found), facts)
+            other = [~of_kin if read[one.at].of_kin else _another_pain(one.part, chart) for one in asked]
+            left = _left(told, np.where(np.array(other).T, 0.0, found), facts)
         most = MOST_TOLD if script.has_words else len(facts)
         direct = _keep_most_direct(told, most, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
     return [_Answered(each, frozenset(places), direct, left) for each, places in zip(told, covered, strict=True)]
@@ -573,9 +573,10 @@ def _settling(part: Part, chart: Chart) -> NDArray[np.bool_]:
     return _denied_by(part.named.closed & ~lexicon.roots() & ~(lexicon.bit("pain") & ~part.main), chart)
 
 
-def _pain_elsewhere(part: Part, chart: Chart) -> NDArray[np.bool_]:
+def _another_pain(part: Part, chart: Chart) -> NDArray[np.bool_]:
     """For a part that asks for pain at a place: the statements about a pain, if the main complaint is not there."""
-    return _elsewhere(part.named.closed & lexicon.of_types("place"), chart)
+    pain = part.named.closed & lexicon.bit("pain")
+    return _elsewhere(part.named.closed & lexicon.of_types("place") if pain else 0, chart)
 
 
 @lru_cache(maxsize=4096)
