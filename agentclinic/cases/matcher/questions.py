@@ -123,7 +123,8 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
     if answered and answered[0].left >= (LEFT_BESIDE if answers else LEFT_ALONE):
-        clear = list(dict.fromkeys(_undenied(topic, beside=answers) for topic in clear))
+        undenied = dict.fromkeys(_undenied(topic, beside=answers) for topic in clear)
+        clear = sorted(undenied, key=lambda topic: topic.kind is Asked.REST)
     said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
     if answers:
         left = [clause for clause, found in zip(read, by_clause, strict=True) if _left_open(clause, found, said_of)]
@@ -437,9 +438,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
                 _keep_what_tells(clause, told[at], at, asked, found, chart, sure)
         if not script.has_questions:
             if not any(told) and (denial := _denial_alone(read, asked, found, chart)) is not None:
-                row, one = denial
-                told[one.at][one.part.place] = [facts[row]]
-                covered[one.at].add(one.part.place)
+                told[denial[1].at][denial[1].part.place] = [facts[denial[0]]]
+                covered[denial[1].at].add(denial[1].part.place)
             other = [~of_kin if read[one.at].of_kin else _another_pain(one.part, chart) for one in asked]
             left = _left(told, np.where(np.array(other).T, 0.0, found), facts)
         most = MOST_TOLD if script.has_words else len(facts)
@@ -451,9 +451,7 @@ def _denial_alone(
     read: Sequence[Clause], asked: Sequence[AskedPart], found: Floats, chart: Chart
 ) -> tuple[int, AskedPart] | None:
     """The likeliest denial in the chart, and the part of the question that it answers."""
-    can_be_denied = [
-        bool(one.part.main) and not (_is_open(read[one.at].text) or read[one.at].of_kin) for one in asked
-    ]
+    can_be_denied = [bool(one.part.main) and not (_is_open(read[one.at].text) or read[one.at].of_kin) for one in asked]
     denies = [one.negative and not one.of_kin for one in chart.statements]
     likely = np.where(np.outer(denies, can_be_denied), found, 0.0)
     row, at = divmod(int(likely.argmax()), len(asked))
@@ -463,7 +461,8 @@ def _denial_alone(
 def _left(told: Sequence[dict[int, list[Fact]]], likely: Floats, facts: Facts) -> float:
     """The highest probability of a statement that is not told."""
     paths = {fact.path for parts in told for answers in parts.values() for fact in answers}
-    return max((best for fact, best in zip(facts, likely.max(axis=1), strict=True) if fact.path not in paths), default=0)
+    best = zip(facts, likely.max(axis=1), strict=True)
+    return max((chance for fact, chance in best if fact.path not in paths), default=0.0)
 
 
 _CHARACTER, _TREATMENT = (
