@@ -1,16 +1,18 @@
 """How often the builtin patient denies what the chart says, and how often it asks back.
 
-`python benchmarks/denials.py [--part development|second|third|test|fifth|...] [--folds DIR]` prints, for the questions
+`python benchmarks/denials.py [--part development|second|recorded|test|...] [--folds DIR]` prints, for the questions
 whose answer is in the chart, how many are
-- denied wholly (a denial, and no fact told) or in part (a denial, and a marked fact not told),
+- denied wholly (a denial, and no fact told) or in part (a denial, and a marked fact not told), and how many denials
+  beside an answer are right (no marked fact is left untold),
 - contradicted (the same, and the fact that was not told affirms something that no told fact says: most denials in part
   leave out a repetition or another denial),
 - answered with "I don't know" alone, and answered by asking back;
 for the questions that no reader found an answer to, how many are denied, by default or with the words of a charted
 denial, and what happens to the others; and precision and recall of the facts.
 
-The trees were fitted to `development` and `second`: `--folds DIR` uses, for each case, trees that were not fitted to it
-(`python benchmarks/fit_patient.py --folds DIR`). `--list KIND` prints the questions and replies of a kind in these two
+The trees were fitted to `development`, `second` and the recorded questions (`recorded`, marked by two readers, and
+`developer`, by one): `--folds DIR` uses, for each case, trees that were not fitted to it
+(`python benchmarks/fit_patient.py --folds DIR`). `--list KIND` prints the questions and replies of a kind in these
 parts, which may be read. It needs the public data at `../shared/data`.
 """
 
@@ -21,7 +23,7 @@ import json
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -46,7 +48,9 @@ PARTS = {part: f"questions3_{part}" for part in ("development", "second", "third
     "fifth_development": "questions5_development",
     "fifth": "questions5_test",
 }
-READABLE = ("development", "second", "fifth_development")
+RECORDED = {"recorded": ("questions", "questions2"), "developer": ("questions_developer",)}
+"""Parts of the recorded questions: two readers marked the first, one the second."""
+READABLE = ("development", "second", "fifth_development", *RECORDED)
 FOLDS = 5
 
 
@@ -72,13 +76,19 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def rows_of(part: str) -> list[Row]:
     """The labelled questions of a part."""
     public = {"MedQA_Ext": str(DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl")}
-    asked = {line["row"]: line for line in _lines(LABELS / f"{PARTS[part]}.jsonl")}
+    if part in RECORDED:
+        said = enumerate(_lines(DATA / "judge" / "patient_questions.jsonl"))
+        asked = {row: {"dataset": "MedQA_Ext", "case": line["scenario_id"], **line} for row, line in said}
+        return [row for name in RECORDED[part] for row in _marked(asked, name, public)]
+    return _marked({line["row"]: line for line in _lines(LABELS / f"{PARTS[part]}.jsonl")}, PARTS[part], public)
+
+
+def _marked(asked: Mapping[int, dict[str, Any]], labels: str, public: Mapping[str, str]) -> list[Row]:
+    """The questions that all readers of a file of labels marked, or else those that the file itself marks."""
     names = {line["dataset"] for line in asked.values()}
     cases = {name: load_cases(name, public) for name in names}
-    readers = [
-        {line["row"]: frozenset(line["paths"]) for line in _lines(path)}
-        for path in sorted(LABELS.glob(f"{PARTS[part]}_reader_*.jsonl"))
-    ] or [{row: frozenset(line["paths"]) for row, line in asked.items()}]
+    marks = sorted(LABELS.glob(f"{labels}_reader_*.jsonl")) or [LABELS / f"{labels}.jsonl"]
+    readers = [{line["row"]: frozenset(line["paths"]) for line in _lines(path)} for path in marks]
     return [
         Row(
             cases[line["dataset"]][line["case"]],
@@ -114,8 +124,8 @@ def kinds(row: Row, reply: Reply) -> set[str]:
         found.add("answerable")
         if denies and not told:
             found.add("denied wholly")
-        if denies and told and row.agreed - told:
-            found.add("denied in part")
+        if denies and told:
+            found.add("denied in part" if row.agreed - told else "denied beside, rightly")
         said = reduce(or_, (facts[path].main for path in told), 0)
         untold = [facts[path] for path in row.agreed - told]
         if denies and any(not one.negative and not (one.main and one.main & said == one.main) for one in untold):
@@ -142,6 +152,7 @@ LINES = (
             "denied in part",
             "contradicted wholly",
             "contradicted in part",
+            "denied beside, rightly",
             "not known",
             "asked back wholly",
             "asked back",
@@ -154,7 +165,7 @@ LINES = (
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=PARTS, default="development")
+    parser.add_argument("--part", choices=(*PARTS, *RECORDED), default="development")
     parser.add_argument("--folds", type=Path, help="trees of each fold, written by fit_patient.py --folds")
     parser.add_argument("--list", metavar="KIND", help="also print questions and replies of this kind")
     given = parser.parse_args()

@@ -10,7 +10,7 @@ import pytest
 from helpers import ask, case_of, osce
 from numpy.typing import NDArray
 
-from agentclinic.cases.matcher import asked_of_patient, cues, relevance
+from agentclinic.cases.matcher import asked_of_patient, cues, questions, relevance
 from agentclinic.cases.matcher.asking import clause_texts, clauses
 
 CASE = case_of(
@@ -165,3 +165,14 @@ def test_a_cue_is_found_in_any_case_and_at_the_place_its_pattern_says() -> None:
     assert cue.pattern.pattern == r"\b(?:ab(?:c|d)|ef\b)|[|x]y"
     found = [bool(cue.search(text)) for text in ("An ABD.", "xabd", "of EF", "efg", "a|Y", "y")]
     assert found == [True, False, True, False, True, False]
+
+
+def test_nothing_is_denied_while_an_untold_statement_is_likely(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "Do you have chest pain, hair loss or hiccups?"
+    assert ask(CASE, question).text.endswith("Otherwise, nothing like that.")
+    monkeypatch.setattr(questions, "LEFT_BESIDE", 0.0)
+    questions._asked_of_patient.cache_clear()
+    reply = ask(CASE, question)
+    questions._asked_of_patient.cache_clear()
+    assert reply.text.endswith("About the rest I couldn't say.")
+    assert all(one.provenance.value != "default_negative" for one in reply.disclosures)
