@@ -9,6 +9,7 @@ from operator import or_
 from typing import TypeVar
 
 from agentclinic.cases.matcher import cues
+from agentclinic.cases.matcher.cues import Cue
 from agentclinic.cases.model import Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.lexicon import Named
@@ -20,15 +21,14 @@ _ASKS = (
     r"do|does|did|is|are|was|were|have|has|had|when|how|what|where|whether|can|could|would|will|any|who|which|why|if"
     r"|please|also"
 )
-_CLAUSE = re.compile(
+_CLAUSE = Cue(
     rf"[?;]+\s*|(?:—|\s[-–]\s)(?:and |or )?(?=(?:{_ASKS})\b)"
     rf"|(?:,\s*|(?<!you)(?<!\byour)\s+)(?:and|or)\s+(?=(?:{_ASKS})\b(?! (?:all|other)\b))"
-    rf"|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+",
-    re.IGNORECASE,
+    rf"|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+"
 )
 _DASH = re.compile(r"—|\s[-–]\s")
 # What a question mentions without asking about it: "besides the rash", "along with the ataxia", "that could …".
-_ASIDE = re.compile(
+_ASIDE = Cue(
     r"\b(?:besides|other than|apart from|aside from|along with the|alongside the|in addition to"
     r"|that (?:could|might|may|would)|which (?:could|may|might)|(?:to |that )?suggest(?:s|ing|ive)?|prior to the"
     r"|before (?:the|this|it|these|you|your)|since (?:then|birth|it|the)|out of proportion|if applicable|on (?:a|your) "
@@ -37,23 +37,20 @@ _ASIDE = re.compile(
     r"|that seem\w*|during (?:this|these|that))\b[^,;?()]*|^given [^,]*,"
     # A known symptom only gives the place of the one asked about: "numbness over the lesions".
     r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure"
-    r"|episode|attack)\w*(?: areas?)?|\bbetween (?:seizure|episode|attack)s",
-    re.IGNORECASE,
+    r"|episode|attack)\w*(?: areas?)?|\bbetween (?:seizure|episode|attack)s"
 )
-LISTED = re.compile(
+LISTED = Cue(
     r"[,:!()/\[\]]|\b(?:or|and|plus|like(?! (?:this|that|it|these|those)\b)|such as|including|e\.g\.?|i\.e\.?|versus|vs"
-    r"|as well as|nor|but|especially|particularly)(?=\W|$)|—|\s[-–]\s",
-    re.IGNORECASE,
+    r"|as well as|nor|but|especially|particularly)(?=\W|$)|—|\s[-–]\s"
 )
 _DEFINITE = re.compile(
     r"^(?:and |or |so |but )?(?:how |why )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+"
     r"(?:the|your|this|these|that|those|his|her|its|their|my)\s+",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(
+_CONDITION = Cue(
     r"\b(?:when(?:ever)?|while|during|after|following|upon|with(?!out)|triggered by|brought on by|related to|due to)\b"
-    r"(?! (?:did|was|were|is|are|do|does)\b)",
-    re.IGNORECASE,
+    r"(?! (?:did|was|were|is|are|do|does)\b)"
 )
 _MOST_PARTS = 240
 """Things in a question that are looked up. Our longest labeled question lists 9; each costs half a millisecond, and
@@ -127,9 +124,8 @@ _DID_IT_HELP = re.compile(
     re.IGNORECASE,
 )
 # "during or after exercise" is one thing.
-_EITHER_TIME = re.compile(
-    r"\b(during|before|with|while|in|on|at|around|when) (?:or|and) (?=(?:after|during|before|with|around|following)\b)",
-    re.IGNORECASE,
+_EITHER_TIME = Cue(
+    r"\b(during|before|with|while|in|on|at|around|when) (?:or|and) (?=(?:after|during|before|with|around|following)\b)"
 )
 
 
@@ -216,10 +212,9 @@ def _first_named(text: str) -> str:
 
 
 # "pain or coldness in your arm": both are asked for there.
-_BOTH_THERE = re.compile(
+_BOTH_THERE = Cue(
     r"\b(pains?|swelling|numbness|weakness|tingling|stiffness|redness|aching|aches?|coldness|soreness|tenderness|lumps?)"
-    r"( or | and )(\w+) ((?:in|on|of) (?:one of |either |any of )?(?:your|the|his|her|a|an|one|both)\b[^,;?]*)",
-    re.IGNORECASE,
+    r"( or | and )(\w+) ((?:in|on|of) (?:one of |either |any of )?(?:your|the|his|her|a|an|one|both)\b[^,;?]*)"
 )
 
 
