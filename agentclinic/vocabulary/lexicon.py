@@ -131,7 +131,12 @@ def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> fr
 @lru_cache(maxsize=32768)
 def found(text: str) -> tuple[Found, ...]:
     """The concepts a text names, in order; a wording inside a longer one is left out."""
-    return _outermost(_hits(text))
+    return _found(tokens(text))
+
+
+@lru_cache(maxsize=32768)  # texts that differ in small words only are read once
+def _found(words: tuple[str, ...]) -> tuple[Found, ...]:
+    return _outermost(_hits(words))
 
 
 @lru_cache(maxsize=65536)
@@ -142,24 +147,23 @@ def _forms(word: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=65536)
-def _begun(word: str) -> tuple[_Reached, ...]:
+def _begun(word: str) -> Sequence[_Reached]:
     """What the wordings that begin with a word lead to. Most words begin none."""
     longer = _lexicon().wordings.longer
     return tuple(longer[form] for form in _forms(word) if form in longer)
 
 
-def _hits(text: str) -> list[Found]:
-    """The concepts whose wordings are in a text, by where these begin."""
-    words = tokens(text)
+def _hits(words: tuple[str, ...]) -> list[Found]:
+    """The concepts whose wordings are among some words, by where these begin."""
     hits: list[Found] = []
-    for start, first in enumerate(words):
-        reached: Sequence[_Reached] = _begun(first)
+    count = len(words)
+    for start, reached in enumerate(map(_begun, words)):
         end, before = start + 1, len(hits)
         while reached:
             for one in reached:
                 for concept in one.concepts:
                     hits.append(Found(concept, start, end))
-            if end == len(words):
+            if end == count:
                 break
             forms = _forms(words[end])
             reached = [one.longer[form] for one in reached if one.longer for form in forms if form in one.longer]
@@ -176,15 +180,18 @@ def _outermost(hits: Sequence[Found]) -> tuple[Found, ...]:
         if hit.end > hit.start + 1:
             for place in range(hit.start, hit.end):
                 around.setdefault(place, []).append(hit)
-    return tuple(
-        hit for hit in hits if hit.start not in around or not any(_inside(hit, other) for other in around[hit.start])
-    )
+    if not around:
+        return tuple(hits)
+    return tuple([hit for hit in hits if hit.start not in around or not _is_inside(hit, around[hit.start])])
 
 
-def _inside(one: Found, other: Found) -> bool:
-    longer = other.end - other.start > one.end - one.start
-    within = other.start <= one.start and one.end <= other.end
-    return longer and within and (one.concept.type == other.concept.type or one.concept.type not in _WITHIN)
+def _is_inside(one: Found, others: Sequence[Found]) -> bool:
+    concept, start, end = one
+    for other, begins, ends in others:
+        longer = ends - begins > end - start and end <= ends
+        if longer and (concept.type == other.type or concept.type not in _WITHIN):
+            return True
+    return False
 
 
 def kinds(name: str) -> frozenset[str]:
@@ -223,8 +230,13 @@ def closed(name: str) -> int:
 
 @lru_cache(maxsize=32768)
 def named(text: str) -> Named:
+    return _named(tokens(text))
+
+
+@lru_cache(maxsize=32768)
+def _named(words: tuple[str, ...]) -> Named:
     bits, names, above = _bits(), 0, 0
-    for concept, _, _ in found(text):
+    for concept, _, _ in _found(words):
         names |= bits[concept.name]
         above |= closed(concept.name)
     return Named(names, above)
@@ -251,7 +263,7 @@ def _symptoms(text: str) -> set[str]:
 
     Unlike in `found`, the name of a disease does not hide the symptom in it: "a history of anxiety" names anxiety.
     """
-    hits = [hit for hit in _hits(text) if hit.concept.type == "symptom"]
+    hits = [hit for hit in _hits(tokens(text)) if hit.concept.type == "symptom"]
     return {hit.concept.name for hit in _outermost(hits)} - set(_ROOTS.values())
 
 

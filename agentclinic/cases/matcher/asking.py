@@ -173,7 +173,8 @@ def clauses(question: str) -> tuple[Clause, ...]:
             full = (replace(part, wordings=(f"{read[-1].text} {part.text}",)) for part in clause.parts)
             clause = replace(clause, parts=tuple(full))
         elif meant:
-            clause = replace(clause, parts=tuple(with_meant(part, meant) for part in clause.parts))
+            parts = tuple(with_meant(part, meant) for part in clause.parts)
+            clause = clause if parts == clause.parts else replace(clause, parts=parts)
         read.append(clause)
         about = clause.main or about
         meant = _first_named(text) or meant
@@ -224,9 +225,9 @@ def _clause(text: str, before: int, most: int) -> Clause:
     parts = _parts(plain, most)
     if len(parts) == 1 and plain != text:  # "are you well between the attacks?"
         parts[0] = replace(parts[0], wordings=(*parts[0].wordings, text))
-    background = tuple(bool(part.asked.search(plain)) for part in cues.BACKGROUND)
+    background = tuple([bool(part.asked.search(plain)) for part in cues.BACKGROUND])
     if len(parts) != 1 or parts[0].named != whole.named:
-        parts.append(replace(whole, whole=True, place=len(parts), wordings=(plain,)))
+        parts.append(Part(plain, whole.named, whole.main, whole.stems, True, len(parts), False, (plain,)))
     return Clause(
         text,
         tuple(parts),
@@ -236,9 +237,9 @@ def _clause(text: str, before: int, most: int) -> Clause:
         whole.main or before,
         before,
         _known(text),
-        tuple(bool(aspect.asked.search(text)) for aspect in cues.ASPECTS),
+        tuple([bool(aspect.asked.search(text)) for aspect in cues.ASPECTS]),
         background,
-        frozenset(part.section for part, on in zip(cues.BACKGROUND, background, strict=True) if on),
+        frozenset([part.section for part, on in zip(cues.BACKGROUND, background, strict=True) if on]),
         bool(cues.ASKS_OF_KIN.search(plain)),
         bool(cues.WHERE.search(text)),
         bool(cues.WHEN.match(text)),
@@ -258,7 +259,10 @@ def _parts(clause: str, most: int) -> list[Part]:
             full = [] if part.named.names and not part.named.names & ~lexicon.of_types("place") else [part.text]
             if parts and (conditional or not full):
                 full = [f"{parts[0].text} {part.text}", *(full if part.main else ())]
-            parts.append(replace(part, place=len(parts), conditional=conditional, wordings=tuple(full or [part.text])))
+            wordings = tuple(full or [part.text])
+            parts.append(
+                Part(part.text, part.named, part.main, part.stems, False, len(parts), conditional, wordings)
+            )
     if len(parts) > 1 and _SUBJECT.fullmatch(parts[0].text):
         parts[0] = replace(parts[0], wordings=(clause,))
     return parts
@@ -300,13 +304,18 @@ VAGUE = frozenset(
     "evaluation dose dosage wide base based rapid per few several many number brought symptom associated complaint "
     "visit doctor clear".split()
 )
-_VAGUE_STEMS = frozenset(stem(singular(word)) for word in VAGUE)
+_VAGUE_STEMS = frozenset(stem(singular(word)) for word in VAGUE) | {""}
 
 
 @lru_cache(maxsize=32768)
 def stems(text: str) -> frozenset[str]:
-    words = (word for word in lexicon.tokens(text) if word not in STOP_WORDS and word.isalpha())
-    return frozenset(stem(word) for word in words) - _VAGUE_STEMS
+    return frozenset(map(_stem_of, lexicon.tokens(text))) - _VAGUE_STEMS
+
+
+@lru_cache(maxsize=16384)
+def _stem_of(word: str) -> str:
+    """The stem of a word that says something by itself; empty for any other."""
+    return stem(word) if word not in STOP_WORDS and word.isalpha() else ""
 
 
 def _known(clause: str) -> int:
@@ -318,4 +327,4 @@ def _known(clause: str) -> int:
     subject = [hit for hit in hits if hit.end <= _SUBJECT_REACH and hit.concept.type in MAIN_TYPES]
     if not subject or max(hit.end for hit in subject) >= len(lexicon.tokens(rest)):
         return 0
-    return reduce(or_, (lexicon.bit(hit.concept.name) for hit in subject))
+    return reduce(or_, [lexicon.bit(hit.concept.name) for hit in subject])
