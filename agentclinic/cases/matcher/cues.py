@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache, reduce
+from itertools import count
 from operator import or_
 
 from agentclinic.cases.model import Section
@@ -31,28 +32,27 @@ class Asked(StrEnum):
     """Not understood: never denied."""
 
 
-_CUES: list[frozenset[str]] = []
-"""For each cue, pieces of words of which every match has one; empty if there are none."""
 _WORD = re.compile(r"[a-z0-9]+")
+_PLACES = count()
+_NEEDING: dict[str, int] = {}
+"""The cues, as bits, that match only texts with one of several pieces of words, by piece."""
+_ANY: list[int] = []
+"""Those that may match any text."""
 
 
 @lru_cache(maxsize=32768)
 def _of_word(word: str) -> int:
-    """The cues that may match a text with this word, as bits."""
-    return sum(1 << at for at, pieces in enumerate(_CUES) if any(piece in word for piece in pieces))
-
-
-@lru_cache(maxsize=1)
-def _of_any() -> int:
-    """The cues that may match any text."""
-    return sum(1 << at for at, pieces in enumerate(_CUES) if not pieces)
+    """The cues that may match a text with this word."""
+    longest = max(map(len, _NEEDING))
+    places = ((at, end) for at in range(len(word)) for end in range(at + 1, min(at + longest, len(word)) + 1))
+    return reduce(or_, (_NEEDING.get(word[at:end], 0) for at, end in places), 0)
 
 
 @lru_cache(maxsize=4096)
 def _lowered(text: str) -> tuple[str, int]:
     """A text in lower case, and the cues that may match it."""
     lower = text.lower()
-    return lower, reduce(or_, map(_of_word, _WORD.findall(lower)), _of_any())
+    return lower, reduce(or_, map(_of_word, _WORD.findall(lower)), sum(_ANY))
 
 
 class Cue:
@@ -63,10 +63,14 @@ class Cue:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = re.compile(pattern)
-        self._bit = 1 << len(_CUES)
-        _CUES.append(needed(pattern))
-        for cached in (_of_word, _of_any, _lowered):
-            cached.cache_clear()
+        self._bit = 1 << next(_PLACES)
+        pieces = needed(pattern)
+        for piece in pieces:
+            _NEEDING[piece] = _NEEDING.get(piece, 0) | self._bit
+        if not pieces:
+            _ANY.append(self._bit)
+        _of_word.cache_clear()
+        _lowered.cache_clear()
 
     def search(self, text: str) -> re.Match[str] | None:
         lower, possible = _lowered(text)

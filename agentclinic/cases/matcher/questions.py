@@ -20,7 +20,7 @@ from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses, with_
 from agentclinic.cases.matcher.authored import index_of, likeness
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
-from agentclinic.cases.matcher.relevance import Chart, Floats, chances, chart_of, parts_of, threshold
+from agentclinic.cases.matcher.relevance import FEATURES, Chart, Floats, chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.talk import ASKED_BESIDE, small_talk
 from agentclinic.cases.model import Fact, Facts, Section
@@ -545,7 +545,13 @@ def _elsewhere(places: int, chart: Chart) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=4096)
 def _denied_by(wider: int, chart: Chart) -> NDArray[np.bool_]:
-    return np.array([bool(one.main & wider) or one.well or one.nothing_else for one in chart.statements])
+    everything = chart.alone[_WELL_AND_ELSE].any(axis=0)
+    if not wider & chart.mains:
+        return everything
+    return everything | np.array([bool(one.main & wider) for one in chart.statements], dtype=bool)
+
+
+_WELL_AND_ELSE = [FEATURES.index(name) - FEATURES.index("well") for name in ("well", "nothing_else")]
 
 
 def _denies_a_change(one: Statement) -> bool:

@@ -118,12 +118,12 @@ class Chart:
     """The statements in which a word occurs."""
     stems: Floats
     """The weight of all words of each statement."""
-    concepts: NDArray[np.intp]
-    """The concepts that any statement names or names a kind of, by their bits."""
-    told: NDArray[np.uint64]
-    """Those that each statement names with what they are kinds of, and then those it names, as bits."""
-    kinds: NDArray[np.uint64]
-    """Those in each set of `_masks`."""
+    row: NDArray[np.intp]
+    """Where in `told` each concept is, by its bit; those that no statement names are in the last row."""
+    told: NDArray[np.uint8]
+    """For each concept whether the statements name it or a kind of it, and then whether they name it."""
+    mains: int
+    """The concepts of all statements that can be asked about on their own."""
     alike: dict[tuple[Section, bool], list[int]]
     """The statements by their section and whether they mention a time."""
     main: int
@@ -140,21 +140,22 @@ class Chart:
     def weight(self, words: Iterable[str]) -> float:
         return sum(self.weights.get(word, self.unknown) for word in words) or 1.0
 
-    def shared(self, sets: NDArray[np.uint64]) -> Floats:
+    def shared(self, concepts: NDArray[np.intp], sets: Floats) -> Floats:
         """How many concepts each set shares with what each statement names, first with and then without its kinds."""
-        counts = np.bitwise_count(sets[:, :, None] & self.told[:, None]).sum(axis=0, dtype=np.uint16)
-        return np.asarray(counts.reshape(sets.shape[1], 2, -1).transpose(1, 0, 2), dtype=np.float64)
+        told = self.told.take(self.row.take(concepts), axis=0)
+        return (sets @ told.astype(np.float64)).reshape(len(sets), 2, len(self.statements)).swapaxes(0, 1)
 
 
 def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
-    width = lexicon.everything().bit_length() // 8 + 1
+    """Sets as rows, with a column for each concept."""
+    width = _width()
     packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8)
     return np.unpackbits(packed.reshape(len(sets), width), axis=1, bitorder="little")
 
 
-def _packed(sets: Sequence[int], concepts: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """Sets as columns of packed bits, as far as they are about these concepts."""
-    return np.packbits(_bits(sets).take(concepts, axis=1), axis=1).view(np.uint64).T
+@lru_cache(maxsize=1)
+def _width() -> int:
+    return lexicon.everything().bit_length() // 8 + 1
 
 
 @lru_cache(maxsize=512)  # one takes about 40 kB
@@ -168,14 +169,16 @@ def chart_of(facts: Facts) -> Chart:
         alike.setdefault((one.fact.section, one.timed), []).append(row)
         for word in one.stems:
             saying.setdefault(word, []).append(row)
-    concepts = np.flatnonzero(_bits([reduce(or_, (one.named.closed for one in told), 0)])[0])
-    concepts = np.pad(concepts, (0, -len(concepts) % 64), constant_values=-1)  # the last bit stands for no concept
-    named = [*(one.named.closed for one in told), *(one.named.names for one in told)]
+    named = _bits([*(one.named.closed for one in told), *(one.named.names for one in told)])
+    concepts = np.flatnonzero(named[: len(told)].any(axis=0))
+    row = np.full(named.shape[1], len(concepts))
+    row[concepts] = np.arange(len(concepts))
     main = reduce(or_, (one.named.closed & ~lexicon.roots() for one in told if one.primary), 0)
     return Chart(
         told, weights, math.log(2 * (len(told) + 1)), saying,
         np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
-        concepts, np.ascontiguousarray(_packed(named, concepts)), _packed(_masks(), concepts), alike,
+        row, np.vstack([named.T[concepts], np.zeros((1, len(named)), np.uint8)]),
+        reduce(or_, (one.main for one in told), 0), alike,
         main, np.array([bool(one.main & main) for one in told], bool),
         np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
         np.array([one.aspects for one in told], bool).T, np.array([one.places.bit_count() for one in told]),
@@ -191,6 +194,11 @@ def _masks() -> tuple[int, ...]:
     return (*kinds, roots, mains, mains & ~roots, lexicon.everything() & ~roots)
 
 
+@lru_cache(maxsize=1)
+def _mask_bits() -> NDArray[np.uint8]:
+    return _bits(_masks())
+
+
 _SYMPTOM, _DISEASE = MAIN_TYPES.index("symptom"), MAIN_TYPES.index("disease")
 _TRIGGER, _QUALITY, _TIME, _PLACE, _ROOT, _MAIN, _NO_ROOT, _ANY = range(len(MAIN_TYPES), len(MAIN_TYPES) + 8)
 
@@ -204,8 +212,11 @@ class Question:
     """The clause of each part."""
     begins: list[int]
     """The first part of each clause."""
-    sets: list[int]
-    """What each part names, and names a kind of; what each clause is about; what the whole question names."""
+    concepts: NDArray[np.intp]
+    """The concepts it names, or names a kind of, by their bits."""
+    sets: Floats
+    """Sets of these, as rows: for each of `_masks` what each part names, and names a kind of; then what each clause is
+    about; then what the whole question names."""
     known: Floats
     """The features that depend on nothing else; 0 for the others."""
     aspects: NDArray[np.bool_]
@@ -221,22 +232,39 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
     mains = reduce(or_, (clause.main for clause in clauses), 0)
     sets = [part.named.names for part in parts] + [part.named.above for part in parts]
     sets += [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
+    bits = _bits([*sets, mains])
+    concepts = np.flatnonzero(bits.any(axis=0))
+    bits = bits.take(concepts, axis=1)
+    kinds = (_mask_bits().take(concepts, axis=1)[:, None] & bits[: 2 * len(parts)])
+    kinds = kinds.reshape(2 * len(parts) * len(masks), len(concepts))
     single = [(at, part) for at, part in enumerate(parts) if not part.whole]
     known = np.zeros((len(FEATURES), len(asked), 1))
     alone = [_clause_alone(clause) for clause in clauses]
-    symptoms = sum(bool(part.named.names & masks[_SYMPTOM]) for _, part in single)
-    diseases = sum(bool(part.named.names & lexicon.of_types("disease", "procedure")) for _, part in single)
-    for at, one in enumerate(asked):
-        part = one.part
-        known[:, at, 0][_OF_QUESTION] = (
-            part.main.bit_count(), (part.named.names & masks[_TRIGGER]).bit_count(),
-            (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
-            *alone[one.at], len(clauses), one.at, symptoms, diseases, mains.bit_count(),
-        )  # fmt: skip
+    symptoms = sum([bool(part.named.names & masks[_SYMPTOM]) for _, part in single])
+    diseases = sum([bool(part.named.names & _diseases()) for _, part in single])
+    all_of_it = (symptoms, diseases, mains.bit_count())
+    if parts:
+        known[_OF_QUESTION, :, 0] = np.array(
+            [
+                (
+                    part.main.bit_count(), (part.named.names & masks[_TRIGGER]).bit_count(),
+                    (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
+                    *alone[at], len(clauses), at, *all_of_it,
+                )
+                for part, at in zip(parts, place, strict=True)
+            ],
+            dtype=np.float64,
+        ).T  # fmt: skip
     return Question(
-        asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], [*sets, mains], known,
+        asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], concepts,
+        np.concatenate([kinds, bits[2 * len(parts) :]]).astype(np.float64), known,
         np.array([clause.aspects for clause in clauses]).T[:, :, None], single,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _diseases() -> int:
+    return lexicon.of_types("disease", "procedure")
 
 
 def _clause_alone(clause: Clause) -> tuple[float, ...]:
@@ -258,7 +286,7 @@ def _sets(clause: Clause) -> tuple[int, ...]:
 
 
 _AT = {name: at for at, name in enumerate(FEATURES)}
-_OF_QUESTION = [
+_OF_QUESTION = np.array([
     *map(_AT.__getitem__, (
         "part_concepts", "part_triggers", "part_qualities", "whole", "part_at", "conditional", "subject",
         "clause_concepts", "known", "aspects_asked", "aspects_told", "where", "clause_triggers", "clause_qualities",
@@ -266,7 +294,7 @@ _OF_QUESTION = [
     )),
     *range(_AT["asks_family_history"], _AT["well"]),
     *map(_AT.__getitem__, ("symptoms_asked", "diseases_asked", "asked")),
-]  # fmt: skip
+])  # fmt: skip
 
 
 def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
@@ -282,14 +310,12 @@ def _features(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
         return table
     table[:] = question.known
     table[_AT["well"] : _AT["silent_symptoms"]] = chart.alone[:, None]
-    sets = _packed(question.sets, chart.concepts)
-    of_parts = 2 * len(question.asked)
-    kinds = (sets[:, None, :of_parts] & chart.kinds[:, :, None]).reshape(len(sets), -1)
-    counts = chart.shared(np.hstack([kinds, sets[:, of_parts:]]))
-    by_kind = counts[:, : kinds.shape[1]].reshape(2, len(_masks()), 2, *table.shape[1:])
+    counts = chart.shared(question.concepts, question.sets)
+    of_parts = 2 * len(question.asked) * len(_masks())
+    by_kind = counts[:, :of_parts].reshape(2, len(_masks()), 2, *table.shape[1:])
     _fill_pairs(table, question, chart, by_kind)
     _fill_matches(table, question, chart)
-    by_clause = counts[:, kinds.shape[1] : -1].reshape(2, -1, len(clauses), table.shape[2])
+    by_clause = counts[:, of_parts:-1].reshape(2, -1, len(clauses), table.shape[2])
     _fill_clauses(table, clauses, question, chart, by_clause)
     table[_AT["asked_told"]] = counts[0, -1]
     return table
@@ -352,7 +378,7 @@ def _fill_matches(table: Floats, question: Question, chart: Chart) -> None:
     table[_AT["tells_main_complaint"]] = chart.tells_main
     silent = [part.named.names for at, part in question.single if best[at] < _PARTIAL]
     symptoms = sum(bool(names & _masks()[_SYMPTOM]) for names in silent)
-    diseases = sum(bool(names & lexicon.of_types("disease", "procedure")) for names in silent)
+    diseases = sum(bool(names & _diseases()) for names in silent)
     well, nothing_else = chart.alone[:2]
     table[_AT["silent_symptoms"]], table[_AT["silent_diseases"]] = symptoms, diseases
     # What a statement such as "no other symptoms" would cover.
