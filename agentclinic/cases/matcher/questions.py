@@ -370,22 +370,27 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     direct: frozenset[str] = frozenset()
     if found.size:
         chosen = found.max(axis=1) >= threshold() + MARGIN
-        for row in np.flatnonzero(chosen):
+        for row in chosen.nonzero()[0]:
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
         beside, doubt = (NEAR_BESIDE_SPOKEN, DOUBT_SPOKEN) if script.has_words else (NEAR_BESIDE, DOUBT)
         if script.has_questions:
             beside, doubt = NEAR_BESIDE_ASKED, DOUBT_ASKED
+        near_any = np.full(len(facts), NEAR_ASKED if script.has_questions else NEAR)
+        near_or_denied = np.where(denials, NEAR_DENIAL, near_any)
+        idle_denials = denials & ~chosen
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not _is_open(read[one.at].text)
-            near = np.where(denials & can_be_denied, NEAR_DENIAL, NEAR_ASKED if script.has_questions else NEAR)
-            likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
+            near = near_or_denied if can_be_denied else near_any
+            likely = found[:, at].copy()
+            if not read[one.at].of_kin:
+                likely[of_kin] = 0.0
             if can_be_denied:  # the denial of something else is no better than a plain one
-                likely = np.where(denials & ~chosen & ~_settling(one.part, chart), 0.0, likely)
+                likely[idle_denials & ~_settling(one.part, chart)] = 0.0
             if can_be_denied and one.part.named.closed & lexicon.bit("pain"):
-                likely = np.where(~chosen & _pain_elsewhere(one.part, chart), 0.0, likely)
-            if (likely[chosen] >= near[chosen]).any():
+                likely[~chosen & _pain_elsewhere(one.part, chart)] = 0.0
+            if mixed and (chosen & (likely >= near)).any():
                 covered[one.at].add(one.part.place)
             elif (like := _of_like_quality(read[one.at], one.part, likely, chart)) is not None or (
                 like := _of_one_complaint(one.part, likely, chart)
@@ -615,7 +620,7 @@ def _of_one_complaint(part: Part, likely: Floats, chart: Chart) -> int | None:
 
 
 def _at_least(bound: float, likely: Floats, chart: Chart) -> list[tuple[int, Statement]]:
-    return [(row, chart.statements[row]) for row in map(int, np.flatnonzero(likely >= bound))]
+    return [(row, chart.statements[row]) for row in (likely >= bound).nonzero()[0].tolist()]
 
 
 def _of_same_name(part: Part, likely: Floats, chart: Chart) -> int | None:

@@ -61,14 +61,14 @@ FEATURES = (
 """Features of a part of a question and a statement, in column order."""
 
 
-_SIGNS = [
+_SIGNS = np.array([
     FEATURES.index(name)
     for name in (
         "link_share", "words", "match_trigger", "match_quality", "match_time", "root_told", "well", "nothing_else",
         "subject_match", "aspects_asked", "asks_demographics", "asks_drugs", "asks_social_history", "opening",
         "anything_else", "pronoun",
     )
-]  # fmt: skip
+])  # fmt: skip
 """A pair without any of these never matches, so most pairs skip the trees."""
 
 
@@ -92,7 +92,7 @@ def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Fl
 def chances(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
     table = _features(clauses, chart)
     found = np.zeros(table.shape[1:])
-    possible = np.flatnonzero((table[_SIGNS] > 0).any(axis=0))
+    possible = (table.take(_SIGNS, axis=0) > 0).any(axis=0).ravel().nonzero()[0]
     if len(possible):
         found.ravel()[possible] = _trees().probabilities(table.reshape(len(FEATURES), -1).take(possible, axis=1))
     return found.T
@@ -151,6 +151,13 @@ def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
     width = _width()
     packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8)
     return np.unpackbits(packed.reshape(len(sets), width), axis=1, bitorder="little")
+
+
+def _members(sets: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """The concepts that any of some sets has, and which of them (column) each set (row) has."""
+    packed = np.frombuffer(b"".join([one.to_bytes(_width(), "little") for one in sets]), np.uint8)
+    concepts = _bits([reduce(or_, sets)])[0].nonzero()[0]
+    return concepts, packed.reshape(len(sets), -1).take(concepts >> 3, axis=1) >> (concepts & 7).astype(np.uint8) & 1
 
 
 @lru_cache(maxsize=1)
@@ -232,9 +239,7 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
     mains = reduce(or_, (clause.main for clause in clauses), 0)
     sets = [part.named.names for part in parts] + [part.named.above for part in parts]
     sets += [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
-    bits = _bits([*sets, mains])
-    concepts = np.flatnonzero(bits.any(axis=0))
-    bits = bits.take(concepts, axis=1)
+    concepts, bits = _members([*sets, mains])
     kinds = (_mask_bits().take(concepts, axis=1)[:, None] & bits[: 2 * len(parts)])
     kinds = kinds.reshape(2 * len(parts) * len(masks), len(concepts))
     single = [(at, part) for at, part in enumerate(parts) if not part.whole]
@@ -331,16 +336,21 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats
     parts = [one.part for one in question.asked]
     own = table[_AT["part_concepts"]]
     exact, found, parents = told[_MAIN], closed[_MAIN], wider[_NO_ROOT]
-    shares = table[_AT["exact_share"] : _AT["part_concepts"]]
-    table[:4] = exact, found - exact, parents, above[_ANY] - wider[_ANY]
-    shares[:] = exact, found, found + parents
-    shares /= np.maximum(1, own)
-    np.minimum(1.0, shares[2], out=shares[2])
+    linked = found + parents
+    # One row at a time: numpy is slow to make one array of several.
+    table[_AT["exact"]] = exact
+    np.subtract(found, exact, out=table[_AT["child"]])
+    table[_AT["parent"]] = parents
+    np.subtract(above[_ANY], wider[_ANY], out=table[_AT["sibling"]])
+    of = np.maximum(1, own)
+    np.divide(exact, of, out=table[_AT["exact_share"]])
+    np.divide(found, of, out=table[_AT["match_share"]])
+    np.minimum(1.0, linked / of, out=table[_AT["link_share"]])
     table[_AT["match_symptom"] : _AT["parent_symptom"]] = closed[: len(MAIN_TYPES)]
-    table[_AT["parent_symptom"] : _AT["match_trigger"]] = (
-        wider[_SYMPTOM], wider[_DISEASE], wider[_ROOT] > 0, closed[_ROOT] > 0
-    )  # fmt: skip
-    table[[_AT["match_trigger"], _AT["match_quality"], _AT["match_time"]]] = closed[_TRIGGER:_PLACE]
+    table[_AT["parent_symptom"]], table[_AT["parent_disease"]] = wider[_SYMPTOM], wider[_DISEASE]
+    table[_AT["root_told"]], table[_AT["root_asked"]] = wider[_ROOT] > 0, closed[_ROOT] > 0
+    for name, kind in (("match_trigger", _TRIGGER), ("match_quality", _QUALITY), ("match_time", _TIME)):
+        table[_AT[name]] = closed[kind]
     for at, part in enumerate(parts):
         if part.named.names & _masks()[_PLACE]:
             near = closed[_PLACE, at] + told[_PLACE, at] + wider[_PLACE, at] > 0
@@ -354,9 +364,9 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats
             table[_AT["statement_word_share"], at] = weight / chart.stems
     concepts = chart.alone[_CONCEPTS]
     # All of it, if one of its concepts is a kind of something asked for.
-    table[_AT["statement_share"]] = np.where(found > exact, concepts, exact) / np.maximum(1, concepts)
-    modified = closed[_TRIGGER:_PLACE].sum(axis=0) > 0
-    table[_AT["only_modifier"]] = modified & (own > 0) & (found + parents == 0)
+    np.divide(np.where(found > exact, concepts, exact), np.maximum(1, concepts), out=table[_AT["statement_share"]])
+    modified = closed[_TRIGGER] + closed[_QUALITY] + closed[_TIME] > 0
+    table[_AT["only_modifier"]] = modified & (own > 0) & (linked == 0)
 
 
 _OTHER_PLACE = 2
@@ -394,7 +404,8 @@ def _fill_clauses(
     table[_AT["subject_match"]] = closed[0]
     table[_AT["subject_share"]] = closed[0] / np.maximum(1, table[_AT["subject"]])
     table[_AT["match_before"]] = closed[1]
-    table[[_AT["clause_trigger_match"], _AT["clause_quality_match"], _AT["clause_time_match"]]] = closed[5:]
+    table[_AT["clause_trigger_match"]], table[_AT["clause_quality_match"]] = closed[5], closed[6]
+    table[_AT["clause_time_match"]] = closed[7]
     table[_AT["only_known"]] = (closed[2] > 0) & (closed[3] == 0)
     on = question.aspects
     if on.any():
@@ -457,7 +468,8 @@ class _Trees:
 
     def probabilities(self, table: Floats) -> Floats:
         """One for each pair; the features are the rows of the table."""
-        goes_left = np.where(table.take(self.feature, axis=0) <= self.bound, np.uint8(255), np.uint8(0))
+        goes_left = (table.take(self.feature, axis=0) <= self.bound).view(np.uint8)
+        np.negative(goes_left, out=goes_left)  # all bits, where it is true
         leaves = np.bitwise_and.reduce(goes_left.take(self.split, axis=0) | self.keeps)
         first = _FIRST_BIT.take(leaves.T) + np.arange(0, len(self.value), _LEAVES)
         return np.asarray(1 / (1 + np.exp(-self.value.take(first).sum(axis=1))))
