@@ -163,10 +163,11 @@ def _hits(words: tuple[str, ...]) -> list[Found]:
             for one in reached:
                 for concept in one.concepts:
                     hits.append(Found(concept, start, end))
-            if end == count:
+            longer = [one.longer for one in reached if one.longer] if end < count else []
+            if not longer:
                 break
             forms = _forms(words[end])
-            reached = [one.longer[form] for one in reached if one.longer for form in forms if form in one.longer]
+            reached = [one[form] for one in longer for form in forms if form in one]
             end += 1
         if len(hits) > before + 1:
             hits[before:] = dict.fromkeys(hits[before:])
