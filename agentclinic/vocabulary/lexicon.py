@@ -161,8 +161,8 @@ def _hits(words: tuple[str, ...]) -> list[Found]:
         end, before = start + 1, len(hits)
         while reached:
             for one in reached:
-                for concept in one.concepts:
-                    hits.append(Found(concept, start, end))
+                if one.concepts:
+                    hits += [Found(concept, start, end) for concept in one.concepts]
             longer = [one.longer for one in reached if one.longer] if end < count else []
             if not longer:
                 break

@@ -260,9 +260,7 @@ def _parts(clause: str, most: int) -> list[Part]:
             if parts and (conditional or not full):
                 full = [f"{parts[0].text} {part.text}", *(full if part.main else ())]
             wordings = tuple(full or [part.text])
-            parts.append(
-                Part(part.text, part.named, part.main, part.stems, False, len(parts), conditional, wordings)
-            )
+            parts.append(Part(part.text, part.named, part.main, part.stems, False, len(parts), conditional, wordings))
     if len(parts) > 1 and _SUBJECT.fullmatch(parts[0].text):
         parts[0] = replace(parts[0], wordings=(clause,))
     return parts

@@ -19,8 +19,8 @@ from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses, with_meant
 from agentclinic.cases.matcher.authored import index_of, likeness
 from agentclinic.cases.matcher.cues import Asked
-from agentclinic.cases.matcher.relevance import Asked as AskedPart
 from agentclinic.cases.matcher.relevance import FEATURES, Chart, Floats, chances, chart_of, parts_of, threshold
+from agentclinic.cases.matcher.relevance import Asked as AskedPart
 from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.talk import ASKED_BESIDE, small_talk
 from agentclinic.cases.model import Fact, Facts, Section
@@ -550,10 +550,10 @@ def _elsewhere(places: int, chart: Chart) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=4096)
 def _denied_by(wider: int, chart: Chart) -> NDArray[np.bool_]:
-    everything = chart.alone[_WELL_AND_ELSE].any(axis=0)
+    everything = np.asarray(chart.alone[_WELL_AND_ELSE].any(axis=0))
     if not wider & chart.mains:
         return everything
-    return everything | np.array([bool(one.main & wider) for one in chart.statements], dtype=bool)
+    return np.logical_or(everything, [bool(one.main & wider) for one in chart.statements])
 
 
 _WELL_AND_ELSE = [FEATURES.index(name) - FEATURES.index("well") for name in ("well", "nothing_else")]

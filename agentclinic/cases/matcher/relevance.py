@@ -178,13 +178,13 @@ def chart_of(facts: Facts) -> Chart:
             saying.setdefault(word, []).append(row)
     named = _bits([*(one.named.closed for one in told), *(one.named.names for one in told)])
     concepts = np.flatnonzero(named[: len(told)].any(axis=0))
-    row = np.full(named.shape[1], len(concepts))
-    row[concepts] = np.arange(len(concepts))
+    place = np.full(named.shape[1], len(concepts))
+    place[concepts] = np.arange(len(concepts))
     main = reduce(or_, (one.named.closed & ~lexicon.roots() for one in told if one.primary), 0)
     return Chart(
         told, weights, math.log(2 * (len(told) + 1)), saying,
         np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
-        row, np.vstack([named.T[concepts], np.zeros((1, len(named)), np.uint8)]),
+        place, np.vstack([named.T[concepts], np.zeros((1, len(named)), np.uint8)]),
         reduce(or_, (one.main for one in told), 0), alike,
         main, np.array([bool(one.main & main) for one in told], bool),
         np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
@@ -240,7 +240,7 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
     sets = [part.named.names for part in parts] + [part.named.above for part in parts]
     sets += [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
     concepts, bits = _members([*sets, mains])
-    kinds = (_mask_bits().take(concepts, axis=1)[:, None] & bits[: 2 * len(parts)])
+    kinds = _mask_bits().take(concepts, axis=1)[:, None] & bits[: 2 * len(parts)]
     kinds = kinds.reshape(2 * len(parts) * len(masks), len(concepts))
     single = [(at, part) for at, part in enumerate(parts) if not part.whole]
     known = np.zeros((len(FEATURES), len(asked), 1))
