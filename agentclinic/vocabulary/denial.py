@@ -46,6 +46,10 @@ _CLAUSE_END = re.compile(
     r"|positive for|notable for)\b",
     re.IGNORECASE,
 )
+_MAY_END = (
+    ".", ";", "!", "?", "\n", "but", "though", "however", "except", "report", "endorse", "admit", "positive", "notable",
+)  # fmt: skip
+"""Without any of these nothing matches `_CLAUSE_END`, which is slow to look for."""
 _COMMA = re.compile(r",(?!\d)")
 _NEGATING = _NEGATIONS | _SHORT_NEGATIONS | {pair[0] for pair in (*_PHRASE_NEGATIONS, *_NEAR_NEGATIONS)} | {"absent"}
 """Without one of these no word is negated, which spares most clauses the closer look."""
@@ -81,10 +85,15 @@ class Clause:
 @lru_cache(maxsize=16384)
 def clauses(text: str) -> tuple[Clause, ...]:
     """The clauses of a text, cut where a negation cannot reach further."""
-    return tuple(clause for part in _CLAUSE_END.split(text) if (clause := _clause(part)).words)
+    lower = text.lower()
+    parts = _CLAUSE_END.split(text) if any(one in lower for one in _MAY_END) else [text]
+    return tuple([clause for part in parts if (clause := _clause(part)).words])
 
 
 def _clause(part: str) -> Clause:
+    if "," not in part:
+        said = words(part)
+        return Clause(said, _negated(said, frozenset()), frozenset())
     tokens: list[str] = []
     breaks = set()
     for piece in _COMMA.split(part):

@@ -9,7 +9,7 @@ audit counts the finer ones below it as the same thing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -52,11 +52,19 @@ class Found(NamedTuple):
     end: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Reached:
+    """What the first words of some wordings lead to: a node of the tree of all wordings, word by word."""
+
+    concepts: list[Concept]
+    """What the words so far name."""
+    longer: dict[str, _Reached]
+
+
 @dataclass(frozen=True)
 class _Lexicon:
     concepts: dict[str, Concept]
-    wordings: dict[str, tuple[str, ...]]
-    """The concepts that each wording names; none for a text with which only longer wordings begin."""
+    wordings: _Reached
     begun: frozenset[str]
     """The beginnings of words in the wordings: `vomit*`."""
     closed: dict[str, frozenset[str]]
@@ -65,9 +73,12 @@ class _Lexicon:
 @lru_cache(maxsize=65536)
 def tokens(text: str) -> tuple[str, ...]:
     """The words of a text in the singular, without small words."""
-    return tuple(
-        _STOP if word in _STOPS else singular(word) for word in _TOKEN.findall(fold(text)) if word not in SMALL
-    )
+    return tuple(filter(None, map(_token, _TOKEN.findall(fold(text)))))
+
+
+@lru_cache(maxsize=65536)
+def _token(word: str) -> str:
+    return "" if word in SMALL else _STOP if word in _STOPS else singular(word)
 
 
 def _lines() -> Iterator[tuple[str, str]]:
@@ -84,7 +95,7 @@ def _lines() -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=1)
 def _lexicon() -> _Lexicon:
     concepts: dict[str, Concept] = {}
-    wordings: dict[str, tuple[str, ...]] = {}
+    wordings: list[tuple[str, list[str]]] = []
     for kind, line in _lines():
         head, _, listed = line.partition(":")
         name, _, parents = (part.strip() for part in head.partition("<"))
@@ -97,11 +108,16 @@ def _lexicon() -> _Lexicon:
         concepts[name] = Concept(name, kind, above, basic)
         for wording in listed.split("|"):
             words = [word if word.endswith("*") else singular(word) for word in wording.split()]
-            for end in range(1, len(words) + 1):
-                begin = " ".join(words[:end])
-                wordings[begin] = (*wordings.get(begin, ()), *([name] if end == len(words) else ()))
-    begun = frozenset(word for wording in wordings for word in wording.split(" ") if word.endswith("*"))
-    return _Lexicon(concepts, wordings, begun, {name: _closed(name, concepts, frozenset()) for name in concepts})
+            if words:
+                wordings.append((name, words))
+    tree = _Reached([], {})
+    for name, words in wordings:
+        reached = tree
+        for word in words:
+            reached = reached.longer.setdefault(word, _Reached([], {}))
+        reached.concepts.append(concepts[name])
+    begun = frozenset(word for _, words in wordings for word in words if word.endswith("*"))
+    return _Lexicon(concepts, tree, begun, {name: _closed(name, concepts, frozenset()) for name in concepts})
 
 
 def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> frozenset[str]:
@@ -115,7 +131,12 @@ def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> fr
 @lru_cache(maxsize=32768)
 def found(text: str) -> tuple[Found, ...]:
     """The concepts a text names, in order; a wording inside a longer one is left out."""
-    return _outermost(_hits(text))
+    return _found(tokens(text))
+
+
+@lru_cache(maxsize=32768)  # texts that differ in small words only are read once
+def _found(words: tuple[str, ...]) -> tuple[Found, ...]:
+    return _outermost(_hits(words))
 
 
 @lru_cache(maxsize=65536)
@@ -125,41 +146,53 @@ def _forms(word: str) -> tuple[str, ...]:
     return (word, *(one for one in beginnings if one in _lexicon().begun))
 
 
-def _hits(text: str) -> list[list[Found]]:
-    words = tokens(text)
-    concepts, wordings = _lexicon().concepts, _lexicon().wordings
-    hits: list[list[Found]] = []
-    for start, first in enumerate(words):
-        reached, end, here = [form for form in _forms(first) if form in wordings], start + 1, list[Found]()
+@lru_cache(maxsize=65536)
+def _begun(word: str) -> Sequence[_Reached]:
+    """What the wordings that begin with a word lead to. Most words begin none."""
+    longer = _lexicon().wordings.longer
+    return tuple(longer[form] for form in _forms(word) if form in longer)
+
+
+def _hits(words: tuple[str, ...]) -> list[Found]:
+    """The concepts whose wordings are among some words, by where these begin."""
+    hits: list[Found] = []
+    count = len(words)
+    for start, reached in enumerate(map(_begun, words)):
+        end, before = start + 1, len(hits)
         while reached:
-            here += [Found(concepts[name], start, end) for one in reached for name in wordings[one]]
-            if end == len(words):
+            for one in reached:
+                if one.concepts:
+                    hits += [Found(concept, start, end) for concept in one.concepts]
+            longer = [one.longer for one in reached if one.longer] if end < count else []
+            if not longer:
                 break
             forms = _forms(words[end])
-            reached = [longer for one in reached for form in forms if (longer := f"{one} {form}") in wordings]
+            reached = [one[form] for one in longer for form in forms if form in one]
             end += 1
-        hits.append(list(dict.fromkeys(here)) if len(here) > 1 else here)
+        if len(hits) > before + 1:
+            hits[before:] = dict.fromkeys(hits[before:])
     return hits
 
 
-def _outermost(hits: list[list[Found]]) -> tuple[Found, ...]:
+def _outermost(hits: Sequence[Found]) -> tuple[Found, ...]:
     # Only wordings of several words can have others inside.
-    long = [[hit for hit in here if hit.end - hit.start > 1] for here in hits]
-    longest = max((hit.end - hit.start for here in long for hit in here), default=0)
-    if not longest:
-        return tuple(hit for here in hits for hit in here)
-    return tuple(
-        hit
-        for start, here in enumerate(hits)
-        for hit in here
-        if not any(_inside(hit, other) for near in long[max(0, start - longest) : start + 1] for other in near)
-    )
+    around: dict[int, list[Found]] = {}
+    for hit in hits:
+        if hit.end > hit.start + 1:
+            for place in range(hit.start, hit.end):
+                around.setdefault(place, []).append(hit)
+    if not around:
+        return tuple(hits)
+    return tuple([hit for hit in hits if hit.start not in around or not _is_inside(hit, around[hit.start])])
 
 
-def _inside(one: Found, other: Found) -> bool:
-    longer = other.end - other.start > one.end - one.start
-    within = other.start <= one.start and one.end <= other.end
-    return longer and within and (one.concept.type == other.concept.type or one.concept.type not in _WITHIN)
+def _is_inside(one: Found, others: Sequence[Found]) -> bool:
+    concept, start, end = one
+    for other, begins, ends in others:
+        longer = ends - begins > end - start and end <= ends
+        if longer and (concept.type == other.type or concept.type not in _WITHIN):
+            return True
+    return False
 
 
 def kinds(name: str) -> frozenset[str]:
@@ -198,10 +231,15 @@ def closed(name: str) -> int:
 
 @lru_cache(maxsize=32768)
 def named(text: str) -> Named:
+    return _named(tokens(text))
+
+
+@lru_cache(maxsize=32768)
+def _named(words: tuple[str, ...]) -> Named:
     bits, names, above = _bits(), 0, 0
-    for hit in found(text):
-        names |= bits[hit.concept.name]
-        above |= closed(hit.concept.name)
+    for concept, _, _ in _found(words):
+        names |= bits[concept.name]
+        above |= closed(concept.name)
     return Named(names, above)
 
 
@@ -226,7 +264,7 @@ def _symptoms(text: str) -> set[str]:
 
     Unlike in `found`, the name of a disease does not hide the symptom in it: "a history of anxiety" names anxiety.
     """
-    hits = [[hit for hit in here if hit.concept.type == "symptom"] for here in _hits(text)]
+    hits = [hit for hit in _hits(tokens(text)) if hit.concept.type == "symptom"]
     return {hit.concept.name for hit in _outermost(hits)} - set(_ROOTS.values())
 
 
@@ -269,9 +307,7 @@ def is_disease(text: str) -> bool:
 
 
 def _is(kind: str, text: str) -> bool:
-    concepts, wordings, reached = _lexicon().concepts, _lexicon().wordings, [""]
+    reached = [_lexicon().wordings]
     for word in tokens(text):
-        reached = [
-            longer for one in reached for form in _forms(word) if (longer := f"{one} {form}".strip()) in wordings
-        ]
-    return any(concepts[name].type == kind for one in reached for name in wordings.get(one, ()))
+        reached = [one.longer[form] for one in reached for form in _forms(word) if form in one.longer]
+    return any(concept.type == kind for one in reached for concept in one.concepts)

@@ -9,6 +9,7 @@ from operator import or_
 from typing import TypeVar
 
 from agentclinic.cases.matcher import cues
+from agentclinic.cases.matcher.cues import Cue
 from agentclinic.cases.model import Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.lexicon import Named
@@ -20,15 +21,14 @@ _ASKS = (
     r"do|does|did|is|are|was|were|have|has|had|when|how|what|where|whether|can|could|would|will|any|who|which|why|if"
     r"|please|also"
 )
-_CLAUSE = re.compile(
+_CLAUSE = Cue(
     rf"[?;]+\s*|(?:—|\s[-–]\s)(?:and |or )?(?=(?:{_ASKS})\b)"
     rf"|(?:,\s*|(?<!you)(?<!\byour)\s+)(?:and|or)\s+(?=(?:{_ASKS})\b(?! (?:all|other)\b))"
-    rf"|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+",
-    re.IGNORECASE,
+    rf"|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+"
 )
 _DASH = re.compile(r"—|\s[-–]\s")
 # What a question mentions without asking about it: "besides the rash", "along with the ataxia", "that could …".
-_ASIDE = re.compile(
+_ASIDE = Cue(
     r"\b(?:besides|other than|apart from|aside from|along with the|alongside the|in addition to"
     r"|that (?:could|might|may|would)|which (?:could|may|might)|(?:to |that )?suggest(?:s|ing|ive)?|prior to the"
     r"|before (?:the|this|it|these|you|your)|since (?:then|birth|it|the)|out of proportion|if applicable|on (?:a|your) "
@@ -37,23 +37,20 @@ _ASIDE = re.compile(
     r"|that seem\w*|during (?:this|these|that))\b[^,;?()]*|^given [^,]*,"
     # A known symptom only gives the place of the one asked about: "numbness over the lesions".
     r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure"
-    r"|episode|attack)\w*(?: areas?)?|\bbetween (?:seizure|episode|attack)s",
-    re.IGNORECASE,
+    r"|episode|attack)\w*(?: areas?)?|\bbetween (?:seizure|episode|attack)s"
 )
-LISTED = re.compile(
+LISTED = Cue(
     r"[,:!()/\[\]]|\b(?:or|and|plus|like(?! (?:this|that|it|these|those)\b)|such as|including|e\.g\.?|i\.e\.?|versus|vs"
-    r"|as well as|nor|but|especially|particularly)(?=\W|$)|—|\s[-–]\s",
-    re.IGNORECASE,
+    r"|as well as|nor|but|especially|particularly)(?=\W|$)|—|\s[-–]\s"
 )
 _DEFINITE = re.compile(
     r"^(?:and |or |so |but )?(?:how |why )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+"
     r"(?:the|your|this|these|that|those|his|her|its|their|my)\s+",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(
+_CONDITION = Cue(
     r"\b(?:when(?:ever)?|while|during|after|following|upon|with(?!out)|triggered by|brought on by|related to|due to)\b"
-    r"(?! (?:did|was|were|is|are|do|does)\b)",
-    re.IGNORECASE,
+    r"(?! (?:did|was|were|is|are|do|does)\b)"
 )
 _MOST_PARTS = 240
 """Things in a question that are looked up. Our longest labeled question lists 9; each costs half a millisecond, and
@@ -127,9 +124,8 @@ _DID_IT_HELP = re.compile(
     re.IGNORECASE,
 )
 # "during or after exercise" is one thing.
-_EITHER_TIME = re.compile(
-    r"\b(during|before|with|while|in|on|at|around|when) (?:or|and) (?=(?:after|during|before|with|around|following)\b)",
-    re.IGNORECASE,
+_EITHER_TIME = Cue(
+    r"\b(during|before|with|while|in|on|at|around|when) (?:or|and) (?=(?:after|during|before|with|around|following)\b)"
 )
 
 
@@ -177,7 +173,8 @@ def clauses(question: str) -> tuple[Clause, ...]:
             full = (replace(part, wordings=(f"{read[-1].text} {part.text}",)) for part in clause.parts)
             clause = replace(clause, parts=tuple(full))
         elif meant:
-            clause = replace(clause, parts=tuple(with_meant(part, meant) for part in clause.parts))
+            parts = tuple(with_meant(part, meant) for part in clause.parts)
+            clause = clause if parts == clause.parts else replace(clause, parts=parts)
         read.append(clause)
         about = clause.main or about
         meant = _first_named(text) or meant
@@ -216,10 +213,9 @@ def _first_named(text: str) -> str:
 
 
 # "pain or coldness in your arm": both are asked for there.
-_BOTH_THERE = re.compile(
+_BOTH_THERE = Cue(
     r"\b(pains?|swelling|numbness|weakness|tingling|stiffness|redness|aching|aches?|coldness|soreness|tenderness|lumps?)"
-    r"( or | and )(\w+) ((?:in|on|of) (?:one of |either |any of )?(?:your|the|his|her|a|an|one|both)\b[^,;?]*)",
-    re.IGNORECASE,
+    r"( or | and )(\w+) ((?:in|on|of) (?:one of |either |any of )?(?:your|the|his|her|a|an|one|both)\b[^,;?]*)"
 )
 
 
@@ -229,9 +225,9 @@ def _clause(text: str, before: int, most: int) -> Clause:
     parts = _parts(plain, most)
     if len(parts) == 1 and plain != text:  # "are you well between the attacks?"
         parts[0] = replace(parts[0], wordings=(*parts[0].wordings, text))
-    background = tuple(bool(part.asked.search(plain)) for part in cues.BACKGROUND)
+    background = tuple([bool(part.asked.search(plain)) for part in cues.BACKGROUND])
     if len(parts) != 1 or parts[0].named != whole.named:
-        parts.append(replace(whole, whole=True, place=len(parts), wordings=(plain,)))
+        parts.append(Part(plain, whole.named, whole.main, whole.stems, True, len(parts), False, (plain,)))
     return Clause(
         text,
         tuple(parts),
@@ -241,9 +237,9 @@ def _clause(text: str, before: int, most: int) -> Clause:
         whole.main or before,
         before,
         _known(text),
-        tuple(bool(aspect.asked.search(text)) for aspect in cues.ASPECTS),
+        tuple([bool(aspect.asked.search(text)) for aspect in cues.ASPECTS]),
         background,
-        frozenset(part.section for part, on in zip(cues.BACKGROUND, background, strict=True) if on),
+        frozenset([part.section for part, on in zip(cues.BACKGROUND, background, strict=True) if on]),
         bool(cues.ASKS_OF_KIN.search(plain)),
         bool(cues.WHERE.search(text)),
         bool(cues.WHEN.match(text)),
@@ -263,7 +259,8 @@ def _parts(clause: str, most: int) -> list[Part]:
             full = [] if part.named.names and not part.named.names & ~lexicon.of_types("place") else [part.text]
             if parts and (conditional or not full):
                 full = [f"{parts[0].text} {part.text}", *(full if part.main else ())]
-            parts.append(replace(part, place=len(parts), conditional=conditional, wordings=tuple(full or [part.text])))
+            wordings = tuple(full or [part.text])
+            parts.append(Part(part.text, part.named, part.main, part.stems, False, len(parts), conditional, wordings))
     if len(parts) > 1 and _SUBJECT.fullmatch(parts[0].text):
         parts[0] = replace(parts[0], wordings=(clause,))
     return parts
@@ -305,13 +302,18 @@ VAGUE = frozenset(
     "evaluation dose dosage wide base based rapid per few several many number brought symptom associated complaint "
     "visit doctor clear".split()
 )
-_VAGUE_STEMS = frozenset(stem(singular(word)) for word in VAGUE)
+_VAGUE_STEMS = frozenset(stem(singular(word)) for word in VAGUE) | {""}
 
 
 @lru_cache(maxsize=32768)
 def stems(text: str) -> frozenset[str]:
-    words = (word for word in lexicon.tokens(text) if word not in STOP_WORDS and word.isalpha())
-    return frozenset(stem(word) for word in words) - _VAGUE_STEMS
+    return frozenset(map(_stem_of, lexicon.tokens(text))) - _VAGUE_STEMS
+
+
+@lru_cache(maxsize=16384)
+def _stem_of(word: str) -> str:
+    """The stem of a word that says something by itself; empty for any other."""
+    return stem(word) if word not in STOP_WORDS and word.isalpha() else ""
 
 
 def _known(clause: str) -> int:
@@ -323,4 +325,4 @@ def _known(clause: str) -> int:
     subject = [hit for hit in hits if hit.end <= _SUBJECT_REACH and hit.concept.type in MAIN_TYPES]
     if not subject or max(hit.end for hit in subject) >= len(lexicon.tokens(rest)):
         return 0
-    return reduce(or_, (lexicon.bit(hit.concept.name) for hit in subject))
+    return reduce(or_, [lexicon.bit(hit.concept.name) for hit in subject])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,8 +37,8 @@ class Index:
     """How much each word counts."""
     unknown: float
     """The same for a word that no question has."""
-    having: dict[str, NDArray[np.intp]]
-    """The questions that have a word."""
+    having: dict[str, list[int]]
+    """The questions that have a word. Most words of a chart are never asked for, so they stay lists."""
     lengths: Floats
     facts: int
 
@@ -53,9 +52,9 @@ class Index:
         if not words or not len(self.rows):
             return found
         shared = np.zeros(len(self.rows))
-        for word in words & self.weights.keys():
+        for word in sorted(words & self.weights.keys()):  # in any other order, a sum may end differently
             shared[self.having[word]] += self.weights[word] ** 2
-        length = math.sqrt(sum(self._weight(word) ** 2 for word in words))
+        length = math.sqrt(math.fsum([self._weight(word) ** 2 for word in words]))
         found[self.rows[self.starts]] = np.maximum.reduceat(shared / self.lengths, self.starts) / length
         return found
 
@@ -63,23 +62,27 @@ class Index:
 @lru_cache(maxsize=512)
 def index_of(facts: Facts) -> Index | None:
     """The index of a chart; None if its author gives no questions."""
-    questions = [(row, _words(question)) for row, fact in enumerate(facts) for question in fact.asked]
-    if not questions:
+    rows = [row for row, fact in enumerate(facts) for _ in fact.asked]
+    if not rows:
         return None
-    rows = np.array([row for row, _ in questions])
-    counts = Counter(word for _, words in questions for word in words)
-    weights = {word: math.log((len(questions) + 1) / (count + 0.5)) * _scale(word) for word, count in counts.items()}
+    questions = [_words(question) for fact in facts for question in fact.asked]
     having: dict[str, list[int]] = {}
-    for place, (_, words) in enumerate(questions):
+    for place, words in enumerate(questions):
         for word in words:
-            having.setdefault(word, []).append(place)
+            if word in having:
+                having[word].append(place)
+            else:
+                having[word] = [place]
+    every = len(rows) + 1
+    weights = {word: math.log(every / (len(places) + 0.5)) * _scale(word) for word, places in having.items()}
+    squares = {word: weight**2 for word, weight in weights.items()}
     return Index(
-        rows,
+        np.array(rows),
         np.flatnonzero(np.diff(rows, prepend=-1)),
         weights,
-        math.log(2 * (len(questions) + 1)),
-        {word: np.array(places) for word, places in having.items()},
-        np.array([math.sqrt(sum(weights[word] ** 2 for word in words)) or 1.0 for _, words in questions]),
+        math.log(2 * every),
+        having,
+        np.array([math.sqrt(math.fsum([squares[word] for word in words])) or 1.0 for words in questions]),
         len(facts),
     )
 
@@ -98,6 +101,7 @@ _CONCEPT, _KIND = 1.5, 0.7
 """The weights of a concept and of what it is a kind of."""
 
 
+@lru_cache(maxsize=65536)
 def _scale(word: str) -> float:
     if word.startswith("="):
         return _CONCEPT
@@ -140,7 +144,17 @@ _IRREGULAR = {form: first for first, *others in map(str.split, _FORMS.split(",")
 def _words(text: str) -> frozenset[str]:
     """The stems of a text's words, the concepts it names (after "="), and what these are kinds of (after "<")."""
     plain = _LEAD.sub(r"how\1", text.lower().replace("’", "'").replace("'", " "))
-    words = {stem(singular(_IRREGULAR.get(word, word))) for word in _WORD.findall(plain) if word not in _SMALL}
+    words = {_root(word) for word in _WORD.findall(plain) if word not in _SMALL}
     named = {hit.concept.name for hit in lexicon.found(text)}
-    above = {kind for name in named for kind in lexicon.kinds(name)} - named - _ROOTS
-    return frozenset(words | {f"={name}" for name in named} | {f"<{name}" for name in above})
+    if named:
+        above = _EMPTY.union(*map(lexicon.kinds, named)) - named - _ROOTS
+        words.update([f"={name}" for name in named], [f"<{name}" for name in above])
+    return frozenset(words)
+
+
+_EMPTY = frozenset[str]()
+
+
+@lru_cache(maxsize=65536)
+def _root(word: str) -> str:
+    return stem(singular(_IRREGULAR.get(word, word)))

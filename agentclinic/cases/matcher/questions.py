@@ -19,8 +19,8 @@ from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses, with_meant
 from agentclinic.cases.matcher.authored import index_of, likeness
 from agentclinic.cases.matcher.cues import Asked
+from agentclinic.cases.matcher.relevance import FEATURES, Chart, Floats, chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
-from agentclinic.cases.matcher.relevance import Chart, Floats, chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.talk import ASKED_BESIDE, small_talk
 from agentclinic.cases.model import Fact, Facts, Section
@@ -388,21 +388,23 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
         likeliest = found.max(axis=1)
         first = np.isin(np.arange(len(facts)), found.argmax(axis=0))
         chosen = likeliest >= threshold() + np.where(first | script.has_questions, MARGIN, MARGIN_MORE)
-        for row in np.flatnonzero(chosen):
+        for row in chosen.nonzero()[0]:
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
         near, beside = NEAR, NEAR_BESIDE_SPOKEN if script.has_words else NEAR
         if script.has_questions:
             near, beside = NEAR_ASKED, NEAR_BESIDE_ASKED
+        idle_denials = denials & ~chosen
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not _is_open(read[one.at].text)
-            likely = np.where(~of_kin | read[one.at].of_kin, found[:, at], 0.0)
+            likely = found[:, at].copy()
+            if not read[one.at].of_kin:
+                likely[of_kin] = 0.0
             if can_be_denied:  # the denial of something else is no better than a plain one
-                likely = np.where(denials & ~chosen & ~_settling(one.part, chart), 0.0, likely)
-            if can_be_denied:
-                likely = np.where(~chosen & _another_pain(one.part, chart), 0.0, likely)
-            if (likely[chosen] >= near).any():
+                likely[idle_denials & ~_settling(one.part, chart)] = 0.0
+                likely[~chosen & _another_pain(one.part, chart)] = 0.0
+            if mixed and (likely[chosen] >= near).any():
                 covered[one.at].add(one.part.place)
             elif (like := _of_like_quality(read[one.at], one.part, likely, chart)) is not None or (
                 like := _of_one_complaint(one.part, likely, chart)
@@ -587,7 +589,13 @@ def _elsewhere(places: int, chart: Chart) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=4096)
 def _denied_by(wider: int, chart: Chart) -> NDArray[np.bool_]:
-    return np.array([bool(one.main & wider) or one.well or one.nothing_else for one in chart.statements])
+    everything = np.asarray(chart.alone[_WELL_AND_ELSE].any(axis=0))
+    if not wider & chart.mains:
+        return everything
+    return np.logical_or(everything, [bool(one.main & wider) for one in chart.statements])
+
+
+_WELL_AND_ELSE = [FEATURES.index(name) - FEATURES.index("well") for name in ("well", "nothing_else")]
 
 
 def _denies_a_change(one: Statement) -> bool:
@@ -651,7 +659,7 @@ def _of_one_complaint(part: Part, likely: Floats, chart: Chart) -> int | None:
 
 
 def _at_least(bound: float, likely: Floats, chart: Chart) -> list[tuple[int, Statement]]:
-    return [(row, chart.statements[row]) for row in map(int, np.flatnonzero(likely >= bound))]
+    return [(row, chart.statements[row]) for row in (likely >= bound).nonzero()[0].tolist()]
 
 
 def _of_same_name(part: Part, likely: Floats, chart: Chart) -> int | None:

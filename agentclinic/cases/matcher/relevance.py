@@ -61,14 +61,14 @@ FEATURES = (
 """Features of a part of a question and a statement, in column order."""
 
 
-_SIGNS = [
+_SIGNS = np.array([
     FEATURES.index(name)
     for name in (
         "link_share", "words", "match_trigger", "match_quality", "match_time", "root_told", "well", "nothing_else",
         "subject_match", "aspects_asked", "asks_demographics", "asks_drugs", "asks_social_history", "opening",
         "anything_else", "pronoun",
     )
-]  # fmt: skip
+])  # fmt: skip
 """A pair without any of these never matches, so most pairs skip the trees."""
 
 
@@ -92,7 +92,7 @@ def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Fl
 def chances(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
     table = _features(clauses, chart)
     found = np.zeros(table.shape[1:])
-    possible = np.flatnonzero((table[_SIGNS] > 0).any(axis=0))
+    possible = (table.take(_SIGNS, axis=0) > 0).any(axis=0).ravel().nonzero()[0]
     if len(possible):
         found.ravel()[possible] = _trees().probabilities(table.reshape(len(FEATURES), -1).take(possible, axis=1))
     return found.T
@@ -118,12 +118,12 @@ class Chart:
     """The statements in which a word occurs."""
     stems: Floats
     """The weight of all words of each statement."""
-    concepts: NDArray[np.intp]
-    """The concepts that any statement names or names a kind of, by their bits."""
-    told: NDArray[np.uint64]
-    """Those that each statement names with what they are kinds of, and then those it names, as bits."""
-    kinds: NDArray[np.uint64]
-    """Those in each set of `_masks`."""
+    row: NDArray[np.intp]
+    """Where in `told` each concept is, by its bit; those that no statement names are in the last row."""
+    told: NDArray[np.uint8]
+    """For each concept whether the statements name it or a kind of it, and then whether they name it."""
+    mains: int
+    """The concepts of all statements that can be asked about on their own."""
     alike: dict[tuple[Section, bool], list[int]]
     """The statements by their section and whether they mention a time."""
     main: int
@@ -140,21 +140,29 @@ class Chart:
     def weight(self, words: Iterable[str]) -> float:
         return sum(self.weights.get(word, self.unknown) for word in words) or 1.0
 
-    def shared(self, sets: NDArray[np.uint64]) -> Floats:
+    def shared(self, concepts: NDArray[np.intp], sets: Floats) -> Floats:
         """How many concepts each set shares with what each statement names, first with and then without its kinds."""
-        counts = np.bitwise_count(sets[:, :, None] & self.told[:, None]).sum(axis=0, dtype=np.uint16)
-        return np.asarray(counts.reshape(sets.shape[1], 2, -1).transpose(1, 0, 2), dtype=np.float64)
+        told = self.told.take(self.row.take(concepts), axis=0)
+        return (sets @ told.astype(np.float64)).reshape(len(sets), 2, len(self.statements)).swapaxes(0, 1)
 
 
 def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
-    width = lexicon.everything().bit_length() // 8 + 1
+    """Sets as rows, with a column for each concept."""
+    width = _width()
     packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8)
     return np.unpackbits(packed.reshape(len(sets), width), axis=1, bitorder="little")
 
 
-def _packed(sets: Sequence[int], concepts: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """Sets as columns of packed bits, as far as they are about these concepts."""
-    return np.packbits(_bits(sets).take(concepts, axis=1), axis=1).view(np.uint64).T
+def _members(sets: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """The concepts that any of some sets has, and which of them (column) each set (row) has."""
+    packed = np.frombuffer(b"".join([one.to_bytes(_width(), "little") for one in sets]), np.uint8)
+    concepts = _bits([reduce(or_, sets)])[0].nonzero()[0]
+    return concepts, packed.reshape(len(sets), -1).take(concepts >> 3, axis=1) >> (concepts & 7).astype(np.uint8) & 1
+
+
+@lru_cache(maxsize=1)
+def _width() -> int:
+    return lexicon.everything().bit_length() // 8 + 1
 
 
 @lru_cache(maxsize=512)  # one takes about 40 kB
@@ -168,14 +176,16 @@ def chart_of(facts: Facts) -> Chart:
         alike.setdefault((one.fact.section, one.timed), []).append(row)
         for word in one.stems:
             saying.setdefault(word, []).append(row)
-    concepts = np.flatnonzero(_bits([reduce(or_, (one.named.closed for one in told), 0)])[0])
-    concepts = np.pad(concepts, (0, -len(concepts) % 64), constant_values=-1)  # the last bit stands for no concept
-    named = [*(one.named.closed for one in told), *(one.named.names for one in told)]
+    named = _bits([*(one.named.closed for one in told), *(one.named.names for one in told)])
+    concepts = np.flatnonzero(named[: len(told)].any(axis=0))
+    place = np.full(named.shape[1], len(concepts))
+    place[concepts] = np.arange(len(concepts))
     main = reduce(or_, (one.named.closed & ~lexicon.roots() for one in told if one.primary), 0)
     return Chart(
         told, weights, math.log(2 * (len(told) + 1)), saying,
         np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
-        concepts, np.ascontiguousarray(_packed(named, concepts)), _packed(_masks(), concepts), alike,
+        place, np.vstack([named.T[concepts], np.zeros((1, len(named)), np.uint8)]),
+        reduce(or_, (one.main for one in told), 0), alike,
         main, np.array([bool(one.main & main) for one in told], bool),
         np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
         np.array([one.aspects for one in told], bool).T, np.array([one.places.bit_count() for one in told]),
@@ -191,6 +201,11 @@ def _masks() -> tuple[int, ...]:
     return (*kinds, roots, mains, mains & ~roots, lexicon.everything() & ~roots)
 
 
+@lru_cache(maxsize=1)
+def _mask_bits() -> NDArray[np.uint8]:
+    return _bits(_masks())
+
+
 _SYMPTOM, _DISEASE = MAIN_TYPES.index("symptom"), MAIN_TYPES.index("disease")
 _TRIGGER, _QUALITY, _TIME, _PLACE, _ROOT, _MAIN, _NO_ROOT, _ANY = range(len(MAIN_TYPES), len(MAIN_TYPES) + 8)
 
@@ -204,8 +219,11 @@ class Question:
     """The clause of each part."""
     begins: list[int]
     """The first part of each clause."""
-    sets: list[int]
-    """What each part names, and names a kind of; what each clause is about; what the whole question names."""
+    concepts: NDArray[np.intp]
+    """The concepts it names, or names a kind of, by their bits."""
+    sets: Floats
+    """Sets of these, as rows: for each of `_masks` what each part names, and names a kind of; then what each clause is
+    about; then what the whole question names."""
     known: Floats
     """The features that depend on nothing else; 0 for the others."""
     aspects: NDArray[np.bool_]
@@ -221,22 +239,37 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
     mains = reduce(or_, (clause.main for clause in clauses), 0)
     sets = [part.named.names for part in parts] + [part.named.above for part in parts]
     sets += [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
+    concepts, bits = _members([*sets, mains])
+    kinds = _mask_bits().take(concepts, axis=1)[:, None] & bits[: 2 * len(parts)]
+    kinds = kinds.reshape(2 * len(parts) * len(masks), len(concepts))
     single = [(at, part) for at, part in enumerate(parts) if not part.whole]
     known = np.zeros((len(FEATURES), len(asked), 1))
     alone = [_clause_alone(clause) for clause in clauses]
-    symptoms = sum(bool(part.named.names & masks[_SYMPTOM]) for _, part in single)
-    diseases = sum(bool(part.named.names & lexicon.of_types("disease", "procedure")) for _, part in single)
-    for at, one in enumerate(asked):
-        part = one.part
-        known[:, at, 0][_OF_QUESTION] = (
-            part.main.bit_count(), (part.named.names & masks[_TRIGGER]).bit_count(),
-            (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
-            *alone[one.at], len(clauses), one.at, symptoms, diseases, mains.bit_count(),
-        )  # fmt: skip
+    symptoms = sum([bool(part.named.names & masks[_SYMPTOM]) for _, part in single])
+    diseases = sum([bool(part.named.names & _diseases()) for _, part in single])
+    all_of_it = (symptoms, diseases, mains.bit_count())
+    if parts:
+        known[_OF_QUESTION, :, 0] = np.array(
+            [
+                (
+                    part.main.bit_count(), (part.named.names & masks[_TRIGGER]).bit_count(),
+                    (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
+                    *alone[at], len(clauses), at, *all_of_it,
+                )
+                for part, at in zip(parts, place, strict=True)
+            ],
+            dtype=np.float64,
+        ).T  # fmt: skip
     return Question(
-        asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], [*sets, mains], known,
+        asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], concepts,
+        np.concatenate([kinds, bits[2 * len(parts) :]]).astype(np.float64), known,
         np.array([clause.aspects for clause in clauses]).T[:, :, None], single,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _diseases() -> int:
+    return lexicon.of_types("disease", "procedure")
 
 
 def _clause_alone(clause: Clause) -> tuple[float, ...]:
@@ -258,7 +291,7 @@ def _sets(clause: Clause) -> tuple[int, ...]:
 
 
 _AT = {name: at for at, name in enumerate(FEATURES)}
-_OF_QUESTION = [
+_OF_QUESTION = np.array([
     *map(_AT.__getitem__, (
         "part_concepts", "part_triggers", "part_qualities", "whole", "part_at", "conditional", "subject",
         "clause_concepts", "known", "aspects_asked", "aspects_told", "where", "clause_triggers", "clause_qualities",
@@ -266,7 +299,7 @@ _OF_QUESTION = [
     )),
     *range(_AT["asks_family_history"], _AT["well"]),
     *map(_AT.__getitem__, ("symptoms_asked", "diseases_asked", "asked")),
-]  # fmt: skip
+])  # fmt: skip
 
 
 def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
@@ -282,14 +315,12 @@ def _features(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
         return table
     table[:] = question.known
     table[_AT["well"] : _AT["silent_symptoms"]] = chart.alone[:, None]
-    sets = _packed(question.sets, chart.concepts)
-    of_parts = 2 * len(question.asked)
-    kinds = (sets[:, None, :of_parts] & chart.kinds[:, :, None]).reshape(len(sets), -1)
-    counts = chart.shared(np.hstack([kinds, sets[:, of_parts:]]))
-    by_kind = counts[:, : kinds.shape[1]].reshape(2, len(_masks()), 2, *table.shape[1:])
+    counts = chart.shared(question.concepts, question.sets)
+    of_parts = 2 * len(question.asked) * len(_masks())
+    by_kind = counts[:, :of_parts].reshape(2, len(_masks()), 2, *table.shape[1:])
     _fill_pairs(table, question, chart, by_kind)
     _fill_matches(table, question, chart)
-    by_clause = counts[:, kinds.shape[1] : -1].reshape(2, -1, len(clauses), table.shape[2])
+    by_clause = counts[:, of_parts:-1].reshape(2, -1, len(clauses), table.shape[2])
     _fill_clauses(table, clauses, question, chart, by_clause)
     table[_AT["asked_told"]] = counts[0, -1]
     return table
@@ -305,16 +336,21 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats
     parts = [one.part for one in question.asked]
     own = table[_AT["part_concepts"]]
     exact, found, parents = told[_MAIN], closed[_MAIN], wider[_NO_ROOT]
-    shares = table[_AT["exact_share"] : _AT["part_concepts"]]
-    table[:4] = exact, found - exact, parents, above[_ANY] - wider[_ANY]
-    shares[:] = exact, found, found + parents
-    shares /= np.maximum(1, own)
-    np.minimum(1.0, shares[2], out=shares[2])
+    linked = found + parents
+    # One row at a time: numpy is slow to make one array of several.
+    table[_AT["exact"]] = exact
+    np.subtract(found, exact, out=table[_AT["child"]])
+    table[_AT["parent"]] = parents
+    np.subtract(above[_ANY], wider[_ANY], out=table[_AT["sibling"]])
+    of = np.maximum(1, own)
+    np.divide(exact, of, out=table[_AT["exact_share"]])
+    np.divide(found, of, out=table[_AT["match_share"]])
+    np.minimum(1.0, linked / of, out=table[_AT["link_share"]])
     table[_AT["match_symptom"] : _AT["parent_symptom"]] = closed[: len(MAIN_TYPES)]
-    table[_AT["parent_symptom"] : _AT["match_trigger"]] = (
-        wider[_SYMPTOM], wider[_DISEASE], wider[_ROOT] > 0, closed[_ROOT] > 0
-    )  # fmt: skip
-    table[[_AT["match_trigger"], _AT["match_quality"], _AT["match_time"]]] = closed[_TRIGGER:_PLACE]
+    table[_AT["parent_symptom"]], table[_AT["parent_disease"]] = wider[_SYMPTOM], wider[_DISEASE]
+    table[_AT["root_told"]], table[_AT["root_asked"]] = wider[_ROOT] > 0, closed[_ROOT] > 0
+    for name, kind in (("match_trigger", _TRIGGER), ("match_quality", _QUALITY), ("match_time", _TIME)):
+        table[_AT[name]] = closed[kind]
     for at, part in enumerate(parts):
         if part.named.names & _masks()[_PLACE]:
             near = closed[_PLACE, at] + told[_PLACE, at] + wider[_PLACE, at] > 0
@@ -328,9 +364,9 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats
             table[_AT["statement_word_share"], at] = weight / chart.stems
     concepts = chart.alone[_CONCEPTS]
     # All of it, if one of its concepts is a kind of something asked for.
-    table[_AT["statement_share"]] = np.where(found > exact, concepts, exact) / np.maximum(1, concepts)
-    modified = closed[_TRIGGER:_PLACE].sum(axis=0) > 0
-    table[_AT["only_modifier"]] = modified & (own > 0) & (found + parents == 0)
+    np.divide(np.where(found > exact, concepts, exact), np.maximum(1, concepts), out=table[_AT["statement_share"]])
+    modified = closed[_TRIGGER] + closed[_QUALITY] + closed[_TIME] > 0
+    table[_AT["only_modifier"]] = modified & (own > 0) & (linked == 0)
 
 
 _OTHER_PLACE = 2
@@ -352,7 +388,7 @@ def _fill_matches(table: Floats, question: Question, chart: Chart) -> None:
     table[_AT["tells_main_complaint"]] = chart.tells_main
     silent = [part.named.names for at, part in question.single if best[at] < _PARTIAL]
     symptoms = sum(bool(names & _masks()[_SYMPTOM]) for names in silent)
-    diseases = sum(bool(names & lexicon.of_types("disease", "procedure")) for names in silent)
+    diseases = sum(bool(names & _diseases()) for names in silent)
     well, nothing_else = chart.alone[:2]
     table[_AT["silent_symptoms"]], table[_AT["silent_diseases"]] = symptoms, diseases
     # What a statement such as "no other symptoms" would cover.
@@ -368,7 +404,8 @@ def _fill_clauses(
     table[_AT["subject_match"]] = closed[0]
     table[_AT["subject_share"]] = closed[0] / np.maximum(1, table[_AT["subject"]])
     table[_AT["match_before"]] = closed[1]
-    table[[_AT["clause_trigger_match"], _AT["clause_quality_match"], _AT["clause_time_match"]]] = closed[5:]
+    table[_AT["clause_trigger_match"]], table[_AT["clause_quality_match"]] = closed[5], closed[6]
+    table[_AT["clause_time_match"]] = closed[7]
     table[_AT["only_known"]] = (closed[2] > 0) & (closed[3] == 0)
     on = question.aspects
     if on.any():
@@ -431,7 +468,8 @@ class _Trees:
 
     def probabilities(self, table: Floats) -> Floats:
         """One for each pair; the features are the rows of the table."""
-        goes_left = np.where(table.take(self.feature, axis=0) <= self.bound, np.uint8(255), np.uint8(0))
+        goes_left = (table.take(self.feature, axis=0) <= self.bound).view(np.uint8)
+        np.negative(goes_left, out=goes_left)  # all bits, where it is true
         leaves = np.bitwise_and.reduce(goes_left.take(self.split, axis=0) | self.keeps)
         first = _FIRST_BIT.take(leaves.T) + np.arange(0, len(self.value), _LEAVES)
         return np.asarray(1 / (1 + np.exp(-self.value.take(first).sum(axis=1))))

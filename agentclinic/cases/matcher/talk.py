@@ -113,7 +113,7 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
     ),
     (Talk.THANKS, r"^(?:ok(?:ay)?,? |great,? |alright,? )?(?:thank|thanks|many thanks|i appreciate)\b[^?]*$"),
 )
-_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _KINDS)
+_PATTERNS = tuple((kind, cues.Cue(pattern)) for kind, pattern in _KINDS)
 # A sentence that tells the patient something and asks nothing.
 _TELLS = re.compile(
     r"^(?:(?:ok(?:ay)?|all ?right|right|well|so|now|and|great|good|sure|of course|in the meantime|meanwhile|first"
@@ -143,7 +143,7 @@ _LEAD = re.compile(
     r"(?:,? (?:mr|mrs|ms|miss|sir|madam|ma'am)\b\.?(?: [A-Z]\w+)?)?[,.!;:—-]+\s*)+",
     re.IGNORECASE,
 )
-_PRIVATE = re.compile(_KINDS[0][1], re.IGNORECASE)
+_PRIVATE = _PATTERNS[0][1]
 
 
 def asks_for_privacy(text: str) -> bool:
