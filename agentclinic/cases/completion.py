@@ -263,6 +263,12 @@ def _unworded(heading: str, entry: Normal) -> Fact:
     return replace(_headed(heading), text=max(forms, key=lambda form: forms[form], default=""))
 
 
+def _is_another(fact: Fact, entry: Normal) -> bool:
+    """Whether a charted result only shares words with an entry that stands apart in the table."""
+    own = normal_of(fact.heads)
+    return entry.apart and own is not None and own is not entry
+
+
 _Key = TypeVar("_Key")
 _Tokens = frozenset[tuple[str, ...]]
 _GAS = frozenset({"blood gas"})
@@ -388,7 +394,7 @@ class _Patient:
             return ()
         found = [fact for fact in self._same.get(entry.same or "", ()) if not self._agrees(fact, entry)]
         about = (fact for token in _entry_about(entry) for fact in self._tokens.get(token, ()))
-        found += [fact for fact in about if not self._agrees(fact, entry)]
+        found += [fact for fact in about if not (_is_another(fact, entry) or self._agrees(fact, entry))]
         if entry.general or (entry.examination and entry.heading == entry.system):
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
@@ -402,15 +408,13 @@ class _Patient:
         return tuple(dict.fromkeys(found))
 
     def _agrees(self, fact: Fact, entry: Normal) -> bool:
-        """Whether a chart can have both a result and a normal one of an entry that is about the same.
+        """Whether a result in words is a normal one, so that the chart can have a normal one of the entry, too.
 
         Otherwise the fact would be reported instead, and which orders get such an answer would give the case away.
         """
         own = normal_of(fact.heads)
-        if own is None or own is entry:
-            return False
-        worded = not own.spread(self.groups) and not entry.spread(self.groups)
-        return entry.apart or (worded and not self.abnormal(fact, own))
+        worded = own is not None and not own.spread(self.groups) and not entry.spread(self.groups)
+        return own is not None and worded and not self.abnormal(fact, own)
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:

@@ -282,3 +282,8 @@ def test_an_image_stands_for_another_that_would_contradict_it_and_for_no_other()
     # Of other organs, although the names share words.
     pelvis = chart(MAN, ("MRI Abdomen and Pelvis / Findings", "Thick wall of the last loop of small bowel"))
     assert value(pelvis, "MRI Abdomen / Findings")
+
+
+def test_an_abnormal_result_under_another_name_is_not_completed_with_a_normal_one() -> None:
+    case = chart(MAN, ("Video Head Impulse Test / Findings", "Corrective eye movements to the left"))
+    assert value(case, "Neurological Examination / Head Impulse Test") is None
