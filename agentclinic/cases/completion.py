@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
-from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS
+from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
 from agentclinic.cases.matcher.order_items import one_line
 from agentclinic.cases.matcher.order_words import Reading, american, reading
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
@@ -263,6 +263,12 @@ def _unworded(heading: str, entry: Normal) -> Fact:
     return replace(_headed(heading), text=max(forms, key=lambda form: forms[form], default=""))
 
 
+def _is_another(fact: Fact, entry: Normal) -> bool:
+    """Whether a charted result only shares words with an entry that stands apart in the table."""
+    own = normal_of(fact.heads)
+    return entry.apart and own is not None and own is not entry
+
+
 _Key = TypeVar("_Key")
 _Tokens = frozenset[tuple[str, ...]]
 _GAS = frozenset({"blood gas"})
@@ -383,8 +389,12 @@ class _Patient:
 
     def covering(self, entry: Normal) -> tuple[Fact, ...]:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
-        found = [*self._same.get(entry.same or "", ())]
-        found += [fact for token in _entry_about(entry) for fact in self._tokens.get(token, ())]
+        restated = RESTATED.get(entry.heading)
+        if restated and restated(self) is not None:
+            return ()
+        found = [fact for fact in self._same.get(entry.same or "", ()) if not self._agrees(fact, entry)]
+        about = (fact for token in _entry_about(entry) for fact in self._tokens.get(token, ()))
+        found += [fact for fact in about if not (_is_another(fact, entry) or self._agrees(fact, entry))]
         if entry.general or (entry.examination and entry.heading == entry.system):
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
@@ -396,6 +406,15 @@ class _Patient:
             if not found:
                 found += self._denying(entry)
         return tuple(dict.fromkeys(found))
+
+    def _agrees(self, fact: Fact, entry: Normal) -> bool:
+        """Whether a result in words is a normal one, so that the chart can have a normal one of the entry, too.
+
+        Otherwise the fact would be reported instead, and which orders get such an answer would give the case away.
+        """
+        own = normal_of(fact.heads)
+        worded = own is not None and not own.spread(self.groups) and not entry.spread(self.groups)
+        return own is not None and worded and not self.abnormal(fact, own)
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:

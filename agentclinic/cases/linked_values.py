@@ -36,6 +36,8 @@ class Patient(Protocol):
 
 Link = Callable[[Patient, float], float | None]
 """A completed number from the chart and the one drawn; None leaves it as drawn."""
+Words = Callable[[Patient], str | None]
+"""A completed result from the chart; None leaves it as the table has it."""
 
 
 def _hemoglobin(patient: Patient, _: float) -> float | None:
@@ -383,7 +385,59 @@ def _ketones(patient: Patient) -> str | None:
     return "3+" if (patient.charted("beta_hydroxybutyrate") or 0) > 2 else None
 
 
-LINKED_WORDS: Mapping[str, Callable[[Patient], str | None]] = {
+def _charted_as(patient: Patient, *names: str) -> str | None:
+    """The result that a chart has under one of these names."""
+    return next((fact.text.strip(" .") for fact in patient.facts if fact.heads and fact.heads[-1] in names), None)
+
+
+_SHARE = re.compile(r"(\d+)% (?:of )?predicted")
+
+
+def _share_of(form: str, *names: str) -> Words:
+    def link(patient: Patient) -> str | None:
+        found = _SHARE.search(_charted_as(patient, *names) or "")
+        return form.format(found[1]) if found else None
+
+    return link
+
+
+_NUMBER = re.compile(r"\d+")
+_PEPTIDES = 6
+"""NT-proBNP in pg/mL for one of BNP, about, in adults with healthy kidneys."""
+
+
+def _peptide(others: tuple[str, ...], factor: float, form: str) -> Words:
+    def link(patient: Patient) -> str | None:
+        found = _NUMBER.search(_charted_as(patient, *others) or "")
+        return form.format(round(factor * int(found[0]))) if found else None
+
+    return link
+
+
+def _alcohol_and_drugs(patient: Patient) -> str | None:
+    drugs = next((f.text.strip(" .") for f in patient.facts if f.heads[:1] in _DRUG_SCREENS), None)
+    alcohol = _charted_as(patient, "Ethanol")
+    if drugs is None and alcohol is None:
+        return None
+    drugs = drugs or "Negative"
+    return f"Alcohol: {alcohol or 'Undetectable'}; drug screen: {drugs[:1].lower()}{drugs[1:]}"
+
+
+_DRUG_SCREENS = (("Urine Drug Screen",), ("Urine Toxicology",))
+
+RESTATED: Mapping[str, Words] = {
+    "Forced Vital Capacity": _share_of("{}% of predicted", "FVC", "FVC before"),
+    "Pulmonary Function Tests / FVC": _share_of("{}% predicted", "FVC", "FVC before"),
+    "Pulmonary Function Tests / FEV1": _share_of("{}% predicted", "FEV1", "FEV1 before"),
+    "BNP": _peptide(("NT-proBNP", "NT proBNP"), 1 / _PEPTIDES, "{} pg/mL (ref <100)"),
+    "NT-proBNP": _peptide(("BNP",), _PEPTIDES, "{} pg/mL (ref <125)"),
+    "Blood Alcohol and Urine Drug Screen": _alcohol_and_drugs,
+}
+"""Results that say what the chart says under another name. They are reported, not said to be not done: which orders
+a chart answers under another name would give the case away."""
+
+LINKED_WORDS: Mapping[str, Words] = {
+    **RESTATED,
     "Electrocardiogram / Findings": _rhythm,
     "Urinalysis / Glucose": _sugar,
     "Urinalysis / Ketones": _ketones,

@@ -41,7 +41,7 @@ class Normal:
     rare: bool
     """Reported only if ordered by its own name, not as part of a panel or an examination."""
     apart: bool
-    """Says nothing about what else was found in its system or specimen, nor they about it."""
+    """Says nothing about what else was found in its system or specimen or under a similar name, nor they about it."""
     same: str | None
     """Entries with the same word here say the same thing."""
     region: str | None

@@ -255,3 +255,35 @@ def test_a_study_that_the_author_calls_normal_is_completed_beside_an_abnormal_on
     assert not completion(ill).answers[other].own
     normal = replace(ill, annotations={**ill.annotations, "Normal_Studies": [other]})
     assert completion(normal).answers[other].own
+
+
+def test_a_test_that_the_chart_has_under_another_name_is_restated() -> None:
+    case = chart(
+        MAN,
+        ("NT-proBNP", "680 pg/mL (ref <125)"),
+        ("Spirometry / FVC", "2.60 L (63% predicted)"),
+        ("Urine Drug Screen", "Positive for cocaine"),
+    )
+    assert number(case, "BNP") == round(680 / 6)
+    assert value(case, "Forced Vital Capacity") == "63% of predicted"
+    assert (
+        value(case, "Blood Alcohol and Urine Drug Screen") == "Alcohol: Undetectable; drug screen: positive for cocaine"
+    )
+    assert all(completion(case).answers[name].own for name in ("BNP", "Forced Vital Capacity"))
+
+
+def test_an_image_stands_for_another_that_would_contradict_it_and_for_no_other() -> None:
+    clear, ill = (
+        chart(MAN, ("MRI Brain / Findings", text))
+        for text in ("No mass, no restricted diffusion", "3 cm mass on the left")
+    )
+    assert value(clear, "MRI Brain and Orbits / Findings")
+    assert value(ill, "MRI Brain and Orbits / Findings") is None
+    # Of other organs, although the names share words.
+    pelvis = chart(MAN, ("MRI Abdomen and Pelvis / Findings", "Thick wall of the last loop of small bowel"))
+    assert value(pelvis, "MRI Abdomen / Findings")
+
+
+def test_an_abnormal_result_under_another_name_is_not_completed_with_a_normal_one() -> None:
+    case = chart(MAN, ("Video Head Impulse Test / Findings", "Corrective eye movements to the left"))
+    assert value(case, "Neurological Examination / Head Impulse Test") is None
