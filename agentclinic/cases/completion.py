@@ -205,7 +205,11 @@ def named_in(fact: Fact, asked: frozenset[str]) -> bool:
     read = reading(label)
     if asked.issuperset(words(label) or ("",)):
         return True
-    return any(read.of(kind) for kind in _ALONE) and asked.issuperset(_named_by(read) | read.words)
+    # The site of a sign goes without saying: the trachea, "tracheal position".
+    signs = [concepts for _, concepts in read.phrases if any(kind == "parts" for kind, _ in concepts)]
+    told = {f"sites: {name}" for concepts in signs for kind, name in concepts if kind == "sites"}
+    named = _named_by(read) - told
+    return any(read.of(kind) for kind in _ALONE) and asked.issuperset(named | read.words)
 
 
 _ALONE = ("values", "panels", "tests", "vitals", "parts")
@@ -292,7 +296,8 @@ def _about(fact: Fact) -> _Tokens:
         tokens |= {("test", test, *where, *sorted(read.of("sites"))) for test in read.of("tests")}
     if fact.section is not Section.TESTS:
         tokens |= {("part", part) for part in read.of("parts")} | {
-            ("vital", name, *where, *sorted(read.words)) for name in read.of("vitals") - {"vital signs"}
+            ("vital", name, *where, *sorted(read.words), *sorted(read.of("sites")))
+            for name in read.of("vitals") - {"vital signs"}
         }
     if {kind for kind, *_ in tokens} == {"value"} and read.of("timings"):
         return frozenset()  # a value at another time
@@ -393,6 +398,7 @@ class _Patient:
         if restated and restated(self) is not None:
             return ()
         found = [fact for fact in self._same.get(entry.same or "", ()) if not self._agrees(fact, entry)]
+        found += self._saying(entry)
         about = (fact for token in _entry_about(entry) for fact in self._tokens.get(token, ()))
         found += [fact for fact in about if not (_is_another(fact, entry) or self._agrees(fact, entry))]
         if entry.general or (entry.examination and entry.heading == entry.system):
@@ -415,6 +421,13 @@ class _Patient:
         own = normal_of(fact.heads)
         worded = own is not None and not own.spread(self.groups) and not entry.spread(self.groups)
         return own is not None and worded and not self.abnormal(fact, own)
+
+    def _saying(self, entry: Normal) -> list[Fact]:
+        """Charted findings that say something about the subject of an entry in their own words."""
+        said = entry.fields.get("said")
+        if not said:
+            return []
+        return [fact for fact in self.facts if fact.section is Section.EXAMINATION and re.search(said, fact.text)]
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:

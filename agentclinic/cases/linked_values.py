@@ -155,6 +155,18 @@ def _oxygen(patient: Patient, drawn: float) -> float | None:
     return next((pressure for least, pressure in _OXYGEN if saturation >= least), 42) + (drawn - 93) / 4
 
 
+def _oxygen_gradient(patient: Patient, _: float) -> float:
+    """From the alveolar gas equation at sea level, with a respiratory quotient of 0.8."""
+    gas = {f.heads[-1]: float(n[0]) for f in patient.facts if f.heads[:1] == _ARTERIAL and (n := _NUMBER.match(f.text))}
+    oxygen = gas.get("pO2") or patient.completed("Arterial Blood Gas / pO2")
+    carbon = gas.get("pCO2") or patient.completed("Arterial Blood Gas / pCO2")
+    return max(1.0, gas.get("FiO2", 0.21) * 713 - carbon / 0.8 - oxygen)
+
+
+_ARTERIAL = ("Arterial Blood Gas",)
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
 def _direct(patient: Patient, _: float) -> float | None:
     total = patient.value("total_bilirubin")
     if not total:
@@ -309,6 +321,7 @@ def _blown_share(patient: Patient, _: float) -> float:
 
 
 LINKED_NUMBERS: Mapping[str, Link] = {
+    "Arterial Blood Gas / A-a Gradient": _oxygen_gradient,
     "Spirometry / FVC": _vital_capacity,
     "Spirometry / FEV1": _first_second,
     "Spirometry / FEV1 FVC": _blown_share,

@@ -384,7 +384,7 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
     parts: list[str] = []
     disclosures: list[Disclosure] = []
     order = Order(payload.limits, payload.request) if payload.limits else None
-    for item in _each_once(ordered):
+    for item in _without_repeats(list(_each_once(ordered)), payload):
         written = as_written(item.name, payload.request)
         if order is None:
             told = _told(item, written, payload)
@@ -449,6 +449,15 @@ def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
         kept = _told_once(kept)
         if kept or not item.facts:
             yield replace(item, facts=tuple(kept))
+
+
+def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> Iterator[Ordered]:
+    """Items without those that only say less of one that is waited for: a biopsy, after that of an endoscopy."""
+    waiting = [{*words(name)} for item in ordered for name in in_time(item, payload.horizon)[1]]
+    for item in ordered:
+        name = set(words(item.name))
+        if item.facts or not _is_unplaced(item.name) or not any(name < other for other in waiting):
+            yield item
 
 
 _FEW_WORDS = 5

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
+from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement, parts_of_others
 from agentclinic.clinic.offered import Part, is_all_laboratory, parts_of
 from agentclinic.clinic.pending import capital
 from agentclinic.results.turn import Charge, Disclosure, Provenance
@@ -131,12 +131,14 @@ class Order:
         self._request = request
         self._over: list[str] = []
         self._seen: set[str] = set()
+        self._parts = parts_of_others(request)
 
     def admitted(self, item: Ordered, written: str) -> list[Part]:
         """What may be done of an item, so far; `written` is its name as it is said."""
         limits = self.limits
         self._seen.add(item.name)  # a test may be reported in two parts
-        if limits.items is not None and len(self._seen) > limits.items and not limits.nothing:
+        over = limits.items is not None and len(self._seen - self._parts) > limits.items
+        if over and not limits.nothing:
             self._over.append(written)
             self.exceeded = True
             self.refused.append(Disclosure(written, Provenance.REFUSED))

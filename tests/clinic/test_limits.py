@@ -90,6 +90,12 @@ async def test_what_an_order_names_beyond_the_limit_is_refused_by_name() -> None
     assert (await said("CBC and lipase", limited(items=1))).endswith("Only 1 item an order: Serum lipase not done.")
 
 
+async def test_what_is_listed_in_brackets_after_a_test_counts_with_it() -> None:
+    reply = await said("Lumbar puncture (opening pressure, cell count, protein), troponin", limited(items=2))
+    assert "Troponin: " in reply
+    assert "an order" not in reply
+
+
 async def test_an_order_for_all_blood_tests_is_not_carried_out_for_the_price_of_one() -> None:
     assert (
         await said("blood tests", limited(budget=50))

@@ -97,6 +97,8 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if "lymph node" in asked.of("sites"):
         # "Neck nodes" are not the arteries of the neck.
         found = [fact for fact in found if _of_nodes(fact)] or found
+    if asked.of("sites"):
+        found = [fact for fact in found if not dict(chart)[fact].of("vitals") - {"temperature"}]
     if set(asked.by_kind) == {"sites"}:
         # What the skin shows at this place: "backs of the hands swollen".
         skin = [fact for fact, _ in chart if fact.heads and _own_systems(reading(fact.heads[0])) == {"skin"}]
@@ -148,15 +150,29 @@ def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -
     """Prefer findings at the exact site to those of the region around it."""
     sites, wider = asked.of("sites"), vocabulary().wider
     if not any(sites & chart[fact].of("sites") for fact in found):
-        return found
+        if asked.of("systems") or sites & _NOTHING.union(*_ORGANS.values()):
+            return found
+        return [fact for fact in found if not (own := chart[fact].of("sites")) or _any_same(sites, own)]
     exact = {fact.heads[0] for fact in found if sites & chart[fact].of("sites") and fact.heads}
     around = _NOTHING.union(*(wider[site] for site in sites)) - sites
+
+    def apart(fact: Fact) -> bool:
+        """Whether it sums up an examination and is about other places: throat and ears, not the temples."""
+        about = reading(fact.text).of("sites")
+        return (
+            fact.heads[-1:] == ("Findings",) and bool(about) and not any(same_site(a, b) for a in sites for b in about)
+        )
+
     return [
         fact
         for fact in found
-        if (not (own := chart[fact].of("sites")) and (not fact.heads or fact.heads[0] in exact))
+        if (not (own := chart[fact].of("sites")) and (not fact.heads or fact.heads[0] in exact) and not apart(fact))
         or (own - around and (own & sites or fact.heads[0] in exact))
     ]
+
+
+def _any_same(asked: frozenset[str], charted: frozenset[str]) -> bool:
+    return any(same_site(a, b) for a in asked for b in charted)
 
 
 def _mental_status(found: Iterable[Fact], chart: Chart) -> tuple[Fact, ...]:
@@ -277,17 +293,29 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
     ]
     if known.by or not own:
         own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
-    if not own and known.by == "special tests":
-        own = [f for f, c in examined if "special tests" in c.of("methods") and _near(part, f, c)]
+    felt = {"palpation"} if "abdominal" in known.of else set()
+    for method in (known.by, *felt) if not own and known.by in _MANEUVERS else ():
+        own = own or [f for f, c in examined if method in c.of("methods") and _near(part, f, c)]
     # "Flank: tender on tapping" is the tenderness of the costovertebral angle.
     sites = known.of - set(vocabulary().covers)
     sites = sites & {known.main} or sites
-    own = own or [f for f, _ in examined if f.heads[1:] and sites & reading(f.heads[-1]).of("sites")]
+    own = own or [
+        f
+        for f, _ in examined
+        if f.heads[1:]
+        and sites & (there := reading(f.heads[-1])).of("sites")
+        and _same_place(asked, there)
+        and not reading(f.heads[0]).of("vitals")
+    ]
     return own or [
         f
         for f, c in examined
         if _undivided(f) and known.main in _own_systems(c) | c.of("sites") and _SUMMED_UP.search(f.text)
     ]
+
+
+_MANEUVERS = frozenset({"special tests", "palpation"})
+"""How signs are elicited; what was found in this way is charted under it, or with what was felt."""
 
 
 def _near(part: str, fact: Fact, charted: Reading) -> bool:

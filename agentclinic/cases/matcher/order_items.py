@@ -22,6 +22,19 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 _METHODS = frozenset({"serology", "pcr"})
 _PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
 """Fluids that are taken once for everything that follows in an order."""
+_GERMS_OF_FLUIDS = frozenset(
+    ("herpes", "varicella", "cmv", "ebv", "hhv 6", "tuberculosis", "influenza", "rsv", "pertussis", "adenovirus",
+     "mycoplasma", "chlamydia", "gonorrhea", "toxoplasma")
+)  # fmt: skip
+"""Germs that are looked for together, by the same method in the same specimen."""
+_OF_A_TAP = frozenset({"ldh", "ph", "total protein", "adenosine deaminase", "white cells", "neutrophils", "crystals"})
+"""Values that follow the tap of a fluid as its own: "pleural tap for protein, LDH, pH"."""
+_OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"}
+_AT_A_LIMB = frozenset({"reflexes", "range of motion"})
+_ELICITED = frozenset({"special tests", "palpation"})
+"""How single signs are elicited; one that is listed may be charted by itself."""
+_SEEN_APART = frozenset({"nail", "scalp", "lymph node"})
+"""Places that have findings of their own in an examination of the skin or of a region."""
 _SITED = frozenset({"x ray", "ct", "mri", "ultrasound"})
 """Images that are always of some part of the body."""
 _VESSELS = frozenset({"angiography", "venography"})
@@ -32,6 +45,7 @@ _SPLIT = re.compile(
     r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]"
     r"|\b(?:and|plus|or|as well as|then|followed by)\b)\s*"
 )
+_ENDS = (";", ".", "?", "!")
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
 _REGIONS = re.compile(
     r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)"
@@ -43,7 +57,6 @@ _ASPIRATED = re.compile(
 _FILM = re.compile(r"(^|\b(?:cbc|fbc|count|differential|with|and|plus|a)|[,+(/])(\s*)(?=film\b(?! of))")
 """A film that names no part of the body is a blood film."""
 _ENT = re.compile(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
-_WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _MOST_SPECIMENS = 20
@@ -75,6 +88,10 @@ class Item:
     """Parts the order lists for this examination."""
     given: bool = False
     """Whether it is a treatment, which no chart has."""
+    within: bool = False
+    """Whether it is listed after the test that it is part of: "lumbar puncture (cell count, protein)"."""
+    detail: bool = False
+    """Whether it only details the examination before it, and goes without saying if nothing is charted for it."""
 
     @property
     def measured(self) -> bool:
@@ -90,6 +107,8 @@ class _Segment:
     """After "with": done together with what comes before."""
     included: bool
     """After "including": not all that is wanted, as a list in brackets may be."""
+    begins: bool
+    """At the beginning of a clause: the specimen of the one before it does not hold for values any more."""
 
 
 _NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?(?:\d{1,2}[.)]|[-*•])\s+(?=[A-Za-z(])")
@@ -101,6 +120,25 @@ _DASH = re.compile(r"\s+[-–—]+\s+")
 
 
 _WRITTEN_OUT = (
+    (re.compile(r"\bw ?/ ?(?:(?:and|&|\+|/) ?w ?/ ?o\b|wo\b)", re.IGNORECASE), "with and without"),
+    (re.compile(r"\bw ?/ ?o\b", re.IGNORECASE), "without"),
+    (re.compile(r"\bw/ ?", re.IGNORECASE), "with "),
+    (re.compile(r"\bova,? cysts?,? (?:and|&) parasites\b", re.IGNORECASE), "ova and parasites"),
+    (
+        re.compile(
+            r"\bbilirubin \((?:total (?:and|&|/) direct|direct (?:and|&|/) total|fractionated)\)", re.IGNORECASE
+        ),
+        "total and direct bilirubin",
+    ),
+    (re.compile(r"(?<=[a-z]):(?=[a-z])"), " "),  # "albumin:creatinine ratio"
+    (
+        re.compile(r"\b(?:chlamydia|CT)\s*(?:/|&|,|\band\b)\s*(?:gonorrh?o?ea|GC)\b", re.IGNORECASE),
+        "chlamydia and gonorrhea",
+    ),
+    (
+        re.compile(r"\b(?:gonorrh?o?ea|GC)\s*(?:/|&|,|\band\b)\s*(?:chlamydia|CT)\b", re.IGNORECASE),
+        "chlamydia and gonorrhea",
+    ),
     (re.compile(r"\bTV ?(?:USS?|S|ultrasound|scan)\b", re.IGNORECASE), "transvaginal ultrasound"),
     (re.compile(r"\bU ?[+/] ?Es?\b", re.IGNORECASE), "U&E"),
     (re.compile(r"\b(?:blood )?group (?:and|&|\+) (?:save|hold|screen)\b", re.IGNORECASE), "blood group"),
@@ -308,7 +346,8 @@ _CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 def items(order: str) -> tuple[Item, ...]:
     found: list[Item] = []
     head: Item | None = None
-    order = fold(_RUN_TOGETHER.sub(" ", _WITH.sub("with ", tidy(order)[:LONGEST_NAME])))
+    scope: Reading | None = None
+    order = fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME]))
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
         read = reading(segment.text)
@@ -319,14 +358,37 @@ def items(order: str) -> tuple[Item, ...]:
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
         own = Item(named or segment.text, read)
         introduces = not segment.listed and any(after.listed for after in segments[index + 1 : index + 2])
+        if found and set(read.by_kind) == {"timings"} and read.of("timings") <= _AGAIN:
+            continue  # "repeat in 20 minutes" says when, not what
+        scope = scope if segment.listed else None
+        if introduces and not read.by_kind and len(segments) > index + 2:
+            continue  # "septic screen: CBC, CRP"
         if introduces and (_is_title(own) or re.search(r"\bscopes?$", own.text)):
+            scope = _only(read, "specimens")
             continue
-        if introduces and read.of("tests") == {"swab"} and not read.of("values"):
+        if scope is not None:
+            own = _of_scope(own, scope)
+        if (
+            introduces
+            and not read.of("values")
+            and (read.of("tests") == {"swab"} or _of_germs(read, segments[index + 1 :]))
+        ):
             head = own  # the list says what is looked for
             continue
+        if segment.listed and head is not None and any(vocabulary().panels[p].whole for p in head.read.of("panels")):
+            own = _of_scope(own, _only(head.read, "specimens") or Reading({}))
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
                 head = _examination_with(head, own, found, included=segment.included)
+                continue
+            if head.measured and not head.read.of("sites") and head.read.of("modalities") and _only_sites(own.read):
+                head = _replaced(found, head, _with(head, own.read))  # "CT aortogram (chest and abdomen)"
+                continue
+            if own.read.of("values") and own.read.of("values") <= head.read.of("values"):
+                continue  # "urinary antigens (Legionella)"
+            if not own.read.by_kind and _is_method(head.read) and head not in found:
+                # A germ that we do not know: "viral serology (Coxsackie)".
+                found.append(_with(replace(own, text=f"{own.text} {min(head.read.of('tests'))}"), head.read))
                 continue
             if head.measured and (not own.measured or _how(head, own)):
                 continue
@@ -335,6 +397,7 @@ def items(order: str) -> tuple[Item, ...]:
                 continue
             taken = ["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []
             taken += ["sites"] if "swab" in head.read.of("tests") else []
+            taken += ["tests"] if set(own.read.by_kind) == {"values"} and _is_method(head.read) else []
             taken += ["values"] if set(own.read.by_kind) == {"tests"} and own.read.of("tests") <= _METHODS else []
             own = _with(own, _only(head.read, "qualifiers", *taken))
             head = _panel_of(head, own, found)
@@ -345,13 +408,42 @@ def items(order: str) -> tuple[Item, ...]:
         if segment.joined and found and own.measured and not _taken(own.read):
             # "Pleural tap with LDH and protein"
             own = _of_fluid(own, found[-1].read)
-        item = _completed(own, found, [reading(s.text) for s in segments[index + 1 :]])
+        within = segment.listed and head is not None and head.measured and head in found
+        apart = segment.begins and set(own.read.by_kind) == {"values"}
+        item = _completed(own, () if apart else found, [reading(s.text) for s in segments[index + 1 :]])
         if item is None:
             continue
-        found.append(item)
+        found.append(replace(item, within=within))
         if not segment.listed:
-            head = item
+            head = found[-1]
     return tuple(found)
+
+
+def _is_method(read: Reading) -> bool:
+    """Whether a reading says only how germs are looked for: "viral serology", "PCR"."""
+    return set(read.by_kind) == {"tests"} and read.of("tests") <= _METHODS
+
+
+def _of_germs(read: Reading, after: Sequence[_Segment]) -> bool:
+    """Whether a method is followed by a list of germs: "viral serology (EBV, CMV)"."""
+    listed = takewhile(lambda segment: segment.listed, after)
+    return _is_method(read) and any(reading(segment.text).of("values") for segment in listed)
+
+
+_AGAIN = frozenset({"repeat", "initial"})
+
+
+def _of_scope(own: Item, scope: Reading) -> Item:
+    """An item of a list whose title names a specimen: in "Urine: microscopy, culture", the culture of urine.
+
+    What is measured in blood needs no such title; only what is taken from it does.
+    """
+    read, taken = own.read, scope.of("specimens")
+    if not taken or _taken(read) or (taken == {"blood"} and not read.of("tests") & TAKEN):
+        return own
+    if not (_tests(read) or read.words):
+        return own
+    return _with(replace(own, text=f"{scope.phrases[0][0] if scope.phrases else min(taken)} {own.text}"), scope)
 
 
 _DOSE = re.compile(r"\b\d+(?:[.,]\d+)?\s*(?:mg|mcg|ug|g|ml|l|units?|iu|puffs?|drops?|tablets?)\b(?: ?/? ?kg\b)?")
@@ -379,6 +471,11 @@ def is_treatment(text: str) -> bool:
     if _DOSE.search(text):
         return bool(_GIVEN.search(text)) or not _tests(bare)
     return bool(_CARE.search(text) or (_GIVE.search(text) and not _tests(bare)))
+
+
+def _methodical(read: Reading) -> bool:
+    """Whether germs are looked for in it by one method: "CSF PCR for HSV"."""
+    return bool(read.of("values") and read.of("tests") & _METHODS)
 
 
 def _is_title(own: Item) -> bool:
@@ -455,9 +552,12 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
     systems, named = _examined(head.read), own.read.of("parts")
     neurological = "neurological" in head.read.of("systems")
+    elicited = not neurological and any(known[part].by in _ELICITED for part in named)
     nerves = included and any("neurological" in known[part].of for part in named)
     if named and systems and (nerves or not any(known[part].of & systems for part in named)):
         found.append(own)
+    elif elicited or (set(own.read.by_kind) == {"sites"} and own.read.of("sites") <= _SEEN_APART):
+        found.append(replace(own, detail=True))
     # In a neurological examination the list is what is wanted; elsewhere it says what to look for.
     if not parts or not neurological or included or ALL_OF_IT.search(head.text):
         return head
@@ -494,7 +594,7 @@ def _segments(order: str) -> Iterable[_Segment]:
     order = _COMPLEMENT.sub("c3, c4", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
     listed, together, included, reasoned, start = False, False, False, False, 0
-    examined = False
+    examined, begins = False, True
     for cut in (*_SPLIT.finditer(order), None):
         whole = re.sub(r"_(and|with)_", r"\1", order[start : cut.start() if cut else None])
         text = _without_reason(whole).strip()
@@ -507,11 +607,14 @@ def _segments(order: str) -> Iterable[_Segment]:
             examined = not _tests(named) and (site or bool(EXAM.search(text)))
         if not reasoned or given:
             for piece in _by_specimen(text):
-                yield _Segment(piece, listed, together, included)
+                yield _Segment(piece, listed, together, included, begins)
+                begins = False
         if cut:
             listed = bool(cut["open"]) or (listed and not cut["close"])
             included = listed and ((cut["open"] or "").startswith("incl") or (included and not cut["open"]))
             together = bool(cut["with"])
+            begins = begins or cut["close"] in _ENDS
+            reasoned = reasoned and cut["close"] not in _ENDS  # a reason does not reach beyond its clause
             start = cut.end()
 
 
@@ -562,10 +665,12 @@ def _without_reason(segment: str) -> str:
         return segment
     if rest.of("tests") & TAKEN:
         return segment
-    if set(named.by_kind) <= {"specimens", "panels"} and _is_fluid(named) and rest.words:
-        return segment  # "urine for hemosiderin"
+    if set(named.by_kind) <= {"specimens", "panels"} and _is_fluid(named) and (rest.words or rest.of("values")):
+        return segment  # "urine for hemosiderin", "stool for ova and parasites"
     if rest.of("parts") and not _tests(named) and not _tests(rest) and _looked_for(named, rest):
         return segment  # "examine the fingers for clubbing"
+    if set(named.by_kind) == {"methods"} and rest.of("sites") and not _tests(rest):
+        return segment  # "listen for carotid and abdominal bruits"
     listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(MEASURED))
     if listed > 1:
         # A list without commas continues after the reason: "CBC retic smear for schistocytes LDH".
@@ -577,7 +682,7 @@ def _looked_for(named: Reading, rest: Reading) -> bool:
     """Whether a sign is looked for in the place that an order names."""
     parts = [vocabulary().parts[part] for part in rest.of("parts")]
     if set(named.by_kind) == {"methods"}:
-        return any(part.by in named.of("methods") for part in parts)  # "listen for a murmur"
+        return True  # "listen for a murmur"
     of = frozenset().union(*(part.of for part in parts))
     return bool(of & (named.of("sites") | named.of("systems")))
 
@@ -587,6 +692,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     read = own.read
     last = before[-1].read if before else None
     kinds = set(read.by_kind) - {"timings"}
+    if kinds == {"sites"} and after and after[0].of("sites") and after[0].of("parts") & _AT_A_LIMB:
+        return _with(own, _only(after[0], "parts"))  # "ankle and knee reflexes"
     if kinds == {"sites"} and not EXAM.search(own.text):
         if last is not None and (method := _method_before(last)):
             return replace(own, read=joined((method, own.read)))  # "auscultation of the heart and lungs"
@@ -616,6 +723,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "tests" for kind, _ in concepts))
         taken_from = replace(own, text=f"{own.text} {what}", read=_only(read, "specimens") or read)
         return _with(taken_from, _only(after[0], "tests"))  # "blood and urine cultures"
+    if kinds == {"specimens"} and read.of("specimens") == {"blood"} and not after and last is not None:
+        return None  # "oligoclonal bands in CSF and serum"
     if kinds == {"specimens"} and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
@@ -630,6 +739,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if kinds == {"tests"} and read.of("tests") <= TAKEN and after and after[0].of("tests") & TAKEN:
             return _with(own, _only(after[0], "sites", "specimens"))
         return own
+    if read.of("modalities") & _SITED and last.of("modalities") == {"mammography"} and not read.of("sites"):
+        return _with(replace(own, text=f"breast {own.text}"), Reading({"sites": frozenset({"breast"})}))
     if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities"):
         if not read.of("modalities") & _VESSELS:
             return _with(own, _only(last, "sites"))
@@ -649,16 +760,27 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         # A germ by another method, not the glucose: "HSV serology and PCR".
         germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
         return _with(own, _only(last, "sites", "specimens", *(["values"] if germ else [])))
+    if own.text in _CLASSES and last.of("values") - _CLASSES:
+        return None  # "EBV IgM/IgG"
     if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
         return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
+    if kinds == {"values"} and read.of("values") <= _GERMS_OF_FLUIDS >= last.of("values") and _methodical(last):
+        return _with(own, _only(last, "specimens", "sites", "tests"))  # "CSF PCR for HSV and VZV"
+    tapped = last.of("specimens") & _PUNCTURED and (last.of("panels") or last.of("values") & _IN_FLUIDS)
+    if kinds == {"values"} and tapped and read.of("values") <= _OF_A_TAP:
+        return _of_fluid(replace(own, text=f"{min(last.of('specimens') & _PUNCTURED)} {own.text}"), last)
     if kinds == {"values"} and last.of("specimens") & _PUNCTURED and last.of("tests") & TAKEN:
         return _with(own, _only(last, "specimens")) if read.of("values") <= _IN_FLUIDS else own
-    counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
+    timed = read.of("timings") and not last.of("timings")  # "urine sodium, morning cortisol"
+    counted = kinds and not timed and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
     # How an image is taken says nothing about the values after it.
     qualified = last.of("qualifiers") and not (last.of("modalities") or last.of("tests"))
     follows = last.of("values") or qualified or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
     if counted and follows and read.of("values") <= vocabulary().of_fluids:
         fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
+        # "Urine myoglobin, potassium": the second is as usual in blood, but not after the urine's sodium.
+        urine = "urine" in before[0].read.of("specimens") or last.of("values") & _OF_URINE_TOO
+        fluid = fluid and bool(urine or "urine" not in last.of("specimens"))
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))

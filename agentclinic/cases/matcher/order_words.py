@@ -18,7 +18,7 @@ _BRITISH = (
     ("haem", "hem"), ("aemia", "emia"), ("oedema", "edema"), ("paed", "ped"), ("gynaec", "gynec"), ("oesoph", "esoph"),
     ("coeliac", "celiac"), ("faec", "fec"), ("leuco", "leuko"), ("tumour", "tumor"), ("colour", "color"),
     ("behaviour", "behavior"), ("fibre", "fiber"), ("oestr", "estr"), ("caerulo", "cerulo"), ("foet", "fet"),
-    ("manoeuvre", "maneuver"), ("caec", "cec"), ("anaes", "anes"), ("ischaem", "ischem"),
+    ("manoeuvre", "maneuver"), ("isation", "ization"), ("caec", "cec"), ("anaes", "anes"), ("ischaem", "ischem"),
 )  # fmt: skip
 _SIDES = frozenset({"left", "right"})
 _BLOOD_ONLY = frozenset({"crp", "esr", "procalcitonin", "uric acid", "tsh", "troponin", "ferritin", "inr", "pt", "ptt"})

@@ -68,12 +68,19 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
         for answer in found
         if answer.facts
         or not (
-            _redundant(item, ordered[:place], [other for other in missing if other is not item])
+            item.detail
+            or _redundant(item, ordered[:place], [other for other in missing if other is not item])
             or _only_in(told, item.read)
             or (item.read.of("specimens") & undivided and not _apart(item.read))
         )
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
+
+
+def parts_of_others(order: str) -> frozenset[str]:
+    """The names of items that are listed after the test they are part of: they count as one item with it."""
+    within = [item for item in items(one_line(tidy(order)[:LONGEST_NAME])) if item.within]
+    return frozenset(name for item in within for name in (item.text, _name(item.text, item.read)))
 
 
 def as_written(name: str, request: str) -> str:
@@ -116,9 +123,16 @@ def _only_in(told: Sequence[Fact], asked: Reading) -> bool:
 
     The prostate may be in what a finger felt, not in what an image shows.
     """
-    kind = next(iter(asked.by_kind), "")
-    if len(asked.by_kind) != 1 or asked.words or kind not in ("values", "sites", "parts"):
+    kinds = set(asked.by_kind) - ({"specimens", "panels", "tests"} if asked.of("values") else set())
+    kind = next(iter(kinds), "")
+    if len(kinds) != 1 or asked.words or kind not in ("values", "sites", "parts"):
         return False
+    if taken := asked.of("specimens") - {"blood"}:
+        told = [fact for fact in told if taken & charted_as(fact).of("specimens")]
+    elif asked.of("specimens"):
+        told = [fact for fact in told if not charted_as(fact).of("specimens") - {"blood"}]
+    if wanted := asked.of("tests"):
+        told = [fact for fact in told if wanted & charted_as(fact).of("tests")]
     told = [fact for fact in told if kind == "values" or fact.section is not Section.TESTS]
     return asked.of(kind) <= joined(reading(fact.text) for fact in told).of(kind)
 
@@ -298,7 +312,9 @@ def _nearest(asked: Reading, found: Found) -> tuple[Fact, ...]:
     asked = replace(asked, by_kind={**asked.by_kind, "timings": wanted})
     special = (_AT_ANOTHER_TIME | ({"fasting"} if asked.of("modalities") else _NOTHING)) - wanted
     found = [(fact, charted) for fact, charted in found if not charted.of("timings") & special] or found
-    for kind in ("timings", "sites"):
+    taken = asked.of("specimens") - {"blood"}
+    asked = replace(asked, by_kind={**asked.by_kind, "specimens": taken})
+    for kind in ("timings", "sites", "specimens"):
         found = [(fact, charted) for fact, charted in found if asked.of(kind) & charted.of(kind)] or found
     return tuple(fact for fact, _ in found)
 
@@ -348,6 +364,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         values -= IMMUNOGLOBULINS
     if values:
         tests -= _ANY_METHOD | {"swab"}
+        if not (read.of("sites") or read.of("specimens")):
+            tests -= {"culture"}  # of this germ, not every culture
     if len(tests) > 1:
         tests -= {"swab"}
     kinds = vocabulary().kinds
@@ -450,6 +468,8 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if _of_other_method(asked, charted):
         return False
+    if value == "ige" and asked.words - _ALLERGEN and not asked.words & charted.words:
+        return False  # against one allergen is neither the total nor another one
     against = charted.words & _AGAINST or "serology" in charted.of("tests")
     if value in _VIRUSES and against and not (asked.words & _AGAINST or "serology" in asked.of("tests")):
         return False
@@ -485,6 +505,7 @@ def _own_values(heads: tuple[str, ...]) -> frozenset[str]:
     return own if own and several else above | reading(heads[-1]).of("values")
 
 
+_ALLERGEN = frozenset({"specific", "allergen", "allergy", "rast"})
 _VIRUSES = vocabulary().panels["respiratory viral panel"].values
 _SWABBED = frozenset({"swab", "pcr", "culture"})
 _USUAL = {"tuberculosis": frozenset({"sputum"})}
@@ -500,6 +521,8 @@ def _of_other_method(asked: Reading, charted: Reading) -> bool:
         return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & _IMMUNE)
 
     wanted, done = asked.of("tests") & _OF_THE_GERM, charted.of("tests") & _OF_THE_GERM
+    if wanted | done == {"pcr", "culture"} and not wanted & done:
+        return True
     antigen = "antigen" in charted.words or any("antigen" in name.split() for name, _ in charted.phrases)
     if "pcr" in wanted and antigen and not done:
         return True
@@ -512,7 +535,7 @@ def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
     if wanted:
         if "blood" in charted.of("specimens"):
             return bool(wanted & taken)
-        elsewhere = taken or charted.of("sites") or value in vocabulary().of_blood
+        elsewhere = taken or charted.of("sites") or value in vocabulary().of_blood or "serology" in charted.of("tests")
         return bool(wanted & taken) or not elsewhere
     return not taken or (value not in vocabulary().of_blood and "blood" not in asked.of("specimens"))
 
@@ -563,6 +586,7 @@ _BY_NAME_ONLY = frozenset({"genetic", "serology", "pcr"})
 """Tests that can detect many things; only the words next to them say which."""
 _LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
 """Tests that are also part of a panel: the microscopy of a urinalysis is not that of the skin."""
+_OF_SKIN = frozenset({"koh", "mineral oil", "tzanck"})
 _EACH_ITS_OWN = frozenset(
     ("questionnaire", "mmse", "mood disorder questionnaire", "depression questionnaire", "anxiety questionnaire",
      "adhd questionnaire")
@@ -595,6 +619,10 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
             _content(" ".join((*(p for p, c in asked.phrases if ("tests", test) in c), *asked.words)))
             & _content(fact.text)
         )
+    if test in _LOOKED_AT and done & _OF_SKIN and asked.of("specimens"):
+        return False
+    if test == "culture" and charted.of("values") - asked.of("values"):
+        return False  # of one germ alone
     if test == "questionnaire":
         named = " ".join(phrase for phrase, concepts in asked.phrases if ("tests", test) in concepts)
         own = _content(named) - _ANY_SCALE
@@ -638,7 +666,8 @@ def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
     wanted, done = asked.of("qualifiers"), charted.of("qualifiers")
     if done & vocabulary().alone - wanted:
         return False
-    return wanted <= done or wanted <= reading(fact.text).of("qualifiers")
+    # What is done only if it is asked for has a heading of its own.
+    return wanted <= done or (not wanted & vocabulary().alone and wanted <= reading(fact.text).of("qualifiers"))
 
 
 _VESSELS = frozenset({"angiography", "venography"})

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from helpers import case_of, order, osce
 
+from agentclinic.cases.matcher import parts_of_others
+from agentclinic.cases.matcher.order_items import items, one_line
+
 CHART = case_of(
     osce(
         exam={
@@ -475,3 +478,44 @@ SPINAL_TAP = "Lumbar Puncture: Red Cells Tube 1: 20; Red Cells Tube 4: 10; Gluco
 )
 def test_nothing_is_dropped_or_denied_or_from_another_place(request_: str, replies: list[str]) -> None:
     assert order(DROPPED, request_).text == f"RESULTS: {' '.join(replies)}"
+
+
+@pytest.mark.parametrize(
+    ("order_", "named"),
+    [
+        # A title names the specimen of its list.
+        ("urine: dip, microscopy and culture (clean catch)", ["dip", "urine microscopy", "urine culture"]),
+        ("septic screen: CBC, CRP", ["cbc", "crp"]),
+        # A reason ends with its clause.
+        ("auscultation of the heart for a rub; JVP", ["auscultation of the heart", "jvp"]),
+        # What follows by the same method is of the same specimen; a value in a new clause is of blood.
+        ("CSF PCR for HSV and VZV", ["csf pcr  hsv", "vzv"]),
+        ("urine albumin:creatinine ratio", ["urine albumin creatinine ratio"]),
+        ("CBC w/ differential, CMP", ["cbc", "cmp"]),
+        ("ECG, repeat in 20 minutes", ["ecg"]),
+        ("EBV VCA IgM/IgG and EBNA", ["ebv vca igm", "ebna"]),
+        ("viral serology (coxsackie, EBV)", ["coxsackie serology", "ebv"]),
+        ("mammogram and ultrasound", ["mammogram", "breast ultrasound"]),
+    ],
+)
+def test_each_item_is_read_with_what_the_order_says_about_it(order_: str, named: list[str]) -> None:
+    assert [item.text for item in items(one_line(order_))] == named
+
+
+@pytest.mark.parametrize(
+    ("order_", "specimens"),
+    [
+        ("urine sodium, potassium", [{"urine"}, {"urine"}]),
+        ("CK, urine myoglobin, potassium", [set(), {"urine"}, set()]),
+        ("myoglobin in urine; potassium", [{"urine"}, set()]),
+        ("urine sodium, morning cortisol", [{"urine"}, set()]),
+        ("CSF PCR for HSV and VZV", [{"csf"}, {"csf"}]),
+    ],
+)
+def test_a_specimen_holds_for_the_values_that_belong_to_it(order_: str, specimens: list[set[str]]) -> None:
+    assert [set(item.read.of("specimens")) for item in items(one_line(order_))] == specimens
+
+
+def test_what_is_listed_after_a_test_is_part_of_it() -> None:
+    assert parts_of_others("lumbar puncture (protein), CRP") == {"csf protein"}
+    assert parts_of_others("bloods: CBC, CRP") == frozenset()
