@@ -30,18 +30,18 @@ from agentclinic.cases.matcher.topics import (
     span,
     strange_words,
 )
-from agentclinic.cases.matcher.vectors import Floats, Index, index_of, vector
+from agentclinic.cases.matcher.vectors import Floats, Index, index_of, knows, vector
 from agentclinic.cases.model import Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.text import content_words, fold
 
-SURE = 0.66
+SURE = 0.7
 """From this likeness on, a fact answers a question, and so do others nearly as like."""
 NEAR = 0.5
 """From this likeness on, the fact most like a question is told if there is no surer one."""
-NEAR_OPEN = 0.42
+NEAR_OPEN = 0.52
 """The same where "no" is no answer."""
-AS_LIKE = 0.88
+AS_LIKE = 0.93
 """The part of the best likeness from which on another fact is told as well."""
 SAME_NAME = 0.3
 """From this likeness on, a fact is told that names and affirms what would be denied."""
@@ -78,6 +78,8 @@ _ANTONYMS = re.compile(
     re.IGNORECASE,
 )
 """Two ends of one thing: "better or worse"."""
+_OR_IS_IT = re.compile(r",? or (?:is|does|do|did|are|was|were|has|have) (?:it|they|this|that)\b", re.IGNORECASE)
+"""Begins the other of two answers to one question: "does it stay there, or does it travel?"."""
 _TELL = re.compile(
     r"^(?:(?:and|so|now|please|can|could|would|will|you|i'd|i|like|want|to|just|first)[ ,]+)*"
     r"(?:tell me|describe|talk me through|walk me through|hear|explain)(?: (?:a (?:bit|little)|some) )?"
@@ -113,7 +115,7 @@ def asks(question: str, complaint: str = "") -> tuple[Ask, ...]:
     """The things that a question asks, with what "it" means: what was named before, or the main complaint."""
     found: list[Ask] = []
     meant, before = complaint, ""
-    texts = every_clause(question) or [question]
+    texts = every_clause(_OR_IS_IT.sub(" ", question)) or [question]
     for text in texts[:MOST_ASKED]:
         told = _TELL.match(text)
         if told and told.end() and ":" in text:  # "tell me about the pain: where is it"
@@ -260,8 +262,8 @@ def _names(facts: Facts) -> tuple[int, ...]:
     return tuple(lexicon.named(f"{fact.text} {fact.says}").closed for fact in facts)
 
 
-OTHERS = 0.75
-"""How much likeness counts between a question about the family and a fact about the patient, or the reverse."""
+OF_KIN, OF_PATIENT = 0.49, 0.75
+"""How much likeness counts of a fact about the family if the patient is asked about, and the reverse."""
 
 
 def _likeness(one: Ask, index: Index, facts: Facts) -> Floats:
@@ -270,7 +272,7 @@ def _likeness(one: Ask, index: Index, facts: Facts) -> Floats:
         found = np.maximum(found, 0.97 * index.likeness(vector(text)))
     kin = np.array([fact.section is Section.FAMILY for fact in facts])
     if one.of_kin or not _YOU_TOO.search(one.clause):
-        found = np.where(kin == one.of_kin, found, OTHERS * found)
+        found = np.where(kin == one.of_kin, found, (OF_PATIENT if one.of_kin else OF_KIN) * found)
     if one.open:
         denied = np.array([fact.denied for fact in facts])
         if (told := _TELL.match(one.text)) and told.end():
@@ -385,11 +387,19 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     topics: list[Topic] = []
     answers = any(one.rows for one in found)
     for one in found:
+        covered = any(other.rows for other in found if other.ask.clause == one.ask.clause)
+        if covered and not one.rows and _narrows(one.ask):
+            continue
         topic = _topic(one, facts, answers=answers)
         if topic is not None and topic not in topics:
             topics.append(topic)
     topics.sort(key=lambda topic: topic.kind is Asked.REST)
     return [*topics, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
+
+
+def _narrows(one: Ask) -> bool:
+    """Whether a part of a list names nothing by itself: "in the neck, the shoulder or the arm"."""
+    return not _BEGINS_QUESTION.match(one.text) and not lexicon.named(one.text).names & deniable()
 
 
 def _by_whole(found: Sequence[_Found], index: Index, facts: Facts) -> list[_Found]:
@@ -451,7 +461,7 @@ def _topic(one: _Found, facts: Facts, *, answers: bool) -> Topic | None:
         return Topic("examination or result", Asked.RESULT, ())
     named = lexicon.named(ask.text)
     main = named.names & lexicon.of_types(*MAIN_TYPES)
-    strange = strange_words(ask.text)
+    strange = [word for word in strange_words(ask.text) if not knows(word)]
     if len(strange) > 1 or (strange and not main):
         return Topic(name, Asked.UNCLEAR, (), span(ask.text, strange))
     if ask.of_kin:
