@@ -8,7 +8,7 @@ are most like it. What no fact answers is denied, or not known, or not understoo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from operator import or_
@@ -30,8 +30,8 @@ from agentclinic.cases.matcher.topics import (
     span,
     strange_words,
 )
-from agentclinic.cases.matcher.vectors import Floats, Index, index_of, knows, vector
-from agentclinic.cases.model import Facts, Section
+from agentclinic.cases.matcher.vectors import Floats, Index, features, index_of, knows, vector
+from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.text import content_words, fold
 
@@ -39,7 +39,7 @@ SURE = 0.7
 """From this likeness on, a fact answers a question, and so do others nearly as like."""
 NEAR = 0.5
 """From this likeness on, the fact most like a question is told if there is no surer one."""
-NEAR_OPEN = 0.52
+NEAR_OPEN = 0.46
 """The same where "no" is no answer."""
 AS_LIKE = 0.93
 """The part of the best likeness from which on another fact is told as well."""
@@ -67,6 +67,8 @@ class Ask:
     of_kin: bool
     only: bool
     """Whether its clause asks for nothing else."""
+    means: str = ""
+    """The same with what "it" means."""
 
 
 _ANTONYMS = re.compile(
@@ -80,6 +82,11 @@ _ANTONYMS = re.compile(
 """Two ends of one thing: "better or worse"."""
 _OR_IS_IT = re.compile(r",? or (?:is|does|do|did|are|was|were|has|have) (?:it|they|this|that)\b", re.IGNORECASE)
 """Begins the other of two answers to one question: "does it stay there, or does it travel?"."""
+_AMONG = re.compile(
+    r", (?:like|such as|including|especially|for example|say) [^,?]{1,40}, (?=ha(?:ve|s|d)\b|who\b|with\b|that\b)",
+    re.IGNORECASE,
+)
+"""Examples in the middle of a question: "does anyone, like your mother, have diabetes?"."""
 _TELL = re.compile(
     r"^(?:(?:and|so|now|please|can|could|would|will|you|i'd|i|like|want|to|just|first)[ ,]+)*"
     r"(?:tell me|describe|talk me through|walk me through|hear|explain)(?: (?:a (?:bit|little)|some) )?"
@@ -99,6 +106,7 @@ _ONLY_WHEN = re.compile(
     re.IGNORECASE,
 )
 _IT = re.compile(r"\b(?:it|that|this|they|them|these|those|one)\b", re.IGNORECASE)
+_SHORT = re.compile(r"\b[a-z]+['’](?:ve|re|ll|d|s|m|t)\b", re.IGNORECASE)
 _LEAD_WORD = re.compile(r"^(?:and|or|but|so|also|then|well|now|please|plus)\b[ ,]*", re.IGNORECASE)
 _BEGINS_QUESTION = re.compile(
     r"^(?:and |or )?(?:when|where|how|what|which|who|why|is|are|was|were|do|does|did|have|has|had|can|could|any)\b",
@@ -115,7 +123,7 @@ def asks(question: str, complaint: str = "") -> tuple[Ask, ...]:
     """The things that a question asks, with what "it" means: what was named before, or the main complaint."""
     found: list[Ask] = []
     meant, before = complaint, ""
-    texts = every_clause(_OR_IS_IT.sub(" ", question)) or [question]
+    texts = every_clause(_AMONG.sub(" ", _OR_IS_IT.sub(" ", question))) or [question]
     for text in texts[:MOST_ASKED]:
         told = _TELL.match(text)
         if told and told.end() and ":" in text:  # "tell me about the pain: where is it"
@@ -140,12 +148,13 @@ def _only_leads(one: Ask) -> bool:
     return bool(told and told.end() and not _BEGINS_QUESTION.match(one.text[told.end() :]))
 
 
+_ARTICLE = re.compile(r"^(?:the|your|this|that|these|those|his|her|any|an?)\s+", re.IGNORECASE)
+_LONGEST_NOUN = 5
+"""Words of what a doctor wants to hear about: "your right knee pain"."""
+
+
 def _noun(text: str) -> str:
-    return (
-        re.sub(r"^(?:the|your|this|that|these|those|his|her|any|a|an)\s+", "", text.strip(" ,.:?"))
-        if len(text.split()) <= 5
-        else ""
-    )
+    return _ARTICLE.sub("", text.strip(" ,.:?")) if len(text.split()) <= _LONGEST_NOUN else ""
 
 
 def _helped(text: str, last: Ask) -> Ask:
@@ -171,7 +180,8 @@ def _of_clause(text: str, meant: str, before: str) -> list[Ask]:
         wordings = _in_full(plain, meant, before)
         if plain != text:
             wordings = (*wordings, text)
-        return [Ask(plain, wordings, text, opens, of_kin, only=True)] if content(plain) else []
+        means = _with_meant(plain, meant) if not examples and plain == text else ""
+        return [Ask(plain, wordings, text, opens, of_kin, only=True, means=means)] if content(plain) else []
     first = items[0]
     begins = _HEAD.match(first)
     head = begins[0].strip() if begins else ""
@@ -180,7 +190,7 @@ def _of_clause(text: str, meant: str, before: str) -> list[Ask]:
     for place, item in enumerate(items):
         own = bool(_BEGINS_QUESTION.match(item))
         item_open = bool(cues.OPEN.search(item)) if own else opens and not cues.YES_OR_NO.match(item)
-        wordings = _listed(item, first, head, meant, before, of_kin=of_kin) if place else ()
+        wordings = _listed(item, first, head, of_kin=of_kin) if place else ()
         if not place or own:
             wordings = _in_full(item, meant, first if place else before)
         if tail and place < len(items) - 1 and not _TAIL.search(item) and not own_question(items[place + 1 :]):
@@ -188,7 +198,9 @@ def _of_clause(text: str, meant: str, before: str) -> list[Ask]:
         if examples and place == len(items) - 1:
             wordings = (*wordings, f"{item} {examples}")
         kin_here = of_kin if not own or not place else bool(cues.ASKS_OF_KIN.search(item))
-        asked.append(Ask(item, tuple(dict.fromkeys(wordings)), text, item_open, kin_here, only=False))
+        means = _with_meant(item, meant) if own or not place else ""
+        means = means if len(wordings) == 1 else ""
+        asked.append(Ask(item, tuple(dict.fromkeys(wordings)), text, item_open, kin_here, only=False, means=means))
     return asked
 
 
@@ -196,7 +208,7 @@ def own_question(items: Sequence[str]) -> bool:
     return any(_BEGINS_QUESTION.match(item) for item in items)
 
 
-def _listed(item: str, first: str, head: str, meant: str, before: str, *, of_kin: bool) -> tuple[str, ...]:
+def _listed(item: str, first: str, head: str, *, of_kin: bool) -> tuple[str, ...]:
     """What a later item of a list asks, with what it shares with the first."""
     if of_kin:
         return (f"{head} {item}", f"any {item} in the family")
@@ -217,7 +229,8 @@ def _without_examples(text: str) -> tuple[str, str]:
 
 _EXAMPLE = re.compile(
     r",? (?:such as|including|e\.g\.?|(?<!feel )(?<!feels )(?<!look )(?<!looks )(?<!sound )(?<!would )(?<!you )"
-    r"(?<!it )(?<!they )(?<!is )(?<!that )like|, say,?|, for (?:example|instance),?) (?!this\b|that\b|it\b|these\b|before)"
+    r"(?<!it )(?<!they )(?<!is )(?<!that )like|, say,?|, for (?:example|instance),?) "
+    r"(?!this\b|that\b|it\b|these\b|before)"
     r"|, (?=[^,]* for (?:example|instance)\W*$)",
     re.IGNORECASE,
 )
@@ -228,20 +241,25 @@ _TAIL = re.compile(
 """Says of the last item of a list, and so of all, where or when."""
 _PREAMBLE = re.compile(
     r"^(?:(?:so|now|and|okay|ok|right),? )?(?:tell me,|just to be clear,|may i ask,|can i ask,|out of interest,"
-    r"|i ask every(?:body|one) this:|(?:this|it|that|i)(?:'s|'m| is| may| might| must| know| can)[^,?:]*[,:] (?:but )?)\s*"
+    r"|i ask every(?:body|one) this:"
+    r"|(?:this|it|that|i)(?:'s|'m| is| may| might| must| know| can)[^,?:]*[,:] (?:but )?)\s*"
     r"(?=(?:if|is|are|was|were|do|does|did|have|has|had|can|could|when|where|how|what|which|who|why|any)\b)",
     re.IGNORECASE,
 )
 
 
 def _in_full(text: str, meant: str, before: str) -> tuple[str, ...]:
-    """What a text asks by itself, and with what was named before."""
-    wordings = [text]
+    """What a text asks, with the question before if it says nothing by itself."""
     if _ONLY_WHEN.fullmatch(text) and before:
-        wordings = [f"{before} {text}", *([f"{text} {meant}"] if meant else []), text]
-    elif meant and not lexicon.named(text).names & lexicon.of_types("symptom"):
-        wordings += [_IT.sub(meant, text, count=1)] if _IT.search(text) else [f"{meant} {text}"]
-    return tuple(dict.fromkeys(wordings))
+        return tuple(dict.fromkeys((f"{before} {text}", f"{text} {meant}", text)))
+    return (text,)
+
+
+def _with_meant(text: str, meant: str) -> str:
+    """A text with what "it" means there; empty if it names a complaint or needs no more."""
+    if not meant or _ONLY_WHEN.fullmatch(text) or lexicon.named(text).names & lexicon.of_types("symptom"):
+        return ""
+    return _IT.sub(meant, text, count=1) if _IT.search(text) else ""
 
 
 def content(text: str) -> bool:
@@ -262,14 +280,20 @@ def _names(facts: Facts) -> tuple[int, ...]:
     return tuple(lexicon.named(f"{fact.text} {fact.says}").closed for fact in facts)
 
 
+FEW = 3
+"""Words and pairs of them below which a question says too little without what "it" means: "where is it?"."""
 OF_KIN, OF_PATIENT = 0.49, 0.75
 """How much likeness counts of a fact about the family if the patient is asked about, and the reverse."""
 
 
 def _likeness(one: Ask, index: Index, facts: Facts) -> Floats:
-    found = index.likeness(vector(one.wordings[0]))
+    plain = found = index.likeness(vector(one.wordings[0]))
     for text in one.wordings[1:]:
         found = np.maximum(found, 0.97 * index.likeness(vector(text)))
+    if one.means:  # beside what "it" means, the rest of the question still counts
+        full = index.likeness(vector(one.means))
+        short = len(features(one.text)) < FEW
+        found = full if short else np.maximum(0.97 * plain, 0.6 * plain + 0.4 * full)
     kin = np.array([fact.section is Section.FAMILY for fact in facts])
     if one.of_kin or not _YOU_TOO.search(one.clause):
         found = np.where(kin == one.of_kin, found, (OF_PATIENT if one.of_kin else OF_KIN) * found)
@@ -382,7 +406,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     if talk and not content_words(said.rest):
         return talk
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
-    found = [_find(one, index, facts) for one in asks(said.rest or question, _complaint(facts))]
+    found = [_find(one, index, facts) for one in asks(_asking(said.rest or question), _complaint(facts))]
     found = _trimmed(_by_whole(found, index, facts))
     topics: list[Topic] = []
     answers = any(one.rows for one in found)
@@ -400,6 +424,21 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
 def _narrows(one: Ask) -> bool:
     """Whether a part of a list names nothing by itself: "in the neck, the shoulder or the arm"."""
     return not _BEGINS_QUESTION.match(one.text) and not lexicon.named(one.text).names & deniable()
+
+
+_SENTENCE = re.compile(r"(?<=[.?!])\s+")
+_TELLS = re.compile(
+    r"(?:you|your|i|it|that|this|we|let|don't|do not|poor|good|thank|thanks|take your time|please|sorry|no need|well"
+    r"|hi|hello|don|there)\b",
+    re.IGNORECASE,
+)
+
+
+def _asking(question: str) -> str:
+    """A question without sentences beside it that only tell the patient something."""
+    sentences = _SENTENCE.split(question)
+    asking = [one for one in sentences if one.endswith("?") or _TELL.sub("", one) != one or not _TELLS.match(one)]
+    return " ".join(asking) if any(one.endswith("?") for one in asking) else question
 
 
 def _by_whole(found: Sequence[_Found], index: Index, facts: Facts) -> list[_Found]:
@@ -457,11 +496,13 @@ def _topic(one: _Found, facts: Facts, *, answers: bool) -> Topic | None:
             facts[row].path for row, score in zip(one.rows, one.scores, strict=True) if score >= 0.8 * one.scores[0]
         }
         return Topic(name, Asked.SYMPTOM, told, direct=frozenset(close))
+    if (told_of := _TELL.match(ask.text)) and told_of.end():
+        return Topic("opening", Asked.OPENING, opening(facts))
     if cues.EXAMINED.search(ask.text):
         return Topic("examination or result", Asked.RESULT, ())
     named = lexicon.named(ask.text)
     main = named.names & lexicon.of_types(*MAIN_TYPES)
-    strange = [word for word in strange_words(ask.text) if not knows(word)]
+    strange = [word for word in strange_words(_SHORT.sub(" ", ask.text)) if not knows(word)]
     if len(strange) > 1 or (strange and not main):
         return Topic(name, Asked.UNCLEAR, (), span(ask.text, strange))
     if ask.of_kin:

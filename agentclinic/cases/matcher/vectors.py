@@ -12,6 +12,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def features(text: str) -> list[str]:
     """The stems of a text's words, and each pair of neighbors."""
     plain = _LEAD.sub(r"how\1", text.lower().replace("’", "'").replace("'", " "))
     words = [_stem(word) for word in _WORD.findall(plain) if word not in _SMALL]
-    pairs = (f"{one} {other}" for one, other in zip(words, words[1:], strict=False))
+    pairs = (f"{one} {other}" for one, other in pairwise(words))
     return list(dict.fromkeys((*words, *pairs)))
 
 
