@@ -162,6 +162,11 @@ def _inside(one: Found, other: Found) -> bool:
     return longer and within and (one.concept.type == other.concept.type or one.concept.type not in _WITHIN)
 
 
+def wordings() -> dict[str, tuple[str, ...]]:
+    """The concepts that each wording names."""
+    return {wording: names for wording, names in _lexicon().wordings.items() if names}
+
+
 def kinds(name: str) -> frozenset[str]:
     return _lexicon().closed.get(name, frozenset({name}))
 

@@ -25,6 +25,7 @@ from agentclinic.cases.matcher.topics import (
     called,
     deniable,
     finding_names,
+    is_primary,
     label,
     opening,
     span,
@@ -33,7 +34,7 @@ from agentclinic.cases.matcher.topics import (
 from agentclinic.cases.matcher.vectors import Floats, Index, features, index_of, knows, vector
 from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
-from agentclinic.vocabulary.text import content_words, fold
+from agentclinic.vocabulary.text import content_words
 
 SURE = 0.7
 """From this likeness on, a fact answers a question, and so do others nearly as like."""
@@ -127,19 +128,17 @@ def asks(question: str, complaint: str = "") -> tuple[Ask, ...]:
     for text in texts[:MOST_ASKED]:
         told = _TELL.match(text)
         if told and told.end() and ":" in text:  # "tell me about the pain: where is it"
-            head, _, rest = text.partition(":")
-            meant = _noun(head[told.end() :]) or meant
+            begins, _, rest = text.partition(":")
+            meant = _noun(begins[told.end() :]) or meant
             text = rest.strip() if _BEGINS_QUESTION.match(rest.strip()) else text
         if DID_IT_HELP.fullmatch(text) and found:
             found.append(_helped(text, found[-1]))
             continue
-        here = _of_clause(text, meant, before)
-        found += here
+        found += _of_clause(text, meant, before)
         meant = _first_named(text) or (_noun(text[told.end() :]) if told and told.end() else "") or meant
         before = text
-    if len(found) > 1 and (rest := [one for one in found if not _only_leads(one)]):
-        found = rest
-    return tuple(found[:MOST_ASKED])
+    asking = [one for one in found if not _only_leads(one)]
+    return tuple((asking or found)[:MOST_ASKED])
 
 
 def _only_leads(one: Ask) -> bool:
@@ -269,7 +268,7 @@ def content(text: str) -> bool:
 @lru_cache(maxsize=512)
 def _complaint(facts: Facts) -> str:
     """What "it" means if nothing was named before: a pain, if that is the main complaint."""
-    main = [fact for fact in facts if any(fold(head) == "primary symptom" for head in fact.heads)]
+    main = [fact for fact in facts if is_primary(fact)]
     closed = reduce(or_, (lexicon.named(fact.text).closed for fact in main), 0)
     return "pain" if closed & lexicon.bit("pain") else ""
 
@@ -338,7 +337,7 @@ class _Found:
 
 OTHER_THING = 0.12
 """What is taken off for a fact that does not name the thing that is asked about."""
-_CANDIDATES = 6
+_CANDIDATES = 4
 
 
 def _agreeing(one: Ask, likely: Floats, facts: Facts) -> Floats:
@@ -348,19 +347,22 @@ def _agreeing(one: Ask, likely: Floats, facts: Facts) -> Floats:
         return likely
     likely = likely.copy()
     wide = asked.closed & deniable() & ~lexicon.roots() & ~lexicon.bit("pain") | main
-    for row in np.argsort(-likely)[:_CANDIDATES]:
-        if likely[row] < SAME and not _names_of(facts[row]) & wide:
+    enough = max(NEAR, float(likely.max()) - OTHER_THING)
+    near = np.flatnonzero((likely >= enough) & (likely < SAME))
+    for row in near[np.argsort(-likely[near], kind="stable")][:_CANDIDATES]:
+        if not _names_of(facts[row]) & wide:
             likely[row] -= OTHER_THING
     return likely
 
 
 SAME = 0.85
+"""From this likeness on, a fact answers a question whatever it names."""
 
 
 @lru_cache(maxsize=32768)
 def _names_of(fact: Fact) -> int:
     """What a fact and its author's questions name, with what that is a kind of."""
-    return lexicon.named(". ".join((fact.text, fact.says or "", *fact.asked))).closed
+    return lexicon.named(". ".join((fact.text, fact.says or "", *fact.asked[:2]))).closed
 
 
 def _find(one: Ask, index: Index, facts: Facts) -> _Found:

@@ -9,11 +9,10 @@ from functools import lru_cache
 
 from agentclinic.cases.matcher.asking import VAGUE
 from agentclinic.cases.matcher.cues import Asked
-from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.text import STOP_WORDS, content_words, singular
+from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, singular
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,17 @@ class Topic:
     """The paths of the facts that answer a part of the question best."""
 
 
+def is_primary(fact: Fact) -> bool:
+    """Whether a fact is the main complaint."""
+    return any(fold(head) == "primary symptom" for head in fact.heads)
+
+
 def opening(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """What a patient says first: what its author marked, or else the main complaint and the start of the story."""
     volunteered = tuple(
-        sorted((fact for fact in facts if fact.told == "volunteered"), key=lambda fact: not statement(fact).primary)
+        sorted((fact for fact in facts if fact.told == "volunteered"), key=lambda fact: not is_primary(fact))
     )
-    primary = [fact for fact in facts if statement(fact).primary]
+    primary = [fact for fact in facts if is_primary(fact)]
     story = [fact for fact in facts if fact.section is Section.HISTORY and fact.told == "if asked" and not fact.private]
     return volunteered or tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 

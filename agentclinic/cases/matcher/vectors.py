@@ -8,6 +8,7 @@ questions are nearest to another question of their own fact; 61 % by shared word
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from dataclasses import dataclass
@@ -72,26 +73,37 @@ def knows(text: str) -> bool:
     return all(one in places for one in features(text) if " " not in one)
 
 
+_NEW = 4096
+
+
+@lru_cache(maxsize=1)
+def _all_vectors() -> Floats:
+    """The learned vectors, and after them others for words that were not learned: near to nothing but themselves."""
+    others = np.random.default_rng(0).standard_normal((_NEW, DIMENSIONS)).astype(np.float32)
+    return np.concatenate((_table()[1], others / np.linalg.norm(others, axis=1, keepdims=True)))
+
+
+@lru_cache(maxsize=65536)
+def _place(feature: str) -> int:
+    """The vector of a word or pair; -1 for a pair that was not learned."""
+    places, vectors = _table()
+    if (place := places.get(feature)) is not None:
+        return place
+    return -1 if " " in feature else len(vectors) + zlib.crc32(feature.encode()) % _NEW
+
+
+def _places(text: str) -> list[int]:
+    return [place for one in features(text) if (place := _place(one)) >= 0]
+
+
 @lru_cache(maxsize=4096)
-def _new(word: str) -> Floats:
-    """The vector of a word that was not learned: it is near to nothing but itself."""
-    one = np.random.default_rng(zlib.crc32(word.encode())).standard_normal(DIMENSIONS).astype(np.float32)
-    return one / np.linalg.norm(one)
-
-
 def vector(text: str) -> Floats:
     """What a text asks, as a vector of length 1 (0 if it has no words)."""
-    places, vectors = _table()
-    total = np.zeros(DIMENSIONS, dtype=np.float32)
-    known = []
-    for one in features(text):
-        if (place := places.get(one)) is not None:
-            known.append(place)
-        elif " " not in one:
-            total += _new(one)
-    if known:
-        total += vectors[known].sum(axis=0)
-    return total / (float(np.linalg.norm(total)) or 1.0)
+    places = _places(text)
+    if not places:
+        return np.zeros(DIMENSIONS, dtype=np.float32)
+    total = np.add.reduce(_all_vectors()[places], axis=0)
+    return np.asarray(total / (math.sqrt(float(total @ total)) or 1.0), dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,5 +132,8 @@ def index_of(facts: Facts) -> Index | None:
     if not asking:
         return None
     counts = [len(facts[row].asked) for row in asking]
-    vectors = np.stack([vector(text) for row in asking for text in facts[row].asked])
+    texts = [_places(text) or [0] for row in asking for text in facts[row].asked]
+    starts = np.cumsum([0, *(len(places) for places in texts[:-1])])
+    vectors = np.add.reduceat(_all_vectors()[[place for places in texts for place in places]], starts, axis=0)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
     return Index(vectors, np.array(asking), np.cumsum([0, *counts[:-1]]), len(facts))
