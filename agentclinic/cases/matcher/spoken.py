@@ -294,7 +294,7 @@ def _likeness(one: Ask, index: Index, facts: Facts) -> Floats:
         short = len(features(one.text)) < FEW
         found = full if short else np.maximum(0.97 * plain, 0.6 * plain + 0.4 * full)
     kin = np.array([fact.section is Section.FAMILY for fact in facts])
-    if one.of_kin or not _YOU_TOO.search(one.clause):
+    if not (_YOU_TOO.search(one.clause) and cues.ASKS_OF_KIN.search(one.clause)):
         found = np.where(kin == one.of_kin, found, (OF_PATIENT if one.of_kin else OF_KIN) * found)
     if one.open:
         denied = np.array([fact.denied for fact in facts])
@@ -307,15 +307,27 @@ _WHOLE = {Section.DRUGS: "medication", Section.PAST: "medical condition"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
 WHOLE = 0.45
 """From this likeness on, a fact of such a section is told."""
+MOST_OF_SECTION = 5
 _NARROWED = re.compile(
     r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how)\b", re.IGNORECASE
 )
 
 
+_FAMILY = re.compile(
+    r"\babout (?:your|his|her|the) family\b|\bfamily (?:medical |health )?history\b"
+    r"|\b(?:illness|disease|problem|condition)\w* (?:that )?(?:runs? )?in (?:your|his|her|the) family\b",
+    re.IGNORECASE,
+)
+"""Asks for the history of the whole family."""
+
+
 def _of_section(one: Ask, likely: Floats, facts: Facts) -> list[int]:
+    named = lexicon.named(one.text).names
+    if _FAMILY.search(one.text) and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
+        rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
+        return sorted(rows, key=lambda row: (facts[row].denied, -likely[row]))[:MOST_OF_SECTION]
     if one.of_kin or _NARROWED.search(one.text):
         return []
-    named = lexicon.named(one.text).names
     for section, name in _WHOLE.items():
         if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~lexicon.bit(name):
             rows = [
@@ -323,16 +335,24 @@ def _of_section(one: Ask, likely: Floats, facts: Facts) -> list[int]:
                 for row, fact in enumerate(facts)
                 if fact.section is section and not fact.denied and likely[row] >= WHOLE
             ]
-            return sorted(rows, key=lambda row: -likely[row])[:5]
+            best = int(likely.argmax())
+            if best not in rows and likely[best] >= SURE:  # "no regular medicines before the operation"
+                rows.append(best)
+            return sorted(rows, key=lambda row: -likely[row])[:MOST_OF_SECTION]
     return []
 
 
 @dataclass(frozen=True)
 class _Found:
+    """What a chart says about one thing asked, the likest first."""
+
     ask: Ask
     rows: tuple[int, ...]
     scores: tuple[float, ...]
     best: float
+    """The likeness of the fact most like it, told or not."""
+    whole: bool = False
+    """Whether it asks for a section of the background."""
 
 
 OTHER_THING = 0.12
@@ -368,7 +388,8 @@ def _names_of(fact: Fact) -> int:
 def _find(one: Ask, index: Index, facts: Facts) -> _Found:
     likely = _agreeing(one, _likeness(one, index, facts), facts)
     best = float(likely.max(initial=0.0))
-    rows = _of_section(one, likely, facts) if best >= NEAR else []
+    rows = _of_section(one, likely, facts) if best >= NEAR or _FAMILY.search(one.text) else []
+    whole = bool(rows)
     if not rows and best >= SURE:
         close = np.flatnonzero(likely >= max(SURE, AS_LIKE * best))
         rows = [int(row) for row in close[np.argsort(-likely[close], kind="stable")][:MOST_ALIKE]]
@@ -376,7 +397,7 @@ def _find(one: Ask, index: Index, facts: Facts) -> _Found:
         rows = [int(likely.argmax())]
     if not rows and not one.open:
         rows = _same_name(one, likely, facts)
-    return _Found(one, tuple(rows), tuple(float(likely[row]) for row in rows), best)
+    return _Found(one, tuple(rows), tuple(float(likely[row]) for row in rows), best, whole)
 
 
 def _same_name(one: Ask, likely: Floats, facts: Facts) -> list[int]:
@@ -494,6 +515,8 @@ def _topic(one: _Found, facts: Facts, *, answers: bool) -> Topic | None:
     name = names[0] if names else label(ask.text)
     if one.rows:
         told = tuple(facts[row] for row in one.rows)
+        if one.whole and told[0].section is Section.FAMILY:
+            return Topic("family history", Asked.FAMILY, told)
         close = {
             facts[row].path for row, score in zip(one.rows, one.scores, strict=True) if score >= 0.8 * one.scores[0]
         }
