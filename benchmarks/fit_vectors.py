@@ -85,7 +85,8 @@ class Learner:
         for epoch in range(EPOCHS):
             rate = RATE * (1 - epoch / EPOCHS) + 1e-4
             for at in self.random.permutation(len(learned)):
-                self._step(*learned[at], rate)
+                questions, rows = learned[at]
+                self._step(questions, rows, rate)
                 picked = self.random.choice(len(self.concepts), CONCEPTS, replace=False)
                 texts = [
                     (place, self.concepts[place][one])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from agentclinic.cases.matcher import Asked, asked_of_patient
@@ -69,4 +70,4 @@ def test_a_chart_is_read_as_each_of_its_questions_is() -> None:
     index = index_of(CHART)
     assert index is not None
     texts = [text for one in CHART for text in one.asked]
-    assert index.vectors == pytest.approx([vector(text) for text in texts], abs=1e-5)
+    assert np.allclose(index.vectors, np.stack([vector(text) for text in texts]), atol=1e-5)
