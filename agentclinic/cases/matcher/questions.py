@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
-from agentclinic.cases.matcher.asking import Clause, Part, clauses, with_meant
-from agentclinic.cases.matcher.authored import index_of, likeness
+from agentclinic.cases.matcher.asking import Clause, Part, clauses
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import FEATURES, Chart, Floats, chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
@@ -57,10 +56,6 @@ ONE_COMPLAINT = 0.2
 """`NEAR` for a statement about the same basic complaint: one kind of it asked for, another in the chart."""
 NEAR_BESIDE_SPOKEN = 0.25
 """`NEAR` beside answers where the chart has one fact in each statement, with the patient's words for it."""
-NEAR_ASKED, NEAR_BESIDE_ASKED, NEAREST_ASKED = 0.36, 0.4, 0.3
-"""`NEAR`, the same beside answers, and `NEAREST` where the author says which questions facts answer."""
-DOUBT_ASKED = 0.2
-"""From this likeness to the author's questions on, a part is not denied beside the answer to another."""
 LEFT_BESIDE = 0.08
 """If any statement that is not told has this probability, nothing is denied beside an answer."""
 LEFT_ALONE = 0.16
@@ -89,8 +84,6 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
         return talk
     read = clauses(said.rest or question)
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
-    if known := _by_author(read, facts):
-        return [*known, *feelings]
     answered = _choose_facts(read, facts)
     topics: list[Topic] = []
     by_clause: list[list[Topic]] = []
@@ -125,9 +118,8 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
         undenied = dict.fromkeys(_undenied(topic, beside=answers) for topic in clear)
         clear = sorted(undenied, key=lambda topic: topic.kind is Asked.REST)
     said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
-    if answers:
-        left = [clause for clause, found in zip(read, by_clause, strict=True) if _left_open(clause, found, said_of)]
-        clear += dict.fromkeys(_rest(clause, facts) for clause in left)
+    if answers and any(_left_open(clause, found, said_of) for clause, found in zip(read, by_clause, strict=True)):
+        clear.append(Topic("rest", Asked.REST, ()))
     return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
@@ -145,47 +137,6 @@ def _left_open(clause: Clause, topics: Sequence[Topic], said_of: int) -> bool:
     unsaid = all(topic.kind in (Asked.DETAIL, Asked.UNCLEAR) and not topic.facts for topic in topics)
     named = clause.main & ~lexicon.roots() & ~lexicon.bit("pain")
     return bool(asks and topics and unsaid and named and not named & said_of)
-
-
-def _rest(clause: Clause, facts: Facts) -> Topic:
-    """What is said of a question that nothing was said about, beside answers to others.
-
-    Where the author says which questions facts answer, and none is like this one, a denial, unless it asks for
-    something good.
-    """
-    alike = _likeness(clause.parts, clause, facts)
-    sure = alike is not None and alike.max(initial=0.0) < DOUBT_ASKED and clause.main & deniable()
-    if not sure or _is_open(clause.text) or WELL.search(clause.text):
-        return Topic("rest", Asked.REST, ())
-    return Topic(label(clause.parts[0].text), Asked.SYMPTOM, (), concepts=clause.main)
-
-
-def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:
-    """The answer to a question of which the author answers every part; empty if something is left to find out.
-
-    Nothing else of the chart is read for it.
-    """
-    if index_of(facts) is None or any(_asks_for_much(clause) for clause in read):
-        return []
-    topics: list[Topic] = []
-    for clause in read:
-        parts = [part for part in clause.parts if not part.whole] or list(clause.parts)
-        alike = _likeness(parts, clause, facts)
-        if alike is None or not parts or alike.max(axis=0).min() < CLEARLY:
-            return []
-        for part, found in zip(parts, alike.T, strict=True):
-            rows = np.flatnonzero(found >= max(ALIKE, _AS_CLOSE * found.max()))
-            told = tuple(facts[row] for row in rows[np.argsort(-found[rows], kind="stable")][:MOST_TOLD])
-            names = finding_names(part.text)
-            direct = frozenset(fact.path for fact in told)
-            _add(topics, Topic(names[0] if names else label(part.text), Asked.SYMPTOM, told, direct=direct))
-    return topics
-
-
-def _asks_for_much(clause: Clause) -> bool:
-    """Whether a clause asks for a whole section, for the story, or for what an examination shows."""
-    cue = (cues.OPENING, cues.MORE, cues.ANYTHING_ELSE, cues.EXAMINED)
-    return bool(clause.sections) or clause.of_kin or any(one.search(clause.text) for one in cue)
 
 
 @dataclass(frozen=True)
@@ -214,8 +165,6 @@ class _Script:
     chart: Chart
     has_words: bool
     """Whether the chart has the patient's words."""
-    has_questions: bool
-    """Whether the author says which questions facts answer."""
     denials: NDArray[np.bool_]
     of_kin: NDArray[np.bool_]
     of_patient: NDArray[np.bool_]
@@ -224,136 +173,32 @@ class _Script:
     """Denies that something changes a pain."""
     changes_denied: bool
     """Whether any statement does."""
-    aside: NDArray[np.bool_]
-    """Denies something, or is not about the complaints."""
-    complaint: int
-    """The symptoms that the main complaint names, and what they are kinds of."""
-    called: str
-    """What "it" means if nothing was named before: a pain, if that is the main complaint."""
 
 
 @lru_cache(maxsize=512)
 def _script(facts: Facts) -> _Script:
     chart = chart_of(facts)
     unchanged = np.array([_denies_a_change(one) for one in chart.statements], dtype=bool)
-    complaint = reduce(or_, (one.named.closed for one in chart.statements if one.primary), 0)
-    complaint &= lexicon.of_types("symptom")
     return _Script(
         chart,
         any(fact.says for fact in facts),
-        any(fact.asked for fact in facts),
         np.array([fact.denied for fact in facts], dtype=bool),
         np.array([one.of_kin for one in chart.statements], dtype=bool),
         np.array([_tells_of_patient_alone(one) for one in chart.statements], dtype=bool),
         unchanged,
         bool(unchanged.any()),
-        np.array([fact.denied or fact.section not in _OF_STORY for fact in facts], dtype=bool),
-        complaint,
-        "pain" if complaint & lexicon.bit("pain") else "",
     )
 
 
-ALIKE = 0.55
-"""From this likeness on, a question is one that the author says a fact answers."""
-CLEARLY = 0.6
-"""From this likeness on, nothing else is told unless it is as like."""
-UNLIKE = 0.4
-"""How much the trees count for a fact whose questions have nothing in common with the one asked."""
-_AUTHORED, _BOTH = 0.9, 0.3
-"""How much likeness counts, and how much the trees count beside it."""
-_AS_CLOSE, _BESIDE = 0.85, 0.3
-"""Where one of the author's questions is asked: what part of its likeness is as close, and how much others count."""
-
-
-def _with_authored(found: Floats, alike: Floats) -> Floats:
-    """Probabilities with what the author says about which questions a fact answers.
-
-    The numbers were chosen on the 50 questions of `fifth_development` (`benchmarks/denials.py`).
-    """
-    similar = alike > 0.25
-    both = np.maximum(
-        found * (UNLIKE + (1 - UNLIKE) * np.minimum(1, alike / 0.4)), _AUTHORED * alike + _BOTH * found * similar
-    )
-    both = np.where(alike >= ALIKE, np.maximum(both, threshold() + MARGIN + 0.01), both)
-    best = alike.max(axis=0)
-    others = (best >= CLEARLY) & (alike < _AS_CLOSE * best)
-    return np.where(others, _BESIDE * both, np.minimum(both, 1.0))
-
-
-SAME_WORDS = 0.9
-"""From this likeness on, a question is the author's own."""
-
-
-def _likeness(parts: Sequence[Part], clause: Clause, facts: Facts) -> Floats | None:
-    """How like parts of a clause are to what each fact is asked with.
-
-    A question about the family is not one about the patient. The main complaint may be called "it".
-    """
-    script = _script(facts)
-    if not script.has_questions:
-        return None
-    symptoms = lexicon.of_types("symptom")
-    aspect = _is_open(clause.text) and (any(clause.aspects) or clause.where or clause.when)
-    columns = []
-    for part in parts:
-        alike = _alike(part.wordings[0], facts)
-        if alike.max(initial=0.0) < SAME_WORDS:
-            full = with_meant(part, script.called) if script.called and not clause.main & symptoms else part
-            others = full.wordings[1:]
-            if aspect:
-                others += tuple(_without(text, script.complaint) for text in full.wordings)
-            alike = (
-                max(alike, *(_alike(text, facts) for text in dict.fromkeys(others)), key=np.max) if others else alike
-            )
-        if not clause.of_kin or _asks_of_kin_alone(clause, part):
-            other = script.of_patient if clause.of_kin else script.of_kin
-            alike[other & (alike < SAME_WORDS)] *= 0.25
-        if _TELL_ABOUT.search(clause.text):
-            alike[script.aside & (alike < SAME_WORDS)] *= 0.5
-        columns.append(alike)
-    return np.array(columns).reshape(-1, len(facts)).T
-
-
-def _alike(text: str, facts: Facts) -> Floats:
-    found = likeness([text], facts)
-    return np.zeros(len(facts)) if found is None else found[:, 0].copy()
-
-
-_TELL_ABOUT = re.compile(r"\b(?:tell me|describe|walk me|talk me)\b", re.IGNORECASE)
-
-
-@lru_cache(maxsize=4096)
-def _without(text: str, concepts: int) -> str:
-    """A text without the words that name one of some concepts."""
-    hits = [hit for hit in lexicon.found(text) if lexicon.bit(hit.concept.name) & concepts]
-    named = {place for hit in hits for place in range(hit.start, hit.end)}
-    return " ".join(word for place, word in enumerate(lexicon.tokens(text)) if place not in named) if named else text
-
-
-def _likeness_of_all(read: tuple[Clause, ...], facts: Facts) -> Floats | None:
-    found = [_likeness(clause.parts, clause, facts) for clause in read if clause.parts]
-    known = [one for one in found if one is not None]
-    return np.concatenate(known, axis=1) if known else None
-
-
-def _probabilities(
-    read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script, likely: Floats | None
-) -> Floats:
+def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script: _Script) -> Floats:
     """How likely each fact (row) is to answer each part (column), with what is certain settled."""
     chart = script.chart
     found = chances(read, chart)
-    authored = np.zeros(len(asked), dtype=bool)
-    if likely is not None and likely.size:
-        found = _with_authored(found, likely)
-        authored = likely.max(axis=0) >= ALIKE
     for kind, rows in chart.alike.items():
         settled = [_settled(clause, *kind) for clause in read]
-        told_whole = kind[0] in (Section.DRUGS, Section.FAMILY)
         for at, one in enumerate(asked):
             certain = settled[one.at]
-            if certain and not told_whole and authored[at] and likely is not None and likely[rows, at].max() < ALIKE:
-                continue  # the author has another answer to this question
-            if certain is not None and not (certain is False and authored[at]):
+            if certain is not None:
                 found[_conditions(rows, chart, read[one.at]) if certain else rows, at] = certain
     for at, one in enumerate(asked):
         if script.changes_denied and not one.part.main & lexicon.bit("pain"):
@@ -366,9 +211,6 @@ def _probabilities(
             found[script.of_patient, at] = 0.0
         if _is_open(read[one.at].text) and (found[~script.denials, at] >= threshold()).any():
             found[script.denials, at] = 0.0  # "how do you sleep?" is not answered by "I don't snore" beside an answer
-    if likely is not None and likely.size:  # what the author says comes before all rules
-        theirs = (likely >= ALIKE) & (likely >= _AS_CLOSE * likely.max(axis=0))
-        found = np.where(theirs, np.maximum(found, np.maximum(likely, threshold() + MARGIN + 0.01)), found)
     return found
 
 
@@ -377,8 +219,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     asked = parts_of(read)
     script = _script(facts)
     chart, denials, of_kin = script.chart, script.denials, script.of_kin
-    alike = _likeness_of_all(read, facts)
-    found = _probabilities(read, asked, script, alike)
+    found = _probabilities(read, asked, script)
     told: list[dict[int, list[Fact]]] = [{} for _ in read]
     covered: list[set[int]] = [set() for _ in read]
     direct: frozenset[str] = frozenset()
@@ -386,14 +227,12 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     if found.size:
         likeliest = found.max(axis=1)
         first = np.isin(np.arange(len(facts)), found.argmax(axis=0))
-        chosen = likeliest >= threshold() + np.where(first | script.has_questions, MARGIN, MARGIN_MORE)
+        chosen = likeliest >= threshold() + np.where(first, MARGIN, MARGIN_MORE)
         for row in chosen.nonzero()[0]:
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
         mixed = bool(chosen.any())
         near, beside = NEAR, NEAR_BESIDE_SPOKEN if script.has_words else NEAR
-        if script.has_questions:
-            near, beside = NEAR_ASKED, NEAR_BESIDE_ASKED
         idle_denials = denials & ~chosen
         for at, one in enumerate(asked):
             can_be_denied = bool(one.part.main) and not _is_open(read[one.at].text)
@@ -416,10 +255,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             elif can_be_denied and (same := _of_same_name(one.part, likely, chart)) is not None:
                 told[one.at].setdefault(one.part.place, []).append(facts[same])
                 covered[one.at].add(one.part.place)
-            elif mixed and alike is not None and not read[one.at].sections and alike[:, at].max() >= DOUBT_ASKED:
-                covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
-            if cues.ASKS_JOB.search(clause.text) and not script.has_questions:
+            if cues.ASKS_JOB.search(clause.text):
                 jobs = [one.fact for one in chart.statements if _is_job(one)]
                 others = [fact for found_here in told[at].values() for fact in found_here if fact not in jobs]
                 if jobs:  # others only mention work, or someone else's
@@ -432,17 +269,12 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
                 told[at] = {0: given}
                 covered[at].update(part.place for part in clause.parts)
             else:
-                sure = set[str]()
-                if alike is not None:
-                    here = alike[:, [column for column, one in enumerate(asked) if one.at == at]]
-                    sure = {facts[row].path for row in np.flatnonzero((here >= ALIKE).any(axis=1))}
-                _keep_what_tells(clause, told[at], at, asked, found, chart, sure)
-        if not script.has_questions:
-            if not any(told) and (denial := _denial_alone(read, asked, found, chart)) is not None:
-                told[denial[1].at][denial[1].part.place] = [facts[denial[0]]]
-                covered[denial[1].at].add(denial[1].part.place)
-            other = [~of_kin if read[one.at].of_kin else _another_pain(one.part, chart) for one in asked]
-            left = _left(told, np.where(np.array(other).T, 0.0, found), facts)
+                _keep_what_tells(clause, told[at], at, asked, found, chart)
+        if not any(told) and (denial := _denial_alone(read, asked, found, chart)) is not None:
+            told[denial[1].at][denial[1].part.place] = [facts[denial[0]]]
+            covered[denial[1].at].add(denial[1].part.place)
+        other = [~of_kin if read[one.at].of_kin else _another_pain(one.part, chart) for one in asked]
+        left = _left(told, np.where(np.array(other).T, 0.0, found), facts)
         most = MOST_TOLD if script.has_words else len(facts)
         direct = _keep_most_direct(told, most, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
     return [_Answered(each, frozenset(places), direct, left) for each, places in zip(told, covered, strict=True)]
@@ -476,10 +308,6 @@ _CHANGES = re.compile(
 )
 
 
-def _nearest_bound(chart: Chart) -> float:
-    return NEAREST_ASKED if chart.statements[0].fact.asked else NEAREST
-
-
 def _treatments(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats, chart: Chart) -> list[Fact]:
     """What was taken or done, for a clause that asks for it: what is likely, or else the drugs."""
     if not _is_open(clause.text):
@@ -492,7 +320,7 @@ def _treatments(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floa
         if not one.of_kin
         and ((one.fact.section is Section.DRUGS and not one.negative) or one.aspects[_TREATMENT] or one.drugs)
     ]
-    likely = [row for row in tells if best[row] >= _nearest_bound(chart)]
+    likely = [row for row in tells if best[row] >= NEAREST]
     drugs = [row for row in tells if chart.statements[row].fact.section is Section.DRUGS]
     return [chart.statements[row].fact for row in likely or drugs]
 
@@ -504,12 +332,8 @@ def _keep_what_tells(
     asked: Sequence[AskedPart],
     found: Floats,
     chart: Chart,
-    sure: set[str],
 ) -> None:
-    """Asked for an aspect of the complaint, leave out what does not tell it if another fact does.
-
-    What the author says answers the question stays (the paths in `sure`).
-    """
+    """Asked for an aspect of the complaint, leave out what does not tell it if another fact does."""
     changes = bool(_CHANGES.search(clause.text))
     if not (told and (changes or clause.where or any(clause.aspects))):
         return
@@ -517,7 +341,7 @@ def _keep_what_tells(
     def tells(one: Statement) -> bool:
         aspect = any(on and off for on, off in zip(clause.aspects, one.aspects, strict=True))
         here = clause.where and bool(one.places)
-        return one.fact.path in sure or aspect or here or (changes and (one.worse or one.better))
+        return aspect or here or (changes and (one.worse or one.better))
 
     if any(tells(statement(fact)) for facts in told.values() for fact in facts):
         for place, facts in list(told.items()):
@@ -526,11 +350,7 @@ def _keep_what_tells(
                 del told[place]
     elif changes or (_is_open(clause.text) and not clause.where):
         best = found[:, [column for column, one in enumerate(asked) if one.at == at]].max(axis=1)
-        near = [
-            (best[row], -row)
-            for row, one in _at_least(_nearest_bound(chart), best, chart)
-            if tells(one) and not one.of_kin
-        ]
+        near = [(best[row], -row) for row, one in _at_least(NEAREST, best, chart) if tells(one) and not one.of_kin]
         if near:
             told.clear()
             told[0] = [chart.statements[-max(near)[1]].fact]
@@ -691,13 +511,8 @@ def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats,
     else:
         told = chart.aspects[np.array(clause.aspects)].any(axis=0)
         tells = told & [one.fact.section in _OF_STORY for one in chart.statements]
-    thing = clause.main & lexicon.of_types("procedure", "drug", "disease") & ~lexicon.roots()
-    if thing and chart.statements[0].fact.asked:
-        tells &= np.array([bool(one.named.closed & thing) for one in chart.statements])
     best = np.where(tells, best, 0.0)
-    enough = _nearest_bound(chart)
-    if clause.sections:
-        enough = NEAR_ASKED if chart.statements[0].fact.asked else NEAREST_IN_SECTION
+    enough = NEAREST_IN_SECTION if clause.sections else NEAREST
     return int(best.argmax()) if best.max(initial=0.0) >= enough else None
 
 
@@ -749,9 +564,6 @@ def _conditions(rows: Sequence[int], chart: Chart, clause: Clause) -> list[int]:
     if section is Section.PAST:
         names = lexicon.of_types("disease", "symptom")
         told = {row: one for row, one in told.items() if one.well or one.main & names} or told
-    if section in _WHOLE_SECTIONS:
-        takes = any(one.fact.section is section and not one.negative for one in chart.statements)
-        told = {row: one for row, one in told.items() if not (one.negative and one.fact.asked and takes) or one.well}
     return list(told)
 
 
