@@ -197,7 +197,14 @@ def _is_inside(one: Found, others: Sequence[Found]) -> bool:
 
 def wordings() -> dict[str, tuple[str, ...]]:
     """The concepts that each wording names."""
-    return {wording: names for wording, names in _lexicon().wordings.items() if names}
+    return dict(_wordings_from((), _lexicon().wordings))
+
+
+def _wordings_from(words: tuple[str, ...], reached: _Reached) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if reached.concepts:
+        yield " ".join(words), tuple(concept.name for concept in reached.concepts)
+    for word, longer in reached.longer.items():
+        yield from _wordings_from((*words, word), longer)
 
 
 def kinds(name: str) -> frozenset[str]:
