@@ -98,7 +98,8 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         # "Neck nodes" are not the arteries of the neck.
         found = [fact for fact in found if _of_nodes(fact)] or found
     if asked.of("sites"):
-        found = [fact for fact in found if not dict(chart)[fact].of("vitals") - {"temperature"}]
+        # The pressure in the arms is not part of an examination of the arms, but the standing one is of the heart's.
+        found = [f for f in found if not dict(chart)[f].of("vitals") - {"temperature"} or _of_organ(asked, systems, f)]
     if set(asked.by_kind) == {"sites"}:
         # What the skin shows at this place: "backs of the hands swollen".
         skin = [fact for fact, _ in chart if fact.heads and _own_systems(reading(fact.heads[0])) == {"skin"}]
@@ -224,7 +225,7 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
     first, last = heads[0], heads[-1]
     if not _by_method(asked, charted):
         return False
-    if any(first == {system} and asked.of("sites") <= sites for system, sites in _ORGANS.items() if system in systems):
+    if _of_organ(asked, systems, fact):
         return True
     if not _same_place(asked, charted) or _elsewhere(asked, systems, fact):
         return False
@@ -242,6 +243,12 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
     if first <= {"general"} or wider & systems:
         return bool(_own_systems(charted) & systems or _of_parts(charted) & systems - {"psychiatric"})
     return False
+
+
+def _of_organ(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
+    """Whether a finding is below the heading of the system that an order names by its organ."""
+    first = next((own for head in fact.heads if (own := _own_systems(reading(head)))), _NOTHING)
+    return any(first == {system} and asked.of("sites") <= _ORGANS.get(system, _NOTHING) for system in systems)
 
 
 def _same_place(asked: Reading, charted: Reading) -> bool:
