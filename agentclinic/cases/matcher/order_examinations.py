@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, TAKEN, Item, items
@@ -115,12 +115,42 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if "auscultation" in asked.of("methods"):
         # "Auscultation of the heart", where the chart has it apart, is not the neck veins.
         found = [fact for fact in found if asked.of("methods") & _methods(reading(fact.heads[-1]))] or found
+    found = list(of_aim(item, found))
     if item.listed:
         narrow = set(_parts(item.listed, asked, chart))
         found = [fact for fact in found if fact in narrow] or found
     if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
         return _mental_status(found, chart)
     return tuple(found)
+
+
+def of_aim(item: Item, found: Sequence[Fact]) -> tuple[Fact, ...]:
+    """An abdomen that is felt for the spleen, or for what is listed, is not a rectal examination."""
+    systems = _systems(item.read)
+    return (item.aimed and tuple(fact for fact in found if not _is_private(fact, systems))) or tuple(found)
+
+
+def _is_private(fact: Fact, systems: frozenset[str]) -> bool:
+    """Whether a finding is of an examination that is done only if it is named, within another one."""
+    own = _own_systems(reading(fact.heads[-1])) if fact.heads else _NOTHING
+    return bool(own) and own <= _PRIVATE - systems
+
+
+def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
+    """The findings that speak of a sign we do not know, in an examination of its place: "cardiac rhythm"."""
+    systems, wanted = _systems(item.read), item.read.words
+    return tuple(
+        fact
+        for fact, charted in chart
+        if fact.section is Section.EXAMINATION
+        and systems & _own_systems(charted)
+        and _same_place(item.read, charted)
+        and wanted <= reading_words(fact)
+    )
+
+
+def reading_words(fact: Fact) -> frozenset[str]:
+    return frozenset(words(" ".join((*fact.heads, fact.text))))
 
 
 _OF_THE_HEAD = frozenset({"cranial nerves", "eye movements", "pupils", "visual fields", "orientation", "speech"})
@@ -227,7 +257,7 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
         return False
     if _of_organ(asked, systems, fact):
         return True
-    if not _same_place(asked, charted) or _elsewhere(asked, systems, fact):
+    if not _same_place(asked, charted) or _elsewhere(asked, systems, fact) or _sign_elsewhere(asked, charted):
         return False
     if first & systems:
         return bool(asked.of("systems") or last & systems or asked.of("sites") & reading(fact.heads[0]).of("sites"))
@@ -265,6 +295,16 @@ def _elsewhere(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
     if not asked.of("sites") or len(heads) < 2 or len(heads[0].of("sites")) < 2:
         return False
     return not _same_place(asked, heads[-1]) and not _of_parts(heads[-1]) & systems
+
+
+def _sign_elsewhere(asked: Reading, charted: Reading) -> bool:
+    """Whether a finding is of signs of other places alone: the inner cheeks are not the ears."""
+    known = vocabulary()
+    parts, sites = charted.of("parts"), asked.of("sites")
+    if not sites or not parts or asked.of("systems") or charted.of("sites"):
+        return False
+    there = [known.parts[part].of - set(known.covers) for part in parts]
+    return all(there) and not any(same_site(a, b) for a in sites for of in there for b in of)
 
 
 def _by_method(asked: Reading, charted: Reading) -> bool:
@@ -314,6 +354,10 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         and _same_place(asked, there)
         and not reading(f.heads[0]).of("vitals")
     ]
+    if not own and known.main == "psychiatric":
+        own = [f for f, _ in examined if f.heads[1:] and known.main in reading(f.heads[-1]).of("systems")]
+    for other in sorted(known.within - {part}) if not own else ():
+        own = own or _part(other, asked, chart, examined)
     return own or [
         f
         for f, c in examined

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
+from agentclinic.cases.matcher.order_examinations import Chart, examination, mentioned, of_aim, whole_examination
 from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items, one_line
 from agentclinic.cases.matcher.order_words import (
     Reading,
@@ -257,7 +257,7 @@ def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
         return
     headed = () if item.listed else _headed(item.text, item.read, facts)
     if headed:
-        yield Ordered(_name(item.text, item.read), headed)
+        yield Ordered(_name(item.text, item.read), of_aim(item, headed))
     elif item.measured:
         yield from _measurements(item, chart)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
@@ -284,8 +284,8 @@ def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
         yield _named(item, item.text, _vitals(item, chart), chart)
     examined = any(item.read.of(kind) for kind in ("systems", "parts", "methods")) or EXAM.search(item.text)
     if not examined and item.read.words and not vitals:
-        # An unknown test whose name contains a site: "pulmonary capillary wedge pressure".
-        yield _named(item, item.text, (), chart)
+        # An unknown test whose name contains a site: "pulmonary capillary wedge pressure", or a sign.
+        yield _named(item, item.text, mentioned(item, chart), chart)
     elif not vitals or examined:
         yield _named(item, item.text, examination(item, chart), chart)
 
