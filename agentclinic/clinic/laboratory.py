@@ -264,21 +264,24 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
 def _as_charted(items: list[Ordered], payload: LaboratoryPayload) -> list[Ordered]:
     """Items with the charted findings, where the chart has an answer of its own and the table has another.
 
-    "Mental status", charted in the neurological examination, is not that of the table. Only an examination by its
-    name has both.
+    "Mental status", charted in the neurological examination, is not that of the table. A psychiatric examination by its
+    name has both; the examination of a region needs no finding of another one.
     """
     items = [_of_its_system(item) for item in items]
     added = [item for item in items if item.facts and all(_is_added_finding(fact) for fact in item.facts)]
     if not added:
         return items
     charted = {item.name: item.facts for item in asked_of_measurement(payload.request, payload.facts) if item.facts}
-    kept = [
+    return [
         replace(item, facts=(*charted[item.name], *(item.facts if _EXAMINED.search(item.name) else ())))
-        if item in added and item.name in charted
+        if item in added and item.name in charted and _replaces(item.name)
         else item
         for item in items
     ]
-    return [replace(item, facts=tuple(dict.fromkeys(item.facts))) for item in kept]
+
+
+def _replaces(name: str) -> bool:
+    return not _EXAMINED.search(name) or reading(name).of("systems") == {"psychiatric"}
 
 
 def _of_its_system(item: Ordered) -> Ordered:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, TAKEN, Item, items
 from agentclinic.cases.matcher.order_words import Reading, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
+from agentclinic.vocabulary.tests import split_list, table
 from agentclinic.vocabulary.text import fold, words
 
 Chart = tuple[tuple[Fact, Reading], ...]
@@ -85,6 +87,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     """The findings of one system, region, part or maneuver."""
     asked = item.read
     parts, systems = asked.of("parts"), _systems(asked)
+    chart = tuple((fact, charted) for fact, charted in chart if _at_this_time(asked, fact, charted))
     found = _parts(parts, asked, chart)
     chart = _examined(chart)
     maneuvers = all(vocabulary().parts[part].by == "special tests" or part == "range of motion" for part in parts)
@@ -139,20 +142,31 @@ def _is_private(fact: Fact, systems: frozenset[str]) -> bool:
 def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
     """The findings that speak of a sign we do not know, in an examination of its place: "cardiac rhythm"."""
     systems, wanted = _systems(item.read), item.read.words
+    if not wanted:
+        return ()
     return tuple(
         fact
         for fact, charted in chart
         if fact.section is Section.EXAMINATION
-        and systems & _own_systems(charted)
+        and (systems & _own_systems(charted) or not item.read.by_kind)
         and _same_place(item.read, charted)
-        and wanted <= reading_words(fact)
+        and wanted <= said_in(fact)
     )
 
 
-def reading_words(fact: Fact) -> frozenset[str]:
+@lru_cache(maxsize=32768)
+def said_in(fact: Fact) -> frozenset[str]:
+    """The words of a finding."""
     return frozenset(words(" ".join((*fact.heads, fact.text))))
 
 
+def _at_this_time(asked: Reading, fact: Fact, charted: Reading) -> bool:
+    """Whether a finding is not one of those that are given only if they are asked for: again later, in dim light."""
+    later = reading(fact.heads[0] if fact.heads else "").of("timings") & _LATER - asked.of("timings")
+    return not later and not charted.of("qualifiers") & vocabulary().alone - asked.of("qualifiers")
+
+
+_LATER = frozenset({"repeat"})
 _OF_THE_HEAD = frozenset({"cranial nerves", "eye movements", "pupils", "visual fields", "orientation", "speech"})
 
 
@@ -185,6 +199,9 @@ def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -
             return found
         return [fact for fact in found if not (own := chart[fact].of("sites")) or _any_same(sites, own)]
     exact = {fact.heads[0] for fact in found if sites & chart[fact].of("sites") and fact.heads}
+    if not sites & _EXAMINED and not asked.of("systems"):
+        # The wall of the chest, where it is charted apart, is not the whole chest.
+        found = [fact for fact in found if sites & _about(fact, chart[fact]) or fact.heads[0] not in exact]
     around = _NOTHING.union(*(wider[site] for site in sites)) - sites
 
     def apart(fact: Fact) -> bool:
@@ -200,6 +217,15 @@ def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -
         if (not (own := chart[fact].of("sites")) and (not fact.heads or fact.heads[0] in exact) and not apart(fact))
         or (own - around and (own & sites or fact.heads[0] in exact))
     ]
+
+
+_EXAMINED = frozenset(site for entry in table()["systems"].values() for site in split_list(entry["sites"]))
+"""Sites that have an examination of their own."""
+
+
+def _about(fact: Fact, charted: Reading) -> frozenset[str]:
+    signs = (vocabulary().parts[part].of for part in charted.of("parts"))
+    return charted.of("sites").union(reading(fact.text).of("sites"), *signs)
 
 
 def _any_same(asked: frozenset[str], charted: frozenset[str]) -> bool:
@@ -338,7 +364,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         and _same_place(asked, charted)
         and (not systems or not charted.of("systems") or systems & charted.of("systems"))
     ]
-    if known.by or not own:
+    if known.by or not own or "psychiatric" in known.of:
         own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
     felt = {"palpation"} if "abdominal" in known.of else set()
     for method in (known.by, *felt) if not own and known.by in _MANEUVERS else ():

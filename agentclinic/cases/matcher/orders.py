@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from agentclinic.cases.matcher.order_examinations import Chart, examination, mentioned, of_aim, whole_examination
+from agentclinic.cases.matcher.order_examinations import Chart, examination, mentioned, of_aim, said_in, whole_examination
 from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items, one_line
 from agentclinic.cases.matcher.order_words import (
     Reading,
@@ -125,6 +125,8 @@ def _only_in(told: Sequence[Fact], asked: Reading) -> bool:
     """
     kinds = set(asked.by_kind) - ({"specimens", "panels", "tests"} if asked.of("values") else set())
     kind = next(iter(kinds), "")
+    if not asked.by_kind:  # a sign that we do not know: "squatting"
+        return bool(asked.words) and any(asked.words <= said_in(fact) for fact in told)
     if len(kinds) != 1 or asked.words or kind not in ("values", "sites", "parts"):
         return False
     if taken := asked.of("specimens") - {"blood"}:
@@ -283,7 +285,9 @@ def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
     if vitals:
         yield _named(item, item.text, _vitals(item, chart), chart)
     examined = any(item.read.of(kind) for kind in ("systems", "parts", "methods")) or EXAM.search(item.text)
-    if not examined and item.read.words and not vitals:
+    if not item.read.by_kind and (found := mentioned(item, chart)):
+        yield Ordered(item.text, found)
+    elif not examined and item.read.words and not vitals:
         # An unknown test whose name contains a site: "pulmonary capillary wedge pressure", or a sign.
         yield _named(item, item.text, mentioned(item, chart), chart)
     elif not vitals or examined:
