@@ -254,7 +254,10 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     tabled = [_answered(name, headings, horizon, added, chosen.get(name, ())) for name, headings in asked]
     if all(item.facts for item in tabled):
         more = [_further(item, horizon) for item in found if not item.equivalent]
-        return _as_charted(_merged(tabled, more if len(found) <= len(tabled) else (), added), payload)
+        if len(found) > len(tabled):
+            same = {item.name for item in tabled}
+            more = [item for item in more if item.name in same and all(map(_is_finding, item.facts))]
+        return _as_charted(_merged(tabled, more, added), payload)
     found = [item for item in found if not _told_otherwise(item, found, said)]
     usual = [_usual(item, added, said) for item in found if not item.equivalent]
     named = {item.name: item for item in tabled if item.facts}
@@ -281,7 +284,10 @@ def _as_charted(items: list[Ordered], payload: LaboratoryPayload) -> list[Ordere
 
 
 def _replaces(name: str) -> bool:
-    return not _EXAMINED.search(name) or reading(name).of("systems") == {"psychiatric"}
+    read = reading(name)
+    if _EXAMINED.search(name):
+        return read.of("systems") == {"psychiatric"}
+    return any(read.of(kind) for kind in ("systems", "parts", "methods"))
 
 
 def _of_its_system(item: Ordered) -> Ordered:
@@ -305,8 +311,12 @@ def _examined(heading: str) -> frozenset[str]:
 _EXAMINED = re.compile(r"\bexam|\bpsychiatric|\bmse\b", re.IGNORECASE)
 
 
+def _is_finding(fact: Fact) -> bool:
+    return fact.section is Section.EXAMINATION
+
+
 def _is_added_finding(fact: Fact) -> bool:
-    return fact.section is Section.EXAMINATION and is_completed(fact.path)
+    return _is_finding(fact) and is_completed(fact.path)
 
 
 def _is_unplaced(name: str) -> bool:

@@ -154,6 +154,17 @@ def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
     )
 
 
+def spoken_of(item: Item, chart: Chart) -> tuple[Fact, ...]:
+    """The findings that have all the words of a sign: "nasal flaring", seen with the breathing."""
+    wanted = frozenset(words(item.text))
+    if len(wanted) < _SEVERAL:
+        return ()
+    return tuple(fact for fact, _ in chart if fact.section is Section.EXAMINATION and wanted <= said_in(fact))
+
+
+_SEVERAL = 2
+
+
 @lru_cache(maxsize=32768)
 def said_in(fact: Fact) -> frozenset[str]:
     """The words of a finding."""

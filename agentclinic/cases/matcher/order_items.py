@@ -224,7 +224,12 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"\b(?:upper GI|UGI) series\b", re.IGNORECASE), "upper GI contrast study"),
     (re.compile(r"\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
-    (re.compile(r"\b(?:active|passive) (?:and|&|/|or|,) ?(?:active|passive) (?=range|rom\b|movement)", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"\b(?:active|passive) (?:and|&|/|or|,) ?(?:active|passive) (?=range|rom\b|movement)", re.IGNORECASE
+        ),
+        "",
+    ),
     (
         re.compile(
             r"\bpupil(?:s|lary)?\b[^,;.]{0,20}? in (?:bright )?light and (?:in )?(?:the )?(?:dark(?:ness)?|dim light)\b"
@@ -557,7 +562,8 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     if own.read.of("methods") and not EXAM.search(head.text):
         return _replaced(found, head, _with(head, _only(own.read, "methods")))
     known = vocabulary().parts
-    if head.read.of("methods") and (by := frozenset(how for part in own.read.of("parts") if (how := known[part].by))):
+    by = frozenset(how for part in own.read.of("parts") if (how := known[part].by))
+    if head.read.of("methods") and by:
         # "Abdomen: inspection, bowel sounds"
         head = _replaced(found, head, _with(head, Reading({"methods": by & _FINDS})))
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
@@ -565,7 +571,9 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     neurological = "neurological" in head.read.of("systems")
     elicited = not neurological and any(known[part].by in _ELICITED for part in named)
     nerves = included and any("neurological" in known[part].of for part in named)
-    if named and systems and (nerves or not any(known[part].of & systems for part in named)):
+    if named and not systems and not any(known[part].within & head.read.of("parts") for part in named):
+        found.append(own)  # "cranial nerves including fundoscopy"
+    elif named and systems and (nerves or not any(known[part].of & systems for part in named)):
         found.append(own)
     elif elicited or (set(own.read.by_kind) == {"sites"} and own.read.of("sites") <= _SEEN_APART):
         # A squeeze test in an examination of the hands is not of the feet.
@@ -614,12 +622,14 @@ def _segments(order: str) -> Iterable[_Segment]:
         # A reason may be a list: "ultrasound for gallstones, cholecystitis or a dilated duct".
         given = text != whole.strip()
         if reasoned and not given:
-            reasoned = not (_orders(text) or (examined and (_only_sites(reading(text)) or _goes_on(order, start, text))))
+            reasoned = not (
+                _orders(text) or (examined and (_only_sites(reading(text)) or _goes_on(order, start, text)))
+            )
         reasoned = given or reasoned
         if given:
             named = reading(text)
             site = _only_sites(named) and not reading(order[:start]).of("modalities")
-            examined = not _tests(named) and (site or bool(EXAM.search(text) or _names_part(named)))
+            examined = not _tests(named) and (site or bool(EXAM.search(text)) or _names_examination(named))
         if not reasoned or given:
             for piece in _by_specimen(text):
                 yield _Segment(piece, listed, together, included, given, begins)
@@ -640,8 +650,8 @@ def _orders(text: str) -> bool:
     return _tests(read) or bool(EXAM.search(text) or LABORATORY.search(text) or read.of("vitals") or read.of("systems"))
 
 
-def _names_part(read: Reading) -> bool:
-    return bool(read.of("parts") or read.of("methods"))
+def _names_examination(read: Reading) -> bool:
+    return any(read.of(kind) for kind in ("systems", "parts", "methods"))
 
 
 _AFTER_COMMA = re.compile(r",\s*(?:and\s+)?$")
@@ -649,7 +659,7 @@ _AFTER_COMMA = re.compile(r",\s*(?:and\s+)?$")
 
 def _goes_on(order: str, start: int, text: str) -> bool:
     """Whether a list of examinations goes on after the reason for one: "calves for tenderness, neck veins"."""
-    return bool(_AFTER_COMMA.search(order[:start])) and _names_part(reading(text))
+    return bool(_AFTER_COMMA.search(order[:start])) and _names_examination(reading(text))
 
 
 def _only_sites(read: Reading) -> bool:

@@ -7,7 +7,15 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from agentclinic.cases.matcher.order_examinations import Chart, examination, mentioned, of_aim, said_in, whole_examination
+from agentclinic.cases.matcher.order_examinations import (
+    Chart,
+    examination,
+    mentioned,
+    of_aim,
+    said_in,
+    spoken_of,
+    whole_examination,
+)
 from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items, one_line
 from agentclinic.cases.matcher.order_words import (
     Reading,
@@ -71,6 +79,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
             item.detail
             or _redundant(item, ordered[:place], [other for other in missing if other is not item])
             or _only_in(told, item.read)
+            or (not item.measured and not item.given and any(set(words(item.text)) <= said_in(fact) for fact in told))
             or (item.read.of("specimens") & undivided and not _apart(item.read))
         )
     ]
@@ -285,13 +294,12 @@ def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
     if vitals:
         yield _named(item, item.text, _vitals(item, chart), chart)
     examined = any(item.read.of(kind) for kind in ("systems", "parts", "methods")) or EXAM.search(item.text)
-    if not item.read.by_kind and (found := mentioned(item, chart)):
-        yield Ordered(item.text, found)
-    elif not examined and item.read.words and not vitals:
+    if not examined and item.read.words and not vitals:
         # An unknown test whose name contains a site: "pulmonary capillary wedge pressure", or a sign.
-        yield _named(item, item.text, mentioned(item, chart), chart)
+        yield _named(item, item.text, mentioned(item, chart) or spoken_of(item, chart), chart)
     elif not vitals or examined:
-        yield _named(item, item.text, examination(item, chart), chart)
+        found = examination(item, chart) or (() if vitals or item.detail else spoken_of(item, chart))
+        yield _named(item, item.text, found, chart)
 
 
 def _placed(asked: Reading, found: Found, chart: Chart) -> Found:
