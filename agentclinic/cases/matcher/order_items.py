@@ -564,7 +564,7 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     known = vocabulary().parts
     by = frozenset(how for part in own.read.of("parts") if (how := known[part].by))
     if head.read.of("methods") and by:
-        # "Abdomen: inspection, bowel sounds"
+        # The bowel sounds of "abdomen: inspection, bowel sounds" are heard.
         head = _replaced(found, head, _with(head, Reading({"methods": by & _FINDS})))
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
     systems, named = _examined(head.read), own.read.of("parts")
