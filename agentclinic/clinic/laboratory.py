@@ -10,6 +10,7 @@ What the chart does not hold is reported as unavailable, as normal, or as a plau
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
 from agentclinic.cases.matcher.order_items import is_treatment
-from agentclinic.cases.matcher.order_words import reading
+from agentclinic.cases.matcher.order_words import reading, vocabulary
 from agentclinic.cases.matcher.orders import PHYSICAL_EXAMINATION
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
@@ -249,14 +250,73 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     found = [replace(item, facts=(), equivalent=None) if item.name in anywhere else item for item in found]
     # In a limited setting, what is offered there has a time of its own.
     horizon = None if payload.limits and payload.limits.setting else payload.horizon
-    tabled = [_answered(name, headings, horizon, added) for name, headings in asked]
+    chosen = {item.name: item.facts for item in found if not item.equivalent}
+    tabled = [_answered(name, headings, horizon, added, chosen.get(name, ())) for name, headings in asked]
     if all(item.facts for item in tabled):
         more = [_further(item, horizon) for item in found if not item.equivalent]
-        return _merged(tabled, more if len(found) <= len(tabled) else (), added)
+        if len(found) > len(tabled):
+            same = {item.name for item in tabled}
+            more = [item for item in more if item.name in same and all(map(_is_finding, item.facts))]
+        return _as_charted(_merged(tabled, more, added), payload)
     found = [item for item in found if not _told_otherwise(item, found, said)]
     usual = [_usual(item, added, said) for item in found if not item.equivalent]
     named = {item.name: item for item in tabled if item.facts}
-    return _merged([named.get(item.name, item) for item in found], usual, added)
+    return _as_charted(_merged([named.get(item.name, item) for item in found], usual, added), payload)
+
+
+def _as_charted(items: list[Ordered], payload: LaboratoryPayload) -> list[Ordered]:
+    """Items with the charted findings, where the chart has an answer of its own and the table has another.
+
+    "Mental status", charted in the neurological examination, is not that of the table. A psychiatric examination by its
+    name has both; the examination of a region needs no finding of another one.
+    """
+    items = [_of_its_system(item) for item in items]
+    added = [item for item in items if item.facts and all(_is_added_finding(fact) for fact in item.facts)]
+    if not added:
+        return items
+    charted = {item.name: item.facts for item in asked_of_measurement(payload.request, payload.facts) if item.facts}
+    return [
+        replace(item, facts=(*charted[item.name], *(item.facts if _EXAMINED.search(item.name) else ())))
+        if item in added and item.name in charted and _replaces(item.name)
+        else item
+        for item in items
+    ]
+
+
+def _replaces(name: str) -> bool:
+    read = reading(name)
+    if _EXAMINED.search(name):
+        return read.of("systems") == {"psychiatric"}
+    return any(read.of(kind) for kind in ("systems", "parts", "methods"))
+
+
+def _of_its_system(item: Ordered) -> Ordered:
+    """An examination of one place, of which the chart has findings, without what the table has elsewhere.
+
+    The twitching of the tongue, under the nervous system, is not the mouth.
+    """
+    read = reading(item.name)
+    here = frozenset[str]().union(*(vocabulary().examined[site] for site in read.of("sites")))
+    if not here or set(read.by_kind) != {"sites"} or all(_is_added_finding(fact) for fact in item.facts):
+        return item
+    kept = (f for f in item.facts if not _is_added_finding(f) or here & _examined(f.heads[0]))
+    return replace(item, facts=tuple(kept))
+
+
+def _examined(heading: str) -> frozenset[str]:
+    read = reading(heading)
+    return read.of("systems").union(*(vocabulary().examined[site] for site in read.of("sites")))
+
+
+_EXAMINED = re.compile(r"\bexam|\bpsychiatric|\bmse\b", re.IGNORECASE)
+
+
+def _is_finding(fact: Fact) -> bool:
+    return fact.section is Section.EXAMINATION
+
+
+def _is_added_finding(fact: Fact) -> bool:
+    return _is_finding(fact) and is_completed(fact.path)
 
 
 def _is_unplaced(name: str) -> bool:
@@ -348,10 +408,13 @@ def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion
     return merged + [Ordered(name, facts) for name, facts in left.items() if facts]
 
 
-def _answered(name: str, headings: Sequence[str], horizon: float | None, added: Completion) -> Ordered:
+def _answered(
+    name: str, headings: Sequence[str], horizon: float | None, added: Completion, chosen: Sequence[Fact]
+) -> Ordered:
     """An item with the results for these entries of the table, so that whether it has any does not depend on the chart.
 
-    Where a normal one would contradict the chart, the charted ones that it would contradict are given.
+    Where a normal one would contradict the chart, the charted ones that it would contradict are given; of an
+    examination, those that the matcher has chosen, if any: the ears, not all that is charted of the head.
     """
     own: dict[Fact, None] = {}
     others: dict[Fact, None] = {}
@@ -366,6 +429,8 @@ def _answered(name: str, headings: Sequence[str], horizon: float | None, added: 
     if own or not others:
         return Ordered(name, tuple(own))
     first = next(iter(others))
+    if first.section is Section.EXAMINATION:
+        others = {fact: None for fact in others if fact in chosen} or others
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS else None)
 
 

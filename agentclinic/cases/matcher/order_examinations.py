@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, TAKEN, Item, items
 from agentclinic.cases.matcher.order_words import Reading, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
+from agentclinic.vocabulary.tests import split_list, table
 from agentclinic.vocabulary.text import fold, words
 
 Chart = tuple[tuple[Fact, Reading], ...]
@@ -85,6 +87,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     """The findings of one system, region, part or maneuver."""
     asked = item.read
     parts, systems = asked.of("parts"), _systems(asked)
+    chart = tuple((fact, charted) for fact, charted in chart if _at_this_time(asked, fact, charted))
     found = _parts(parts, asked, chart)
     chart = _examined(chart)
     maneuvers = all(vocabulary().parts[part].by == "special tests" or part == "range of motion" for part in parts)
@@ -98,7 +101,8 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         # "Neck nodes" are not the arteries of the neck.
         found = [fact for fact in found if _of_nodes(fact)] or found
     if asked.of("sites"):
-        found = [fact for fact in found if not dict(chart)[fact].of("vitals") - {"temperature"}]
+        # The pressure in the arms is not part of an examination of the arms, but the standing one is of the heart's.
+        found = [f for f in found if not dict(chart)[f].of("vitals") - {"temperature"} or _of_organ(asked, systems, f)]
     if set(asked.by_kind) == {"sites"}:
         # What the skin shows at this place: "backs of the hands swollen".
         skin = [fact for fact, _ in chart if fact.heads and _own_systems(reading(fact.heads[0])) == {"skin"}]
@@ -114,6 +118,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if "auscultation" in asked.of("methods"):
         # "Auscultation of the heart", where the chart has it apart, is not the neck veins.
         found = [fact for fact in found if asked.of("methods") & _methods(reading(fact.heads[-1]))] or found
+    found = list(of_aim(item, found))
     if item.listed:
         narrow = set(_parts(item.listed, asked, chart))
         found = [fact for fact in found if fact in narrow] or found
@@ -122,6 +127,57 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     return tuple(found)
 
 
+def of_aim(item: Item, found: Sequence[Fact]) -> tuple[Fact, ...]:
+    """An abdomen that is felt for the spleen, or for what is listed, is not a rectal examination."""
+    systems = _systems(item.read)
+    return (item.aimed and tuple(fact for fact in found if not _is_private(fact, systems))) or tuple(found)
+
+
+def _is_private(fact: Fact, systems: frozenset[str]) -> bool:
+    """Whether a finding is of an examination that is done only if it is named, within another one."""
+    own = _own_systems(reading(fact.heads[-1])) if fact.heads else _NOTHING
+    return bool(own) and own <= _PRIVATE - systems
+
+
+def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
+    """The findings that speak of a sign we do not know, in an examination of its place: "cardiac rhythm"."""
+    systems, wanted = _systems(item.read), item.read.words
+    if not wanted:
+        return ()
+    return tuple(
+        fact
+        for fact, charted in chart
+        if fact.section is Section.EXAMINATION
+        and (systems & _own_systems(charted) or not item.read.by_kind)
+        and _same_place(item.read, charted)
+        and wanted <= said_in(fact)
+    )
+
+
+def spoken_of(item: Item, chart: Chart) -> tuple[Fact, ...]:
+    """The findings that have all the words of a sign: "nasal flaring", seen with the breathing."""
+    wanted = frozenset(words(item.text))
+    if len(wanted) < _SEVERAL:
+        return ()
+    return tuple(fact for fact, _ in chart if fact.section is Section.EXAMINATION and wanted <= said_in(fact))
+
+
+_SEVERAL = 2
+
+
+@lru_cache(maxsize=32768)
+def said_in(fact: Fact) -> frozenset[str]:
+    """The words of a finding."""
+    return frozenset(words(" ".join((*fact.heads, fact.text))))
+
+
+def _at_this_time(asked: Reading, fact: Fact, charted: Reading) -> bool:
+    """Whether a finding is not one of those that are given only if they are asked for: again later, in dim light."""
+    later = reading(fact.heads[0] if fact.heads else "").of("timings") & _LATER - asked.of("timings")
+    return not later and not charted.of("qualifiers") & vocabulary().alone - asked.of("qualifiers")
+
+
+_LATER = frozenset({"repeat"})
 _OF_THE_HEAD = frozenset({"cranial nerves", "eye movements", "pupils", "visual fields", "orientation", "speech"})
 
 
@@ -154,6 +210,9 @@ def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -
             return found
         return [fact for fact in found if not (own := chart[fact].of("sites")) or _any_same(sites, own)]
     exact = {fact.heads[0] for fact in found if sites & chart[fact].of("sites") and fact.heads}
+    if not sites & _EXAMINED and not asked.of("systems"):
+        # The wall of the chest, where it is charted apart, is not the whole chest.
+        found = [fact for fact in found if sites & _about(fact, chart[fact]) or fact.heads[0] not in exact]
     around = _NOTHING.union(*(wider[site] for site in sites)) - sites
 
     def apart(fact: Fact) -> bool:
@@ -169,6 +228,15 @@ def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -
         if (not (own := chart[fact].of("sites")) and (not fact.heads or fact.heads[0] in exact) and not apart(fact))
         or (own - around and (own & sites or fact.heads[0] in exact))
     ]
+
+
+_EXAMINED = frozenset(site for entry in table()["systems"].values() for site in split_list(entry["sites"]))
+"""Sites that have an examination of their own."""
+
+
+def _about(fact: Fact, charted: Reading) -> frozenset[str]:
+    signs = (vocabulary().parts[part].of for part in charted.of("parts"))
+    return charted.of("sites").union(reading(fact.text).of("sites"), *signs)
 
 
 def _any_same(asked: frozenset[str], charted: frozenset[str]) -> bool:
@@ -224,9 +292,9 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
     first, last = heads[0], heads[-1]
     if not _by_method(asked, charted):
         return False
-    if any(first == {system} and asked.of("sites") <= sites for system, sites in _ORGANS.items() if system in systems):
+    if _of_organ(asked, systems, fact):
         return True
-    if not _same_place(asked, charted) or _elsewhere(asked, systems, fact):
+    if not _same_place(asked, charted) or _elsewhere(asked, systems, fact) or _sign_elsewhere(asked, charted):
         return False
     if first & systems:
         return bool(asked.of("systems") or last & systems or asked.of("sites") & reading(fact.heads[0]).of("sites"))
@@ -244,6 +312,12 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
     return False
 
 
+def _of_organ(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
+    """Whether a finding is below the heading of the system that an order names by its organ."""
+    first = next((own for head in fact.heads if (own := _own_systems(reading(head)))), _NOTHING)
+    return any(first == {system} and asked.of("sites") <= _ORGANS.get(system, _NOTHING) for system in systems)
+
+
 def _same_place(asked: Reading, charted: Reading) -> bool:
     wanted, done = asked.of("sites"), charted.of("sites")
     if other_side(asked, charted):
@@ -258,6 +332,16 @@ def _elsewhere(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
     if not asked.of("sites") or len(heads) < 2 or len(heads[0].of("sites")) < 2:
         return False
     return not _same_place(asked, heads[-1]) and not _of_parts(heads[-1]) & systems
+
+
+def _sign_elsewhere(asked: Reading, charted: Reading) -> bool:
+    """Whether a finding is of signs of other places alone: the inner cheeks are not the ears."""
+    known = vocabulary()
+    parts, sites = charted.of("parts"), asked.of("sites")
+    if not sites or not parts or asked.of("systems") or charted.of("sites"):
+        return False
+    there = [known.parts[part].of - set(known.covers) for part in parts]
+    return all(there) and not any(same_site(a, b) for a in sites for of in there for b in of)
 
 
 def _by_method(asked: Reading, charted: Reading) -> bool:
@@ -291,7 +375,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         and _same_place(asked, charted)
         and (not systems or not charted.of("systems") or systems & charted.of("systems"))
     ]
-    if known.by or not own:
+    if known.by or not own or "psychiatric" in known.of:
         own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
     felt = {"palpation"} if "abdominal" in known.of else set()
     for method in (known.by, *felt) if not own and known.by in _MANEUVERS else ():
@@ -307,6 +391,10 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         and _same_place(asked, there)
         and not reading(f.heads[0]).of("vitals")
     ]
+    if not own and known.main == "psychiatric":
+        own = [f for f, _ in examined if f.heads[1:] and known.main in reading(f.heads[-1]).of("systems")]
+    for other in sorted(known.within - {part}) if not own else ():
+        own = own or _part(other, asked, chart, examined)
     return own or [
         f
         for f, c in examined

@@ -33,6 +33,7 @@ _OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate",
 _AT_A_LIMB = frozenset({"reflexes", "range of motion"})
 _ELICITED = frozenset({"special tests", "palpation"})
 """How single signs are elicited; one that is listed may be charted by itself."""
+_FINDS = frozenset({"inspection", "palpation", "percussion", "auscultation"})
 _SEEN_APART = frozenset({"nail", "scalp", "lymph node"})
 """Places that have findings of their own in an examination of the skin or of a region."""
 _SITED = frozenset({"x ray", "ct", "mri", "ultrasound"})
@@ -90,6 +91,8 @@ class Item:
     """Whether it is a treatment, which no chart has."""
     within: bool = False
     """Whether it is listed after the test that it is part of: "lumbar puncture (cell count, protein)"."""
+    aimed: bool = False
+    """Whether the order says what to look for in this examination: "abdomen for splenomegaly"."""
     detail: bool = False
     """Whether it only details the examination before it, and goes without saying if nothing is charted for it."""
 
@@ -107,6 +110,8 @@ class _Segment:
     """After "with": done together with what comes before."""
     included: bool
     """After "including": not all that is wanted, as a list in brackets may be."""
+    aimed: bool
+    """Whether a reason for it was given."""
     begins: bool
     """At the beginning of a clause: the specimen of the one before it does not hold for values any more."""
 
@@ -219,6 +224,12 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"\b(?:upper GI|UGI) series\b", re.IGNORECASE), "upper GI contrast study"),
     (re.compile(r"\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
+    (
+        re.compile(
+            r"\b(?:active|passive) (?:and|&|/|or|,) ?(?:active|passive) (?=range|rom\b|movement)", re.IGNORECASE
+        ),
+        "",
+    ),
     (
         re.compile(
             r"\bpupil(?:s|lary)?\b[^,;.]{0,20}? in (?:bright )?light and (?:in )?(?:the )?(?:dark(?:ness)?|dim light)\b"
@@ -356,7 +367,7 @@ def items(order: str) -> tuple[Item, ...]:
             continue
         # A whole order that names no test is quoted as it is.
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
-        own = Item(named or segment.text, read)
+        own = Item(named or segment.text, read, aimed=segment.aimed)
         introduces = not segment.listed and any(after.listed for after in segments[index + 1 : index + 2])
         if found and set(read.by_kind) == {"timings"} and read.of("timings") <= _AGAIN:
             continue  # "repeat in 20 minutes" says when, not what
@@ -379,6 +390,8 @@ def items(order: str) -> tuple[Item, ...]:
             own = _of_scope(own, _only(head.read, "specimens") or Reading({}))
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
+                if head in found:
+                    head = _replaced(found, head, replace(head, aimed=True))
                 head = _examination_with(head, own, found, included=segment.included)
                 continue
             if head.measured and not head.read.of("sites") and head.read.of("modalities") and _only_sites(own.read):
@@ -549,15 +562,23 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     if own.read.of("methods") and not EXAM.search(head.text):
         return _replaced(found, head, _with(head, _only(own.read, "methods")))
     known = vocabulary().parts
+    by = frozenset(how for part in own.read.of("parts") if (how := known[part].by))
+    if head.read.of("methods") and by:
+        # The bowel sounds of "abdomen: inspection, bowel sounds" are heard.
+        head = _replaced(found, head, _with(head, Reading({"methods": by & _FINDS})))
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
     systems, named = _examined(head.read), own.read.of("parts")
     neurological = "neurological" in head.read.of("systems")
     elicited = not neurological and any(known[part].by in _ELICITED for part in named)
     nerves = included and any("neurological" in known[part].of for part in named)
-    if named and systems and (nerves or not any(known[part].of & systems for part in named)):
+    if named and not systems and not any(known[part].within & head.read.of("parts") for part in named):
+        found.append(own)  # "cranial nerves including fundoscopy"
+    elif named and systems and (nerves or not any(known[part].of & systems for part in named)):
         found.append(own)
     elif elicited or (set(own.read.by_kind) == {"sites"} and own.read.of("sites") <= _SEEN_APART):
-        found.append(replace(own, detail=True))
+        # A squeeze test in an examination of the hands is not of the feet.
+        there = None if own.read.of("sites") else _only(head.read, "sites")
+        found.append(replace(_with(own, there), detail=True))
     # In a neurological examination the list is what is wanted; elsewhere it says what to look for.
     if not parts or not neurological or included or ALL_OF_IT.search(head.text):
         return head
@@ -600,14 +621,18 @@ def _segments(order: str) -> Iterable[_Segment]:
         text = _without_reason(whole).strip()
         # A reason may be a list: "ultrasound for gallstones, cholecystitis or a dilated duct".
         given = text != whole.strip()
-        reasoned = given or (reasoned and not _orders(text) and not (examined and _only_sites(reading(text))))
+        if reasoned and not given:
+            reasoned = not (
+                _orders(text) or (examined and (_only_sites(reading(text)) or _goes_on(order, start, text)))
+            )
+        reasoned = given or reasoned
         if given:
             named = reading(text)
             site = _only_sites(named) and not reading(order[:start]).of("modalities")
-            examined = not _tests(named) and (site or bool(EXAM.search(text)))
+            examined = not _tests(named) and (site or bool(EXAM.search(text)) or _names_examination(named))
         if not reasoned or given:
             for piece in _by_specimen(text):
-                yield _Segment(piece, listed, together, included, begins)
+                yield _Segment(piece, listed, together, included, given, begins)
                 begins = False
         if cut:
             listed = bool(cut["open"]) or (listed and not cut["close"])
@@ -623,6 +648,18 @@ def _orders(text: str) -> bool:
     if read.of("parts") and _BEGINS.match(text):
         return True
     return _tests(read) or bool(EXAM.search(text) or LABORATORY.search(text) or read.of("vitals") or read.of("systems"))
+
+
+def _names_examination(read: Reading) -> bool:
+    return any(read.of(kind) for kind in ("systems", "parts", "methods"))
+
+
+_AFTER_COMMA = re.compile(r",\s*(?:and\s+)?$")
+
+
+def _goes_on(order: str, start: int, text: str) -> bool:
+    """Whether a list of examinations goes on after the reason for one: "calves for tenderness, neck veins"."""
+    return bool(_AFTER_COMMA.search(order[:start])) and _names_examination(reading(text))
 
 
 def _only_sites(read: Reading) -> bool:

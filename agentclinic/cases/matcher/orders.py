@@ -7,7 +7,15 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
+from agentclinic.cases.matcher.order_examinations import (
+    Chart,
+    examination,
+    mentioned,
+    of_aim,
+    said_in,
+    spoken_of,
+    whole_examination,
+)
 from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items, one_line
 from agentclinic.cases.matcher.order_words import (
     Reading,
@@ -71,6 +79,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
             item.detail
             or _redundant(item, ordered[:place], [other for other in missing if other is not item])
             or _only_in(told, item.read)
+            or (not item.measured and not item.given and any(set(words(item.text)) <= said_in(fact) for fact in told))
             or (item.read.of("specimens") & undivided and not _apart(item.read))
         )
     ]
@@ -125,6 +134,8 @@ def _only_in(told: Sequence[Fact], asked: Reading) -> bool:
     """
     kinds = set(asked.by_kind) - ({"specimens", "panels", "tests"} if asked.of("values") else set())
     kind = next(iter(kinds), "")
+    if not asked.by_kind:  # a sign that we do not know: "squatting"
+        return bool(asked.words) and any(asked.words <= said_in(fact) for fact in told)
     if len(kinds) != 1 or asked.words or kind not in ("values", "sites", "parts"):
         return False
     if taken := asked.of("specimens") - {"blood"}:
@@ -257,7 +268,7 @@ def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
         return
     headed = () if item.listed else _headed(item.text, item.read, facts)
     if headed:
-        yield Ordered(_name(item.text, item.read), headed)
+        yield Ordered(_name(item.text, item.read), of_aim(item, headed))
     elif item.measured:
         yield from _measurements(item, chart)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
@@ -284,10 +295,11 @@ def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
         yield _named(item, item.text, _vitals(item, chart), chart)
     examined = any(item.read.of(kind) for kind in ("systems", "parts", "methods")) or EXAM.search(item.text)
     if not examined and item.read.words and not vitals:
-        # An unknown test whose name contains a site: "pulmonary capillary wedge pressure".
-        yield _named(item, item.text, (), chart)
+        # An unknown test whose name contains a site: "pulmonary capillary wedge pressure", or a sign.
+        yield _named(item, item.text, mentioned(item, chart) or spoken_of(item, chart), chart)
     elif not vitals or examined:
-        yield _named(item, item.text, examination(item, chart), chart)
+        found = examination(item, chart) or (() if vitals or item.detail else spoken_of(item, chart))
+        yield _named(item, item.text, found, chart)
 
 
 def _placed(asked: Reading, found: Found, chart: Chart) -> Found:

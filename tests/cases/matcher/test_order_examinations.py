@@ -1,0 +1,85 @@
+"""Orders of examinations: the region, the signs looked for, and what the rest of the list says."""
+
+from __future__ import annotations
+
+import pytest
+from helpers import bundled_cases
+
+from agentclinic.cases.completion import completion
+from agentclinic.clinic.laboratory import matched, results_line
+from agentclinic.clinic.payloads import LaboratoryPayload
+from agentclinic.clinic.pending import hours_for
+
+
+def reply(name: str, order: str) -> str:
+    case = next(case for case in bundled_cases() if case.name == name)
+    payload = LaboratoryPayload(case.exam_facts, order, "completed", completion(case), hours_for(case))
+    return results_line(matched(payload), payload)[0]
+
+
+@pytest.mark.parametrize(
+    ("case", "order", "told"),
+    [
+        ("osce-a03", "Lung auscultation, calf exam for swelling or tenderness, JVP", "Neck Veins: Not distended"),
+        ("osce-d23", "Visual fields by confrontation, pupils (RAPD)", "Left relative afferent defect"),
+        ("osce-b13", "Abdomen: inspection for scars, bowel sounds", "Bursts of high-pitched sounds"),
+    ],
+)
+def test_a_list_goes_on_after_the_reason_for_one_examination(case: str, order: str, told: str) -> None:
+    assert told in reply(case, order)
+
+
+@pytest.mark.parametrize("order", ["abdominal exam for spleen", "Abdominal exam: tenderness, guarding"])
+def test_an_abdomen_examined_for_something_is_no_rectal_examination(order: str) -> None:
+    assert "Palpation" in reply("osce-d03", order)
+    assert "Rectal" not in reply("osce-d03", order)
+
+
+def test_an_abdomen_examined_as_a_whole_includes_the_rectal_examination() -> None:
+    assert "Rectal" in reply("osce-d03", "abdominal exam")
+
+
+@pytest.mark.parametrize(
+    ("case", "order", "told", "added"),
+    [
+        ("osce-b08", "strength, mental status", "briefly answers unseen voices", "No hallucinations"),
+        ("osce-d10", "capillary refill", "Perfusion: Capillary refill 2 seconds", "Pulses:"),
+        ("osce-d07", "lips and tongue", "tongue red with prominent papillae", "Neurological"),
+        ("osce-d15", "Attention and orientation", "attention fluctuates", "Repeat Neurological"),
+    ],
+)
+def test_what_the_chart_says_of_an_examination_is_told_and_not_a_normal_one(
+    case: str, order: str, told: str, added: str
+) -> None:
+    assert told in reply(case, order)
+    assert added not in reply(case, order)
+
+
+@pytest.mark.parametrize(
+    ("case", "order", "told"),
+    [
+        ("osce-a12", "Thyroid exam, cardiac rhythm", "completely regular rhythm"),
+        ("osce-d10", "nasal flaring", "mild nasal flaring"),
+        ("osce-c15", "Hand exam, tophi", "no tophi at the ears"),
+        ("osce-c08", "GCS, speech", "cannot repeat"),
+        ("osce-a21", "Cardiac exam with Valsalva and squatting", "softer on squatting"),
+    ],
+)
+def test_a_sign_is_answered_by_the_finding_that_speaks_of_it(case: str, order: str, told: str) -> None:
+    answered = reply(case, order)
+    assert told in answered
+    assert "not available" not in answered
+    assert "No result" not in answered
+
+
+@pytest.mark.parametrize(
+    ("case", "order", "other"),
+    [
+        ("osce-a03", "Chest wall exam", "Auscultation"),
+        ("osce-d11", "Otoscopy of both ears", "Nose"),
+        ("osce-c15", "Hand exam: swelling, MCP squeeze test", "Ankles"),
+    ],
+)
+def test_a_small_place_is_answered_by_its_own_findings(case: str, order: str, other: str) -> None:
+    assert other not in reply(case, order)
+    assert "not available" not in reply(case, order)
