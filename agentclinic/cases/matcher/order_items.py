@@ -131,6 +131,32 @@ _WRITTEN_OUT = (
         "total and direct bilirubin",
     ),
     (re.compile(r"(?<=[a-z]):(?=[a-z])"), " "),  # "albumin:creatinine ratio"
+    (re.compile(r"\b1,25[- ]?(?:\(OH\)2|OH2?|di-?hydroxy)[- ]?(?:vit(?:amin)?[- ]?)?D3?\b", re.IGNORECASE), "calcitriol"),
+    (re.compile(r"\bbone (?:profile|panel|chemistry|biochemistry)\b", re.IGNORECASE), "calcium, phosphate, ALP, albumin"),
+    (re.compile(r"\b25[- ]?\(OH\)[- ]?(?:vit(?:amin)?[- ]?)?D3?\b", re.IGNORECASE), "25-hydroxyvitamin D"),
+    (
+        # What the laboratory adds by itself if the first test is positive.
+        re.compile(
+            r"\s*\b(?:with|w/|and) reflex(?:ive)? (?:to )?"
+            r"(?:(?:RNA|PCR|viral load|titers?|confirm\w+|quant\w*|panel|patterns?|western blot|testing)\b\s*)+",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (
+        re.compile(
+            r"\b(AFB|acid[- ]fast(?: bacilli)?|TB|mycobacterial) (smear|stain|microscopy) ?(?:and|&|\+|/) ?cultures?\b",
+            re.IGNORECASE,
+        ),
+        r"\1 \2 and \1 culture",
+    ),
+    (
+        re.compile(
+            r"\b(AFB|acid[- ]fast(?: bacilli)?|TB|mycobacterial) cultures? ?(?:and|&|\+|/) ?(smear|stain|microscopy)\b",
+            re.IGNORECASE,
+        ),
+        r"\1 \2 and \1 culture",
+    ),
     (
         re.compile(r"\b(?:chlamydia|CT)\s*(?:/|&|,|\band\b)\s*(?:gonorrh?o?ea|GC)\b", re.IGNORECASE),
         "chlamydia and gonorrhea",
@@ -311,11 +337,39 @@ _WRITTEN_OUT = (
 
 def one_line(order: str) -> str:
     """An order as one line: a list's lines, numbers and slashes become commas, a dash before an explanation a colon."""
-    lines = [_NUMBERED.sub(", ", line.strip()) for line in order.split("\n")]
+    lines = [_NUMBERED.sub(", ", line.strip()) for line in _unconditional(order)[0].split("\n")]
     line = _DASH.sub(": ", re.sub(r"(?:\s*[,;]\s*){2,}", ", ", ", ".join(lines)).strip(" ,;"))
     for written, meant in _WRITTEN_OUT:
         line = written.sub(meant, line)
     return _SLASHED.sub(lambda found: _without_slashes(found[0]), line) if "/" in line else line
+
+
+_RESULT = (
+    r"(?:positive|negative|abnormal|normal|non-?diagnostic|not diagnostic|inconclusive|indeterminate|equivocal|elevated"
+    r"|raised|unclear|unremarkable|unrevealing|suspicious|borderline|confirmed|reactive|detected|shows?)\b"
+)
+_IF = re.compile(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
+_CONDITIONAL = re.compile(
+    rf"\b(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}[^,;.]*?,\s*(?:then\s+)?[^,;.]+"
+    rf"|(?:\b(?:then|followed by|and|plus)\s+|[+&]\s*)?"
+    rf"(?P<what>(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b(?:only )?(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}[^,;.]*)",
+    re.IGNORECASE,
+)
+"""A test that is wanted only if another one has a certain result: "CT angiogram if positive"."""
+
+
+def conditional(order: str) -> tuple[str, ...]:
+    """The parts of an order that depend on a result; none if there is no other part."""
+    return _unconditional(order)[1]
+
+
+@lru_cache(maxsize=4096)
+def _unconditional(order: str) -> tuple[str, tuple[str, ...]]:
+    if not _IF.search(order):
+        return order, ()
+    waiting = tuple((found["what"] or found[0]).strip(" ,;.") for found in _CONDITIONAL.finditer(order))
+    rest = _CONDITIONAL.sub("", order)
+    return (rest, waiting) if reading(rest).named else (order, ())
 
 
 _SLASHED = re.compile(r"[^,;:()\[\]]*/[^,;:()\[\]]*")
@@ -497,6 +551,8 @@ def _adds_nothing(own: Item, last: Item) -> bool:
         or (kinds == {"modalities"} and own.read.of("modalities") <= last.read.of("modalities"))
         or (kinds == {"values"} and own.read.of("values") <= values)
         or (own.read.by_kind == {"tests": {"microscopy"}} and bool(last.read.of("panels")))
+        or (own.read.of("values") == {"differential"} and "white cells" in last.read.of("values"))
+        or (own.read.of("modalities") == {"ultrasound"} and "echocardiogram" in last.read.of("modalities"))
     )
 
 
@@ -766,6 +822,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
     if kinds == {"values"} and read.of("values") <= _GERMS_OF_FLUIDS >= last.of("values") and _methodical(last):
         return _with(own, _only(last, "specimens", "sites", "tests"))  # "CSF PCR for HSV and VZV"
+    if read.of("values") == {"flow cytometry"} and kinds == {"values"} and "bone marrow" in last.of("tests"):
+        return _with(replace(own, text=f"bone marrow {own.text}"), _only(last, "tests"))
     tapped = last.of("specimens") & _PUNCTURED and (last.of("panels") or last.of("values") & _IN_FLUIDS)
     if kinds == {"values"} and tapped and read.of("values") <= _OF_A_TAP:
         return _of_fluid(replace(own, text=f"{min(last.of('specimens') & _PUNCTURED)} {own.text}"), last)
@@ -834,11 +892,16 @@ def _imaged(last: Reading | None, after: Sequence[Reading]) -> Reading | None:
     return following if following is not None and following.of("modalities") else None
 
 
+_OF_ONE_VALUE = frozenset({"surface antigen", "core antibody", "surface antibody", "e antigen"})
+"""Qualifiers that say nothing about the items that follow: "HBsAg, creatinine"."""
+
+
 def _only(read: Reading | None, *kinds: str) -> Reading | None:
     if read is None:
         return None
+    named = {kind: read.of(kind) - (_OF_ONE_VALUE if kind == "qualifiers" else frozenset()) for kind in kinds}
     return Reading(
-        {kind: read.of(kind) for kind in kinds if read.of(kind)},
+        {kind: concepts for kind, concepts in named.items() if concepts},
         tuple((name, concepts) for name, concepts in read.phrases if {kind for kind, _ in concepts} <= set(kinds)),
     )
 
