@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, takewhile
 
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, vocabulary
+from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, usually_in_blood, vocabulary
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
 TAKEN = frozenset(
@@ -22,6 +22,7 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 _METHODS = frozenset({"serology", "pcr"})
 _PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
 """Fluids that are taken once for everything that follows in an order."""
+_NOT_PUNCTURED = frozenset({"stool", "urine", "sputum"})
 _GERMS_OF_FLUIDS = frozenset(
     ("herpes", "varicella", "cmv", "ebv", "hhv 6", "tuberculosis", "influenza", "rsv", "pertussis", "adenovirus",
      "mycoplasma", "chlamydia", "gonorrhea", "toxoplasma")
@@ -30,6 +31,8 @@ _GERMS_OF_FLUIDS = frozenset(
 _OF_A_TAP = frozenset({"ldh", "ph", "total protein", "adenosine deaminase", "white cells", "neutrophils", "crystals"})
 """Values that follow the tap of a fluid as its own: "pleural tap for protein, LDH, pH"."""
 _OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"}
+_OF_FLUIDS_TOO = frozenset({"amylase", "uric acid", "cea", "triglycerides", "cholesterol", "osmolality", "myoglobin"})
+"""Values of blood that are also measured in what is tapped, or in urine."""
 _AT_A_LIMB = frozenset({"reflexes", "range of motion"})
 _ELICITED = frozenset({"special tests", "palpation"})
 """How single signs are elicited; one that is listed may be charted by itself."""
@@ -131,8 +134,14 @@ _WRITTEN_OUT = (
         "total and direct bilirubin",
     ),
     (re.compile(r"(?<=[a-z]):(?=[a-z])"), " "),  # "albumin:creatinine ratio"
-    (re.compile(r"\b1,25[- ]?(?:\(OH\)2|OH2?|di-?hydroxy)[- ]?(?:vit(?:amin)?[- ]?)?D3?\b", re.IGNORECASE), "calcitriol"),
-    (re.compile(r"\bbone (?:profile|panel|chemistry|biochemistry)\b", re.IGNORECASE), "calcium, phosphate, ALP, albumin"),
+    (
+        re.compile(r"\b1,25[- ]?(?:\(OH\)2|OH2?|di-?hydroxy)[- ]?(?:vit(?:amin)?[- ]?)?D3?\b", re.IGNORECASE),
+        "calcitriol",
+    ),
+    (
+        re.compile(r"\bbone (?:profile|panel|chemistry|biochemistry)\b", re.IGNORECASE),
+        "calcium, phosphate, ALP, albumin",
+    ),
     (re.compile(r"\b25[- ]?\(OH\)[- ]?(?:vit(?:amin)?[- ]?)?D3?\b", re.IGNORECASE), "25-hydroxyvitamin D"),
     (
         # What the laboratory adds by itself if the first test is positive.
@@ -191,7 +200,10 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"\blook(?:ing)? (?:at|in|into|over|between|behind|under)\b", re.IGNORECASE), "examine"),
     (re.compile(r"\b(?:M,? ?)?C ?(?:&|and|\+) ?S\b"), "culture"),
-    (re.compile(r"\bu(?:rine )?PCR\b\s*\(protein[^)]*\)|\buPCR\b", re.IGNORECASE), "urine protein creatinine ratio"),
+    (
+        re.compile(r"\bu(?:rine )?PCR\b\s*\(protein[^)]*\)|\buPCR\b|\burine PCR\b(?= ?(?:$|[,;.]))", re.IGNORECASE),
+        "urine protein creatinine ratio",
+    ),
     (re.compile(r"(?<=\bwith )gad\b|(?<=\bwithout )gad\b|(?<=\+)\s*gad\b", re.IGNORECASE), "gadolinium"),
     (
         re.compile(
@@ -244,6 +256,18 @@ _WRITTEN_OUT = (
         "total and direct bilirubin",
     ),
     (re.compile(r"\b(?:upper GI|UGI) series\b", re.IGNORECASE), "upper GI contrast study"),
+    (
+        re.compile(r"(\bthroat\b[^;.]*?)\brapid (?:antigen|test)\b(?: (?:test|detection))?", re.IGNORECASE),
+        r"\1rapid strep",
+    ),
+    (
+        re.compile(
+            r"(\b(?:CBC|FBC|blood count|differential|diff)\b\s*(?:,|[+&]|\b(?:and|with|plus)\b)\s*)film\b",
+            re.IGNORECASE,
+        ),
+        r"\1blood film",
+    ),
+    (re.compile(r"\bNPA\b"), "nasopharyngeal aspirate"),
     (re.compile(r"\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
     (
         re.compile(
@@ -352,7 +376,7 @@ _IF = re.compile(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
 _CONDITIONAL = re.compile(
     rf"\b(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}[^,;.]*?,\s*(?:then\s+)?[^,;.]+"
     rf"|(?:\b(?:then|followed by|and|plus)\s+|[+&]\s*)?"
-    rf"(?P<what>(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b(?:only )?(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}[^,;.]*)",
+    rf"(?P<what>(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b(?:only )?(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}(?:\([^)]*\)|[^,;.(])*)",
     re.IGNORECASE,
 )
 """A test that is wanted only if another one has a certain result: "CT angiogram if positive"."""
@@ -463,7 +487,8 @@ def items(order: str) -> tuple[Item, ...]:
             # "Pleural tap with LDH and protein"
             own = _of_fluid(own, found[-1].read)
         within = segment.listed and head is not None and head.measured and head in found
-        apart = segment.begins and set(own.read.by_kind) == {"values"}
+        closed = bool(found) and found[-1].within and not segment.listed  # "LP (protein, culture), glucose"
+        apart = (segment.begins or closed) and set(own.read.by_kind) == {"values"}
         item = _completed(own, () if apart else found, [reading(s.text) for s in segments[index + 1 :]])
         if item is None:
             continue
@@ -808,6 +833,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(replace(own, text=f"{own.text} {where}".strip()), sites)
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         return _of_fluid(own, last)
+    if kinds == {"tests"} and read.of("tests") <= _METHODS and read.words and last.of("specimens") & _NOT_PUNCTURED:
+        return own  # "stool microscopy, amoebic serology"
     if kinds == {"tests"} and read.of("tests") <= TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
@@ -837,8 +864,12 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if counted and follows and read.of("values") <= vocabulary().of_fluids:
         fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
         # "Urine myoglobin, potassium": the second is as usual in blood, but not after the urine's sodium.
-        urine = "urine" in before[0].read.of("specimens") or last.of("values") & _OF_URINE_TOO
+        urine = ("urine" in before[0].read.of("specimens") and last.of("values") != {"hcg"}) or last.of(
+            "values"
+        ) & _OF_URINE_TOO
         fluid = fluid and bool(urine or "urine" not in last.of("specimens"))
+        # Not "CSF oligoclonal bands, B12".
+        fluid = fluid and not read.of("values") & (usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO)
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))

@@ -17,11 +17,11 @@ from agentclinic.cases.matcher.order_words import (
     reading,
     same_site,
     spelled_out,
+    usually_in_blood,
     vocabulary,
 )
 from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.normals import is_examination, levels, normals
 from agentclinic.vocabulary.tests import Test, table
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
@@ -466,6 +466,8 @@ def _standing_in(other: Test, asked: Reading, chart: Chart) -> tuple[Fact, ...]:
 
 def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     """Whether a result is of this value, or of a whole panel with it that was charted as one text."""
+    if not (value in charted.of("values") or charted.of("panels") or "pcr" in charted.of("tests")):
+        return False  # most results, as soon as possible
     if fact.section is Section.VITALS or not _of_specimen(value, asked, charted):
         return False
     if _of_other_method(asked, charted):
@@ -546,22 +548,10 @@ def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
         if "blood" in charted.of("specimens"):
             return bool(wanted & taken)
         elsewhere = taken or charted.of("sites") or value in vocabulary().of_blood or "serology" in charted.of("tests")
-        return bool(wanted & taken) or not (elsewhere or value in _usually_in_blood())
+        return bool(wanted & taken) or not (elsewhere or value in usually_in_blood())
     return not taken or (value not in vocabulary().of_blood and "blood" not in asked.of("specimens"))
 
 
-@lru_cache(maxsize=1)
-def _usually_in_blood() -> frozenset[str]:
-    """Values that the table of normal results has without a specimen: those of other fluids are named so."""
-    found: set[str] = set()
-    for entry in normals():
-        read = _of_path(levels(entry.heading))
-        if not (is_examination(levels(entry.heading)[0]) or read.of("specimens") - {"blood"} or read.of("sites")):
-            found |= _NOTHING if read.of("tests") & (TAKEN | {"swab"}) else read.of("values")
-    return frozenset(found - _IN_ANY_FLUID)
-
-
-_IN_ANY_FLUID = frozenset({"hcg", "cryptococcus", "flow cytometry"})
 _GERMS = frozenset({"respiratory viral panel"})
 """Panels that look for a germ itself, not for antibodies to it."""
 # Values that other panels have too: alone they do not say which panel was drawn.
@@ -584,6 +574,9 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if panel.headings & under:
         return not _beside(panel, fact.heads)
+    own = reading(fact.heads[-1]).of("values") if len(fact.heads) > 1 else _NOTHING
+    if own and panel.values and not own & panel.values:
+        return False  # vitamin B12 in "Iron and Vitamin Studies"
     values = charted.of("values") & panel.values - _SHARED.get(name, _NOTHING)
     if not values:
         summed_up = set(charted.by_kind) == {"panels", "specimens"} and not charted.words
