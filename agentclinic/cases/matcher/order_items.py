@@ -376,7 +376,8 @@ _IF = re.compile(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
 _CONDITIONAL = re.compile(
     rf"\b(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}[^,;.]*?,\s*(?:then\s+)?[^,;.]+"
     rf"|(?:\b(?:then|followed by|and|plus)\s+|[+&]\s*)?"
-    rf"(?P<what>(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b(?:only )?(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}(?:\([^)]*\)|[^,;.(])*)",
+    rf"(?P<what>(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b"
+    rf"(?:only )?(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}(?:\([^)]*\)|[^,;.(])*)",
     re.IGNORECASE,
 )
 """A test that is wanted only if another one has a certain result: "CT angiogram if positive"."""
