@@ -7,8 +7,10 @@ import pytest
 from agentclinic.cases.completion import offered
 from agentclinic.cases.matcher.order_items import conditional, one_line
 
+IRON = {"Ferritin", "Iron Studies / Serum Iron", "Iron Studies / TIBC", "Iron Studies / Transferrin Saturation"}
+AFB = {"Sputum Acid-Fast Smear / Findings", "Sputum Mycobacterial Culture / Findings"}
 ORDERS = [
-    ("iron panel", {"Ferritin", "Iron Studies / Serum Iron", "Iron Studies / TIBC", "Iron Studies / Transferrin Saturation"}),
+    ("iron panel", IRON),
     ("transferrin sat", {"Iron Studies / Transferrin Saturation"}),
     ("25(OH)D", {"Vitamin D 25-OH"}),
     ("TPO antibodies", {"Thyroid Peroxidase Antibody"}),
@@ -21,7 +23,7 @@ ORDERS = [
     ("BAER", set()),
     ("IgG subclasses", set()),
     ("hep C Ab with reflex RNA", {"Hepatitis C Antibody"}),
-    ("sputum for AFB smear and culture", {"Sputum Acid-Fast Smear / Findings", "Sputum Mycobacterial Culture / Findings"}),
+    ("sputum for AFB smear and culture", AFB),
     ("CSF oligoclonal bands, B12", {"Lumbar Puncture / Oligoclonal Bands", "Vitamin B12"}),
     ("ascitic fluid cell count", {"Ascitic Fluid / Findings"}),
     ("bone marrow aspirate with flow cytometry", {"Bone Marrow / Aspirate", "Bone Marrow / Flow Cytometry"}),
