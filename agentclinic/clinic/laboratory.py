@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
-from agentclinic.cases.matcher.order_items import is_treatment
-from agentclinic.cases.matcher.order_words import reading, vocabulary
-from agentclinic.cases.matcher.orders import PHYSICAL_EXAMINATION
+from agentclinic.cases.matcher.order_items import conditional, is_treatment
+from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
+from agentclinic.cases.matcher.orders import PHYSICAL_EXAMINATION, charted_as
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.limits import Limits, Order
@@ -462,12 +462,16 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
                 parts += told.parts
                 disclosures += told.disclosures
                 order.charge(done_in(told.disclosures))
+    parts += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
     if order:
         if disclosures:
             order.refuse_parts()
         parts += order.refusals
         disclosures += order.refused
     return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)
+
+
+_CONDITION = "{part}: not done yet; please order it when the result it depends on is known."
 
 
 class _Told(NamedTuple):
@@ -584,13 +588,24 @@ def _shows(wider: str, name: str) -> bool:
 
 def _names(facts: Sequence[Fact], name: str) -> bool:
     """Whether results that were found in another way name what was ordered: "Chlamydia trachomatis not detected"."""
-    if reading(name).of("modalities"):
+    read = reading(name)
+    if read.of("modalities"):
         return False
+    if set(read.by_kind) <= {"values", "specimens"} and read.of("values") and not read.words:
+        # "Serum glucose" in a metabolic panel is the same value.
+        value = replace(read, by_kind={"values": read.of("values")})
+        if all(_same_value(value, charted_as(fact)) for fact in facts) and read.of("specimens") <= {"blood"}:
+            return True
     return any(
         set(words(name)) <= set(words(" ".join((*fact.heads, fact.text))))
         and not reading(" ".join(fact.heads)).of("specimens") - reading(name).of("specimens") - {"blood"}
         for fact in facts
     )
+
+
+def _same_value(asked: Reading, charted: Reading) -> bool:
+    own = charted.of("values") == asked.of("values") and not charted.of("specimens") - {"blood"}
+    return own and not (charted.words or charted.of("timings") or charted.of("qualifiers"))
 
 
 def _charted(facts: Sequence[Fact]) -> str:

@@ -173,8 +173,15 @@ def said_in(fact: Fact) -> frozenset[str]:
 
 def _at_this_time(asked: Reading, fact: Fact, charted: Reading) -> bool:
     """Whether a finding is not one of those that are given only if they are asked for: again later, in dim light."""
-    later = reading(fact.heads[0] if fact.heads else "").of("timings") & _LATER - asked.of("timings")
-    return not later and not charted.of("qualifiers") & vocabulary().alone - asked.of("qualifiers")
+    alone = charted.of("qualifiers") & vocabulary().alone
+    if alone and alone - asked.of("qualifiers"):
+        return False
+    return not (fact.heads and _later(fact.heads[0]) - asked.of("timings"))
+
+
+@lru_cache(maxsize=4096)
+def _later(heading: str) -> frozenset[str]:
+    return reading(heading).of("timings") & _LATER
 
 
 _LATER = frozenset({"repeat"})

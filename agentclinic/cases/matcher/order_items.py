@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, takewhile
 
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, vocabulary
+from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, usually_in_blood, vocabulary
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
 TAKEN = frozenset(
@@ -22,6 +22,7 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 _METHODS = frozenset({"serology", "pcr"})
 _PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
 """Fluids that are taken once for everything that follows in an order."""
+_NOT_PUNCTURED = frozenset({"stool", "urine", "sputum"})
 _GERMS_OF_FLUIDS = frozenset(
     ("herpes", "varicella", "cmv", "ebv", "hhv 6", "tuberculosis", "influenza", "rsv", "pertussis", "adenovirus",
      "mycoplasma", "chlamydia", "gonorrhea", "toxoplasma")
@@ -30,6 +31,8 @@ _GERMS_OF_FLUIDS = frozenset(
 _OF_A_TAP = frozenset({"ldh", "ph", "total protein", "adenosine deaminase", "white cells", "neutrophils", "crystals"})
 """Values that follow the tap of a fluid as its own: "pleural tap for protein, LDH, pH"."""
 _OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"}
+_OF_FLUIDS_TOO = frozenset({"amylase", "uric acid", "cea", "triglycerides", "cholesterol", "osmolality", "myoglobin"})
+"""Values of blood that are also measured in what is tapped, or in urine."""
 _AT_A_LIMB = frozenset({"reflexes", "range of motion"})
 _ELICITED = frozenset({"special tests", "palpation"})
 """How single signs are elicited; one that is listed may be charted by itself."""
@@ -137,6 +140,38 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"(?<=[a-z]):(?=[a-z])"), " "),  # "albumin:creatinine ratio"
     (
+        re.compile(r"\b1,25[- ]?(?:\(OH\)2|OH2?|di-?hydroxy)[- ]?(?:vit(?:amin)?[- ]?)?D3?\b", re.IGNORECASE),
+        "calcitriol",
+    ),
+    (
+        re.compile(r"\bbone (?:profile|panel|chemistry|biochemistry)\b", re.IGNORECASE),
+        "calcium, phosphate, ALP, albumin",
+    ),
+    (re.compile(r"\b25[- ]?\(OH\)[- ]?(?:vit(?:amin)?[- ]?)?D3?\b", re.IGNORECASE), "25-hydroxyvitamin D"),
+    (
+        # What the laboratory adds by itself if the first test is positive.
+        re.compile(
+            r"\s*\b(?:with|w/|and) reflex(?:ive)? (?:to )?"
+            r"(?:(?:RNA|PCR|viral load|titers?|confirm\w+|quant\w*|panel|patterns?|western blot|testing)\b\s*)+",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (
+        re.compile(
+            r"\b(AFB|acid[- ]fast(?: bacilli)?|TB|mycobacterial) (smear|stain|microscopy) ?(?:and|&|\+|/) ?cultures?\b",
+            re.IGNORECASE,
+        ),
+        r"\1 \2 and \1 culture",
+    ),
+    (
+        re.compile(
+            r"\b(AFB|acid[- ]fast(?: bacilli)?|TB|mycobacterial) cultures? ?(?:and|&|\+|/) ?(smear|stain|microscopy)\b",
+            re.IGNORECASE,
+        ),
+        r"\1 \2 and \1 culture",
+    ),
+    (
         re.compile(r"\b(?:chlamydia|CT)\s*(?:/|&|,|\band\b)\s*(?:gonorrh?o?ea|GC)\b", re.IGNORECASE),
         "chlamydia and gonorrhea",
     ),
@@ -170,7 +205,10 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"\blook(?:ing)? (?:at|in|into|over|between|behind|under)\b", re.IGNORECASE), "examine"),
     (re.compile(r"\b(?:M,? ?)?C ?(?:&|and|\+) ?S\b"), "culture"),
-    (re.compile(r"\bu(?:rine )?PCR\b\s*\(protein[^)]*\)|\buPCR\b", re.IGNORECASE), "urine protein creatinine ratio"),
+    (
+        re.compile(r"\bu(?:rine )?PCR\b\s*\(protein[^)]*\)|\buPCR\b|\burine PCR\b(?= ?(?:$|[,;.]))", re.IGNORECASE),
+        "urine protein creatinine ratio",
+    ),
     (re.compile(r"(?<=\bwith )gad\b|(?<=\bwithout )gad\b|(?<=\+)\s*gad\b", re.IGNORECASE), "gadolinium"),
     (
         re.compile(
@@ -223,6 +261,18 @@ _WRITTEN_OUT = (
         "total and direct bilirubin",
     ),
     (re.compile(r"\b(?:upper GI|UGI) series\b", re.IGNORECASE), "upper GI contrast study"),
+    (
+        re.compile(r"(\bthroat\b[^;.]*?)\brapid (?:antigen|test)\b(?: (?:test|detection))?", re.IGNORECASE),
+        r"\1rapid strep",
+    ),
+    (
+        re.compile(
+            r"(\b(?:CBC|FBC|blood count|differential|diff)\b\s*(?:,|[+&]|\b(?:and|with|plus)\b)\s*)film\b",
+            re.IGNORECASE,
+        ),
+        r"\1blood film",
+    ),
+    (re.compile(r"\bNPA\b"), "nasopharyngeal aspirate"),
     (re.compile(r"\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
     (
         re.compile(
@@ -322,11 +372,40 @@ _WRITTEN_OUT = (
 
 def one_line(order: str) -> str:
     """An order as one line: a list's lines, numbers and slashes become commas, a dash before an explanation a colon."""
-    lines = [_NUMBERED.sub(", ", line.strip()) for line in order.split("\n")]
+    lines = [_NUMBERED.sub(", ", line.strip()) for line in _unconditional(order)[0].split("\n")]
     line = _DASH.sub(": ", re.sub(r"(?:\s*[,;]\s*){2,}", ", ", ", ".join(lines)).strip(" ,;"))
     for written, meant in _WRITTEN_OUT:
         line = written.sub(meant, line)
     return _SLASHED.sub(lambda found: _without_slashes(found[0]), line) if "/" in line else line
+
+
+_RESULT = (
+    r"(?:positive|negative|abnormal|normal|non-?diagnostic|not diagnostic|inconclusive|indeterminate|equivocal|elevated"
+    r"|raised|unclear|unremarkable|unrevealing|suspicious|borderline|confirmed|reactive|detected|shows?)\b"
+)
+_IF = re.compile(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
+_CONDITIONAL = re.compile(
+    rf"\b(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}[^,;.]*?,\s*(?:then\s+)?[^,;.]+"
+    rf"|(?:\b(?:then|followed by|and|plus)\s+|[+&]\s*)?"
+    rf"(?P<what>(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b"
+    rf"(?:only )?(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}(?:\([^)]*\)|[^,;.(])*)",
+    re.IGNORECASE,
+)
+"""A test that is wanted only if another one has a certain result: "CT angiogram if positive"."""
+
+
+def conditional(order: str) -> tuple[str, ...]:
+    """The parts of an order that depend on a result; none if there is no other part."""
+    return _unconditional(order)[1]
+
+
+@lru_cache(maxsize=4096)
+def _unconditional(order: str) -> tuple[str, tuple[str, ...]]:
+    if not _IF.search(order):
+        return order, ()
+    waiting = tuple((found["what"] or found[0]).strip(" ,;.") for found in _CONDITIONAL.finditer(order))
+    rest = _CONDITIONAL.sub("", order)
+    return (rest, waiting) if reading(rest).named else (order, ())
 
 
 _SLASHED = re.compile(r"[^,;:()\[\]]*/[^,;:()\[\]]*")
@@ -422,7 +501,8 @@ def items(order: str) -> tuple[Item, ...]:
             # "Pleural tap with LDH and protein"
             own = _of_fluid(own, found[-1].read)
         within = segment.listed and head is not None and head.measured and head in found
-        apart = segment.begins and set(own.read.by_kind) == {"values"}
+        closed = bool(found) and found[-1].within and not segment.listed  # "LP (protein, culture), glucose"
+        apart = (segment.begins or closed) and set(own.read.by_kind) == {"values"}
         item = _completed(own, () if apart else found, [reading(s.text) for s in segments[index + 1 :]])
         if item is None:
             continue
@@ -510,6 +590,8 @@ def _adds_nothing(own: Item, last: Item) -> bool:
         or (kinds == {"modalities"} and own.read.of("modalities") <= last.read.of("modalities"))
         or (kinds == {"values"} and own.read.of("values") <= values)
         or (own.read.by_kind == {"tests": {"microscopy"}} and bool(last.read.of("panels")))
+        or (own.read.of("values") == {"differential"} and "white cells" in last.read.of("values"))
+        or (own.read.of("modalities") == {"ultrasound"} and "echocardiogram" in last.read.of("modalities"))
     )
 
 
@@ -789,6 +871,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(replace(own, text=f"{own.text} {where}".strip()), sites)
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         return _of_fluid(own, last)
+    if kinds == {"tests"} and read.of("tests") <= _METHODS and read.words and last.of("specimens") & _NOT_PUNCTURED:
+        return own  # "stool microscopy, amoebic serology"
     if kinds == {"tests"} and read.of("tests") <= TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
@@ -803,6 +887,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
     if kinds == {"values"} and read.of("values") <= _GERMS_OF_FLUIDS >= last.of("values") and _methodical(last):
         return _with(own, _only(last, "specimens", "sites", "tests"))  # "CSF PCR for HSV and VZV"
+    if read.of("values") == {"flow cytometry"} and kinds == {"values"} and "bone marrow" in last.of("tests"):
+        return _with(replace(own, text=f"bone marrow {own.text}"), _only(last, "tests"))
     tapped = last.of("specimens") & _PUNCTURED and (last.of("panels") or last.of("values") & _IN_FLUIDS)
     if kinds == {"values"} and tapped and read.of("values") <= _OF_A_TAP:
         return _of_fluid(replace(own, text=f"{min(last.of('specimens') & _PUNCTURED)} {own.text}"), last)
@@ -816,8 +902,12 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if counted and follows and read.of("values") <= vocabulary().of_fluids:
         fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
         # "Urine myoglobin, potassium": the second is as usual in blood, but not after the urine's sodium.
-        urine = "urine" in before[0].read.of("specimens") or last.of("values") & _OF_URINE_TOO
+        urine = ("urine" in before[0].read.of("specimens") and last.of("values") != {"hcg"}) or last.of(
+            "values"
+        ) & _OF_URINE_TOO
         fluid = fluid and bool(urine or "urine" not in last.of("specimens"))
+        # Not "CSF oligoclonal bands, B12".
+        fluid = fluid and not read.of("values") & (usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO)
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
@@ -871,11 +961,16 @@ def _imaged(last: Reading | None, after: Sequence[Reading]) -> Reading | None:
     return following if following is not None and following.of("modalities") else None
 
 
+_OF_ONE_VALUE = frozenset({"surface antigen", "core antibody", "surface antibody", "e antigen"})
+"""Qualifiers that say nothing about the items that follow: "HBsAg, creatinine"."""
+
+
 def _only(read: Reading | None, *kinds: str) -> Reading | None:
     if read is None:
         return None
+    named = {kind: read.of(kind) - (_OF_ONE_VALUE if kind == "qualifiers" else frozenset()) for kind in kinds}
     return Reading(
-        {kind: read.of(kind) for kind in kinds if read.of(kind)},
+        {kind: concepts for kind, concepts in named.items() if concepts},
         tuple((name, concepts) for name, concepts in read.phrases if {kind for kind, _ in concepts} <= set(kinds)),
     )
 

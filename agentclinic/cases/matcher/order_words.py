@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from agentclinic.vocabulary.normals import is_examination, levels, normals
 from agentclinic.vocabulary.tests import KINDS, names_of, split_list, table
 from agentclinic.vocabulary.text import fold, words
 
@@ -274,6 +275,22 @@ def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
 def _spelled_out(tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tuple[str, ...]]) -> tuple[str, ...]:
     cut = _longest_first(tokens, _ABBREVIATION, spelled.keys())
     return tuple(word for name in cut for word in spelled.get(name, name))
+
+
+@lru_cache(maxsize=1)
+def usually_in_blood() -> frozenset[str]:
+    """Values that the table of normal results has without a specimen: those of other fluids are named so."""
+    found: set[str] = set()
+    for entry in normals():
+        heads = levels(entry.heading)
+        read = joined(map(reading, heads))
+        if not (is_examination(heads[0]) or read.of("specimens") - {"blood"} or read.of("sites")):
+            found |= _NOTHING if read.of("tests") & _OF_SPECIMENS else read.of("values")
+    return frozenset(found - _IN_ANY_FLUID)
+
+
+_OF_SPECIMENS = frozenset({"pcr", "swab", "culture", "gram stain", "microscopy", "acid fast", "cytology", "biopsy"})
+_IN_ANY_FLUID = frozenset({"hcg", "cryptococcus", "flow cytometry"})
 
 
 def same_site(asked: str, charted: str) -> bool:

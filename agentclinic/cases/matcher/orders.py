@@ -18,12 +18,14 @@ from agentclinic.cases.matcher.order_examinations import (
 )
 from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items, one_line
 from agentclinic.cases.matcher.order_words import (
+    Panel,
     Reading,
     joined,
     other_side,
     reading,
     same_site,
     spelled_out,
+    usually_in_blood,
     vocabulary,
 )
 from agentclinic.cases.model import Fact, Facts, Section
@@ -476,9 +478,13 @@ def _standing_in(other: Test, asked: Reading, chart: Chart) -> tuple[Fact, ...]:
 
 def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     """Whether a result is of this value, or of a whole panel with it that was charted as one text."""
+    if not (value in charted.of("values") or charted.of("panels") or "pcr" in charted.of("tests")):
+        return False  # most results, as soon as possible
     if fact.section is Section.VITALS or not _of_specimen(value, asked, charted):
         return False
     if _of_other_method(asked, charted):
+        return False
+    if value in IMMUNOGLOBULINS and _is_class(fact, charted):
         return False
     if value == "ige" and asked.words - _ALLERGEN and not asked.words & charted.words:
         return False  # against one allergen is neither the total nor another one
@@ -506,6 +512,12 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if charted.of("values") or not any(value in panels[panel].values for panel in charted.of("panels")):
         return False
     return sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
+
+
+def _is_class(fact: Fact, charted: Reading) -> bool:
+    """Whether an immunoglobulin only says of which class an antibody is: IgG in "EBV Serology / IgG"."""
+    others = charted.of("values") - IMMUNOGLOBULINS - {"protein electrophoresis"}
+    return bool(others) and "total" not in words(fact.heads[-1])
 
 
 @lru_cache(maxsize=32768)
@@ -548,7 +560,7 @@ def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
         if "blood" in charted.of("specimens"):
             return bool(wanted & taken)
         elsewhere = taken or charted.of("sites") or value in vocabulary().of_blood or "serology" in charted.of("tests")
-        return bool(wanted & taken) or not elsewhere
+        return bool(wanted & taken) or not (elsewhere or value in usually_in_blood())
     return not taken or (value not in vocabulary().of_blood and "blood" not in asked.of("specimens"))
 
 
@@ -573,10 +585,15 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if bool(wanted) != bool(taken) or not wanted <= taken:
         return False
     if panel.headings & under:
-        return True
+        return not _beside(panel, fact.heads)
+    own = reading(fact.heads[-1]).of("values") if len(fact.heads) > 1 else _NOTHING
+    if own and panel.values and not own & panel.values:
+        return False  # vitamin B12 in "Iron and Vitamin Studies"
     values = charted.of("values") & panel.values - _SHARED.get(name, _NOTHING)
     if not values:
-        return not charted.of("values") and any(panel.values <= known[other].values for other in under if panel.values)
+        summed_up = set(charted.by_kind) == {"panels", "specimens"} and not charted.words
+        wider = (panel.values <= known[other].values or (known[other].whole and summed_up) for other in under)
+        return bool(panel.values) and not charted.of("values") and any(wider)
     above = joined(reading(head) for head in fact.heads[:-1])
     if above.of("values") - panel.values or above.of("tests"):
         return False
@@ -584,6 +601,14 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     return not any(
         values & known[other].values and not (known[other].headings | _containing(other)) & {name} for other in under
     )
+
+
+@lru_cache(maxsize=32768)
+def _beside(panel: Panel, heads: tuple[str, ...]) -> bool:
+    """Whether a value only shares a heading with a panel: vitamin B12 in "Iron and Vitamin Studies"."""
+    above, own = _of_path(heads[:-1]), reading(heads[-1]).of("values")
+    wider = above.words or above.of("panels") - panel.headings or above.of("values") - panel.values
+    return bool(wider and own and panel.values) and not own & panel.values
 
 
 @lru_cache(maxsize=256)
@@ -601,7 +626,9 @@ _LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
 _OF_SKIN = frozenset({"koh", "mineral oil", "tzanck"})
 _EACH_ITS_OWN = frozenset(
     ("questionnaire", "mmse", "mood disorder questionnaire", "depression questionnaire", "anxiety questionnaire",
-     "adhd questionnaire")
+     "adhd questionnaire", "alcohol questionnaire", "sleepiness questionnaire", "trauma questionnaire",
+     "eating questionnaire", "autism questionnaire", "obsession questionnaire", "drug questionnaire",
+     "prostate questionnaire")
 )  # fmt: skip
 """Tests that cannot replace each other."""
 

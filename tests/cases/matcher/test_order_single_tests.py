@@ -1,0 +1,42 @@
+"""A test is answered by itself: not by its panel's neighbors, another specimen, or a test of another kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentclinic.cases.completion import offered
+from agentclinic.cases.matcher.order_items import conditional, one_line
+
+IRON = {"Ferritin", "Iron Studies / Serum Iron", "Iron Studies / TIBC", "Iron Studies / Transferrin Saturation"}
+AFB = {"Sputum Acid-Fast Smear / Findings", "Sputum Mycobacterial Culture / Findings"}
+ORDERS = [
+    ("iron panel", IRON),
+    ("transferrin sat", {"Iron Studies / Transferrin Saturation"}),
+    ("25(OH)D", {"Vitamin D 25-OH"}),
+    ("TPO antibodies", {"Thyroid Peroxidase Antibody"}),
+    ("HBsAg", {"Hepatitis Serology / Hepatitis B Surface Antigen"}),
+    ("total IgA", {"Serum IgA"}),
+    ("urine copper", set()),
+    ("galactomannan", set()),
+    ("calcium score", set()),
+    ("AUDIT-C", set()),
+    ("BAER", set()),
+    ("IgG subclasses", set()),
+    ("hep C Ab with reflex RNA", {"Hepatitis C Antibody"}),
+    ("sputum for AFB smear and culture", AFB),
+    ("CSF oligoclonal bands, B12", {"Lumbar Puncture / Oligoclonal Bands", "Vitamin B12"}),
+    ("ascitic fluid cell count", {"Ascitic Fluid / Findings"}),
+    ("bone marrow aspirate with flow cytometry", {"Bone Marrow / Aspirate", "Bone Marrow / Flow Cytometry"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("order", "headings"), ORDERS, ids=[order for order, _ in ORDERS])
+def test_a_test_is_answered_by_itself(order: str, headings: set[str]) -> None:
+    assert {heading for _, found in offered(order, frozenset()) for heading in found} == headings
+
+
+def test_what_depends_on_a_result_is_set_apart() -> None:
+    order = "CBC; CT abdomen with contrast if ultrasound nondiagnostic"
+    assert one_line(order) == "CBC"
+    assert conditional(order) == ("CT abdomen with contrast if ultrasound nondiagnostic",)
+    assert conditional("CT abdomen if ultrasound nondiagnostic") == ()
