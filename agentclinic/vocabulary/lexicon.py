@@ -195,6 +195,11 @@ def _is_inside(one: Found, others: Sequence[Found]) -> bool:
     return False
 
 
+def wordings() -> dict[str, tuple[str, ...]]:
+    """The concepts that each wording names."""
+    return {wording: names for wording, names in _lexicon().wordings.items() if names}
+
+
 def kinds(name: str) -> frozenset[str]:
     return _lexicon().closed.get(name, frozenset({name}))
 

@@ -5,6 +5,7 @@ The builtin patient and laboratory use it, and so does scoring. It sees only the
 
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.orders import Ordered, as_written, asked_of_measurement
-from agentclinic.cases.matcher.questions import Topic, asked_of_patient
+from agentclinic.cases.matcher.questions import asked_of_patient
+from agentclinic.cases.matcher.topics import Topic
 
 __all__ = ["Asked", "Ordered", "Topic", "as_written", "asked_of_measurement", "asked_of_patient"]

@@ -118,7 +118,7 @@ _CIRCUMSTANCE = re.compile(
     re.IGNORECASE,
 )
 # Asks for no more than the clause before it: "what have you tried, and did anything help?"
-_DID_IT_HELP = re.compile(
+DID_IT_HELP = re.compile(
     r"(?:did|does|has|have|was|is|if so)(?: (?:it|that|this|they|any of (?:it|them|that|those|this)|anything))?"
     r"(?: (?:make|made) (?:a|any) difference| (?:been )?(?:work|help)(?:ed|ing|ful)?)?(?: at all)?\W*",
     re.IGNORECASE,
@@ -129,12 +129,17 @@ _EITHER_TIME = Cue(
 )
 
 
-@lru_cache(maxsize=8192)
-def clause_texts(question: str) -> tuple[str, ...]:
+def every_clause(question: str) -> list[str]:
+    """The clauses of a question, with those that ask for no more than the one before."""
     text = _CIRCUMSTANCE.sub("", tidy(question).replace("’", "'"))
     parts = _CLAUSE.split(_EITHER_TIME.sub(r"\1 ", text))
-    texts = [_DASH.sub(": ", part).strip() for part in parts if part and part.strip()]
-    texts = [text for place, text in enumerate(texts) if not (place and _DID_IT_HELP.fullmatch(text))]
+    return [_DASH.sub(": ", part).strip() for part in parts if part and part.strip()]
+
+
+@lru_cache(maxsize=8192)
+def clause_texts(question: str) -> tuple[str, ...]:
+    texts = every_clause(question)
+    texts = [text for place, text in enumerate(texts) if not (place and DID_IT_HELP.fullmatch(text))]
     return tuple(text for text in texts if not _is_lead(text)) or tuple(texts)
 
 

@@ -16,17 +16,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
-from agentclinic.cases.matcher.asking import VAGUE, Clause, Part, clauses, with_meant
+from agentclinic.cases.matcher.asking import Clause, Part, clauses, with_meant
 from agentclinic.cases.matcher.authored import index_of, likeness
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import FEATURES, Chart, Floats, chances, chart_of, parts_of, threshold
 from agentclinic.cases.matcher.relevance import Asked as AskedPart
+from agentclinic.cases.matcher.spoken import answer
 from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.talk import ASKED_BESIDE, small_talk
+from agentclinic.cases.matcher.topics import (
+    WELL,
+    Topic,
+    called,
+    deniable,
+    finding_names,
+    label,
+    opening,
+    span,
+    strange_words,
+)
 from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.text import STOP_WORDS, content_words, singular
+from agentclinic.vocabulary.text import content_words
 
 MARGIN = 0.05
 """How far above the threshold of the trees a statement is told. A part of a question that nothing else answers gets its
@@ -63,27 +75,14 @@ NEAREST_IN_SECTION = 0.05
 """The same for a statement in the section of the background that a whole clause asks for."""
 
 
-@dataclass(frozen=True)
-class Topic:
-    """One thing a question or an order is about, and the facts that answer it."""
-
-    name: str
-    kind: Asked
-    facts: tuple[Fact, ...]
-    words: str = ""
-    """For what is not in the chart: what it is called, in the doctor's words."""
-    concepts: int = 0
-    """For what may be denied: the concepts that would be denied."""
-    direct: frozenset[str] = frozenset()
-    """The paths of the facts that answer a part of the question best."""
-
-
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
     return list(_asked_of_patient(question, Facts.of(facts)))
 
 
 @lru_cache(maxsize=4096)  # doctors repeat themselves, and scoring asks again
 def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
+    if (known := answer(question, facts)) is not None:
+        return known
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
     if talk and not content_words(said.rest):
@@ -155,10 +154,10 @@ def _rest(clause: Clause, facts: Facts) -> Topic:
     something good.
     """
     alike = _likeness(clause.parts, clause, facts)
-    sure = alike is not None and alike.max(initial=0.0) < DOUBT_ASKED and clause.main & _deniable()
-    if not sure or _is_open(clause.text) or _WELL.search(clause.text):
+    sure = alike is not None and alike.max(initial=0.0) < DOUBT_ASKED and clause.main & deniable()
+    if not sure or _is_open(clause.text) or WELL.search(clause.text):
         return Topic("rest", Asked.REST, ())
-    return Topic(_label(clause.parts[0]), Asked.SYMPTOM, (), concepts=clause.main)
+    return Topic(label(clause.parts[0].text), Asked.SYMPTOM, (), concepts=clause.main)
 
 
 def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:
@@ -177,9 +176,9 @@ def _by_author(read: tuple[Clause, ...], facts: Facts) -> list[Topic]:
         for part, found in zip(parts, alike.T, strict=True):
             rows = np.flatnonzero(found >= max(ALIKE, _AS_CLOSE * found.max()))
             told = tuple(facts[row] for row in rows[np.argsort(-found[rows], kind="stable")][:MOST_TOLD])
-            names = _finding_names(part.text)
+            names = finding_names(part.text)
             direct = frozenset(fact.path for fact in told)
-            _add(topics, Topic(names[0] if names else _label(part), Asked.SYMPTOM, told, direct=direct))
+            _add(topics, Topic(names[0] if names else label(part.text), Asked.SYMPTOM, told, direct=direct))
     return topics
 
 
@@ -664,7 +663,7 @@ def _at_least(bound: float, likely: Floats, chart: Chart) -> list[tuple[int, Sta
 
 def _of_same_name(part: Part, likely: Floats, chart: Chart) -> int | None:
     """The likeliest statement that names what a part would deny: "does wine set it off?", and the chart says so."""
-    named = part.main & _deniable() & ~lexicon.roots() & ~lexicon.bit("pain")
+    named = part.main & deniable() & ~lexicon.roots() & ~lexicon.bit("pain")
     places = part.named.closed & lexicon.of_types("place")
     alike = [
         (likely[row], -row)
@@ -776,12 +775,12 @@ def _topics(clause: Clause, answered: _Answered, facts: Sequence[Fact]) -> list[
         return [Topic("examination or result", Asked.RESULT, ())]
     background = [part for part, on in zip(cues.BACKGROUND, clause.background, strict=True) if on]
     if cues.MORE.search(clause.text):
-        return [Topic("more", Asked.MORE, everything if _finding_names(clause.text) else ())]
+        return [Topic("more", Asked.MORE, everything if finding_names(clause.text) else ())]
     if cues.OPENING.search(clause.text) and not background:
-        return [Topic("opening", Asked.OPENING, _opening(facts))]
+        return [Topic("opening", Asked.OPENING, opening(facts))]
     if background:
         return _background_topics(clause, background, answered) + _other_symptoms(clause, answered)
-    if cues.ANYTHING_ELSE.search(clause.text) and not any(_finding_names(part.text) for part in clause.parts):
+    if cues.ANYTHING_ELSE.search(clause.text) and not any(finding_names(part.text) for part in clause.parts):
         return [Topic("other symptoms", Asked.MORE, everything)]
     aspects = [aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on]
     if aspects and clause.parts and len([part for part in clause.parts if not part.whole]) <= 1:
@@ -791,16 +790,6 @@ def _topics(clause: Clause, answered: _Answered, facts: Sequence[Fact]) -> list[
         kind = Asked.SYMPTOM if everything or yes_or_no else Asked.DETAIL
         return [Topic(aspects[0], kind, everything, concepts=clause.main)]
     return _symptom_topics(clause, answered)
-
-
-def _opening(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """What a patient says first: what its author marked, or else the main complaint and the start of the story."""
-    volunteered = tuple(
-        sorted((fact for fact in facts if fact.told == "volunteered"), key=lambda fact: not statement(fact).primary)
-    )
-    primary = [fact for fact in facts if statement(fact).primary]
-    story = [fact for fact in facts if fact.section is Section.HISTORY and fact.told == "if asked" and not fact.private]
-    return volunteered or tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 
 
 def _background_topics(clause: Clause, asked: Sequence[cues.Background], answered: _Answered) -> list[Topic]:
@@ -819,7 +808,7 @@ def _background_topics(clause: Clause, asked: Sequence[cues.Background], answere
             if section in by_section or asks or len(asked) == len(clause.parts) == 1:
                 by_section[section if section in by_section else asks[0] if asks else asked[0].section].append(fact)
             else:
-                _add(others, Topic(_label(part), Asked.SYMPTOM, (fact,)))
+                _add(others, Topic(label(part.text), Asked.SYMPTOM, (fact,)))
     topics = []
     for one in asked:
         found, words = tuple(dict.fromkeys(by_section[one.section])), _asking_for(one, clause, answered)
@@ -841,12 +830,15 @@ def _other_symptoms(clause: Clause, answered: _Answered) -> list[Topic]:
     for part in clause.parts:
         if part.whole or part.place in answered.covered or part.conditional or _asks_of_kin_alone(clause, part):
             continue
-        names = [name for name in _finding_names(part.text) if name in _symptom_names()]
+        names = [name for name in finding_names(part.text) if name in _symptom_names()]
         of_section = clause.of_kin or any(one.asked.search(part.text) for one in cues.BACKGROUND)
         if names or (
-            not of_section and part.main & lexicon.of_types("disease", "exposure") and not _WELL.search(part.text)
+            not of_section and part.main & lexicon.of_types("disease", "exposure") and not WELL.search(part.text)
         ):
-            _add(topics, Topic(names[0] if names else _label(part), Asked.SYMPTOM, (), _called(part, names), part.main))
+            _add(
+                topics,
+                Topic(names[0] if names else label(part.text), Asked.SYMPTOM, (), called(part.text, names), part.main),
+            )
     return topics
 
 
@@ -864,16 +856,16 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
     parts = [part for part in clause.parts if not part.whole or part.place in answered.told]
     for part in parts:
         found = tuple(answered.told.get(part.place, ()))
-        names = _finding_names(part.text)
-        label = names[0] if names else _label(part)
+        names = finding_names(part.text)
+        name = names[0] if names else label(part.text)
         if found:
-            _add(topics, Topic(label, Asked.SYMPTOM, found))
+            _add(topics, Topic(name, Asked.SYMPTOM, found))
         elif part.place not in answered.covered:
             if everything and (example := _example(clause.text)) and clause.text.find(part.text) > example:
                 continue
             opens = _is_open(part.text) or (open_question and not cues.YES_OR_NO.match(part.text))
             detail = opens or (aspect and (part.conditional or not names))
-            _add(topics, Topic(aspect or label, Asked.DETAIL, ()) if detail else _unanswered(part, label, names))
+            _add(topics, Topic(aspect or name, Asked.DETAIL, ()) if detail else _unanswered(part, name, names))
     if any(topic.facts for topic in topics):
         # Beside an answer, what only narrows the question down is part of it.
         return [topic for topic in topics if topic.facts or topic.kind is Asked.SYMPTOM]
@@ -885,11 +877,11 @@ def _unanswered(part: Part, label: str, names: Sequence[str]) -> Topic:
     """What to make of a part that nothing in the chart is near to."""
     if not part.main and part.named.names & lexicon.of_types("quality"):
         return Topic("character", Asked.DETAIL, ())
-    strange = _strange_words(part.text)
-    if (names or part.main & _deniable()) and len(strange) <= MOST_STRANGE and not _WELL.search(part.text):
-        return Topic(label, Asked.SYMPTOM, (), _called(part, names), part.main)
+    strange = strange_words(part.text)
+    if (names or part.main & deniable()) and len(strange) <= MOST_STRANGE and not WELL.search(part.text):
+        return Topic(label, Asked.SYMPTOM, (), called(part.text, names), part.main)
     if strange:
-        return Topic(label, Asked.UNCLEAR, (), _span(part.text, strange))
+        return Topic(label, Asked.UNCLEAR, (), span(part.text, strange))
     return Topic(label, Asked.DETAIL, ())
 
 
@@ -897,105 +889,5 @@ _EXAMPLE = re.compile(r"\b(?:like|such as|including|for example|e\.g\.?)\s", re.
 """After it come examples of what was asked for, which are not denied beside an answer."""
 
 
-@lru_cache(maxsize=1)
-def _deniable() -> int:
-    return lexicon.of_types("symptom", "disease", "procedure", "drug", "exposure", "habit")
-
-
-_WELL = re.compile(
-    r"\b(?:well|normal(?:ly)?|ok(?:ay)?|fine|safe|regular(?:ly)?|healthy|up to date|properly|enough|good|usual|able"
-    r"|appetite|energy|enjoy\w*|interest\w*|pleasure)\b",
-    re.IGNORECASE,
-)
-"""What is asked for as good: a denial would make it a complaint."""
 MOST_STRANGE = 1
 """Words of a part that we do not know, beside something that we know: with more, we may have misread it."""
-
-
-def _strange_words(text: str) -> list[str]:
-    """The words of a text that name nothing we know and are not plain."""
-    words = lexicon.tokens(text)
-    known = {place for hit in lexicon.found(text) for place in range(hit.start, hit.end)}
-    named = {word for mention in knowledge().finding_terms.find(text) for word in mention.words}
-    return [
-        word
-        for place, word in enumerate(words)
-        if place not in known and word.isalpha() and len(word) > 2 and word not in _plain() and word not in named
-    ]
-
-
-@lru_cache(maxsize=1)
-def _plain() -> frozenset[str]:
-    return frozenset(map(singular, STOP_WORDS | VAGUE | frozenset(_EVERYDAY.split())))
-
-
-_EVERYDAY = """
-about above actually all almost already alright although always among another anybody anyone anyway anywhere apart
-appear around bad because become before begin behind below beside besides better between big both bring brought came
-cannot cant care carry case catch cause certain close come coming complete completely could dealing despite did didnt
-different doesnt doing dont down each early easily either else end enough especially even evening everyone everything
-exactly example face fact far feel few find fine following found full fully gave get getting give given go goes going
-gone gotten great hand happen happening hard hardly has hear help here high him home hour how however inside instead
-isnt just keep kept kind know later least leave less let life little long look looking lot low made main maybe mean
-mind moment most move much must need next nice night normally nothing number odd off okay once open ordinary other
-outside own part people perhaps place please point possible probably put rather ready regular regularly right same see
-seem seemed seen several share short should show similar since single small somebody someone something sometimes
-somewhat soon sort spent start stay stayed still stop strange sure tell than their them themselves then there they
-thing think thought through time today together told tonight too toward tried true try trying turn turned twice until
-use used using usual usually want way well went were what whatever when whenever where while whole whose wont word
-work worst yes yet young
-"""
-
-
-def _span(text: str, strange: Sequence[str]) -> str:
-    """The doctor's words from the first to the last that we do not know."""
-    words = list(re.finditer(r"[^\W_]+(?:['’-][^\W_]+)*", text))
-    hits = [word for word in words if any(singular(piece) in strange for piece in lexicon.tokens(word[0]))]
-    return text[hits[0].start() : hits[-1].end()] if hits else ""
-
-
-_BEFORE_NOUN = re.compile(
-    r"^(?:(?:and|or|so|any|some|a|an|the|do|does|did|have|has|had|are|is|was|were|been|you|he|she|they|your child"
-    r"|ever|also"
-    r"|having|noticed|notice|experienced|experiencing|experience|get|getting|gotten|there|with|recent|recently|new"
-    r"|other"
-    r"|currently|suffered|suffering|from|developed|seen)\s+)*(?=(.*))",
-    re.IGNORECASE | re.DOTALL,
-)
-_NOUN = re.compile(
-    r"(?:[a-z]+ ){0,2}(?:pains?|aches?|[a-z]*ache|swelling|bleeding|discharge|loss|gain|sweats|chills|fevers?"
-    r"|rash(?:es)?|cough(?:ing)?"
-    r"|vomiting|nausea|diarrhea|constipation|heartburn|headaches?|numbness|tingling|weakness|dizziness|fatigue"
-    r"|tiredness"
-    r"|seizures?|palpitations|wheez(?:e|ing)|breathlessness|shortness of breath|cramps?|spasms?|stiffness|itch(?:ing"
-    r"|iness)?|redness"
-    r"|bruis(?:es|ing)|lumps?|sores?|ulcers?|blisters?|nosebleeds?|hair loss|blurred vision|double vision"
-    r"|vision changes"
-    r"|sore throat|runny nose|congestion|burning|urgency|infections?|injur(?:y|ies)|trauma|falls?|problems?|changes"
-    r"|tremors?"
-    r"|confusion|hallucinations|anxiety|nightmares|snoring|thirst|jaundice|heat intolerance|cold intolerance|fainting)"
-    r"|(?:blood|mucus) in (?:your|the) \w+|trouble (?:\w+ing)|difficulty (?:\w+ing)"
-)
-
-
-_SEVERAL = re.compile(r"[,(]|\bor\b")
-"""In the name of a finding that stands for several things."""
-
-
-def _called(part: Part, names: Sequence[str]) -> str:
-    """What a patient calls the thing when denying it: the doctor's own noun, or else its name."""
-    begins = _BEFORE_NOUN.match(part.text.strip(" ?."))
-    noun = begins[1].lower() if begins else ""
-    if _NOUN.fullmatch(noun) and not noun.startswith(("your ", "the ", "this ", "that ")):
-        return noun.replace("your ", "the ")
-    return names[0].lower() if names and not _SEVERAL.search(names[0]) else ""
-
-
-@lru_cache(maxsize=16384)
-def _finding_names(text: str) -> tuple[str, ...]:
-    mentions = knowledge().finding_terms.find(text)
-    return tuple(knowledge().findings[key].name for key in dict.fromkeys(mention.key for mention in mentions))
-
-
-def _label(part: Part) -> str:
-    return " ".join(sorted(content_words(part.text))) or part.text

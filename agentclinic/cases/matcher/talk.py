@@ -85,6 +85,7 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
     (
         Talk.FEEL,
         rf"\bhow (?:are|is|have|has) {_YOU} (?:been )?(?:coping|managing|holding up|dealing|handling|doing with)\b"
+        r"(?! with \w+ing\b)"
         rf"|\bhow (?:do|does|are|is) {_YOU} (?:feel|feeling) (?:about|emotionally)\b|\bhow (?:does|has|is) (?:this"
         rf"|that|it|all (?:this|of this)) (?:been )?(?:make|made|making|affect\w*) {_YOU} (?:feel|emotionally|mentally)"
         rf"|\bhow (?:are|is) {_YOU}(?: doing)?(?: today| this (?:morning|afternoon|evening))?\s*[?.!]*$"

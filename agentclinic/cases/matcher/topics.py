@@ -1,0 +1,147 @@
+"""What a question is about: topics, and what the things are called that a patient denies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agentclinic.cases.matcher.asking import VAGUE
+from agentclinic.cases.matcher.cues import Asked
+from agentclinic.cases.model import Fact, Section
+from agentclinic.vocabulary import lexicon
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, singular
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One thing a question or an order is about, and the facts that answer it."""
+
+    name: str
+    kind: Asked
+    facts: tuple[Fact, ...]
+    words: str = ""
+    """For what is not in the chart: what it is called, in the doctor's words."""
+    concepts: int = 0
+    """For what may be denied: the concepts that would be denied."""
+    direct: frozenset[str] = frozenset()
+    """The paths of the facts that answer a part of the question best."""
+
+
+def is_primary(fact: Fact) -> bool:
+    """Whether a fact is the main complaint."""
+    return any(fold(head) == "primary symptom" for head in fact.heads)
+
+
+def opening(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """What a patient says first: what its author marked, or else the main complaint and the start of the story."""
+    volunteered = tuple(
+        sorted((fact for fact in facts if fact.told == "volunteered"), key=lambda fact: not is_primary(fact))
+    )
+    primary = [fact for fact in facts if is_primary(fact)]
+    story = [fact for fact in facts if fact.section is Section.HISTORY and fact.told == "if asked" and not fact.private]
+    return volunteered or tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
+
+
+@lru_cache(maxsize=1)
+def deniable() -> int:
+    return lexicon.of_types("symptom", "disease", "procedure", "drug", "exposure", "habit")
+
+
+WELL = re.compile(
+    r"\b(?:well|normal(?:ly)?|ok(?:ay)?|fine|safe|regular(?:ly)?|healthy|up to date|properly|enough|good|usual|able"
+    r"|appetite|energy|enjoy\w*|interest\w*|pleasure)\b",
+    re.IGNORECASE,
+)
+"""What is asked for as good: a denial would make it a complaint."""
+
+
+def strange_words(text: str) -> list[str]:
+    """The words of a text that name nothing we know and are not plain."""
+    words = lexicon.tokens(text)
+    known = {place for hit in lexicon.found(text) for place in range(hit.start, hit.end)}
+    named = {word for mention in knowledge().finding_terms.find(text) for word in mention.words}
+    return [
+        word
+        for place, word in enumerate(words)
+        if place not in known and word.isalpha() and len(word) > 2 and word not in _plain() and word not in named
+    ]
+
+
+@lru_cache(maxsize=1)
+def _plain() -> frozenset[str]:
+    return frozenset(map(singular, STOP_WORDS | VAGUE | frozenset(_EVERYDAY.split())))
+
+
+_EVERYDAY = """
+about above actually all almost already alright although always among another anybody anyone anyway anywhere apart
+appear around bad because become before begin behind below beside besides better between big both bring brought came
+cannot cant care carry case catch cause certain close come coming complete completely could dealing despite did didnt
+different doesnt doing dont down each early easily either else end enough especially even evening everyone everything
+exactly example face fact far feel few find fine following found full fully gave get getting give given go goes going
+gone gotten great hand happen happening hard hardly has hear help here high him home hour how however inside instead
+isnt just keep kept kind know later least leave less let life little long look looking lot low made main maybe mean
+mind moment most move much must need next nice night normally nothing number odd off okay once open ordinary other
+outside own part people perhaps place please point possible probably put rather ready regular regularly right same see
+seem seemed seen several share short should show similar since single small somebody someone something sometimes
+somewhat soon sort spent start stay stayed still stop strange sure tell than their them themselves then there they
+thing think thought through time today together told tonight too toward tried true try trying turn turned twice until
+use used using usual usually want way well went were what whatever when whenever where while whole whose wont word
+work worst yes yet young
+"""
+
+
+def span(text: str, strange: Sequence[str]) -> str:
+    """The doctor's words from the first to the last that we do not know."""
+    words = list(re.finditer(r"[^\W_]+(?:['’-][^\W_]+)*", text))
+    hits = [word for word in words if any(singular(piece) in strange for piece in lexicon.tokens(word[0]))]
+    return text[hits[0].start() : hits[-1].end()] if hits else ""
+
+
+_BEFORE_NOUN = re.compile(
+    r"^(?:(?:and|or|so|any|some|a|an|the|do|does|did|have|has|had|are|is|was|were|been|you|he|she|they|your child"
+    r"|ever|also"
+    r"|having|noticed|notice|experienced|experiencing|experience|get|getting|gotten|there|with|recent|recently|new"
+    r"|other"
+    r"|currently|suffered|suffering|from|developed|seen)\s+)*(?=(.*))",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOUN = re.compile(
+    r"(?:[a-z]+ ){0,2}(?:pains?|aches?|[a-z]*ache|swelling|bleeding|discharge|loss|gain|sweats|chills|fevers?"
+    r"|rash(?:es)?|cough(?:ing)?"
+    r"|vomiting|nausea|diarrhea|constipation|heartburn|headaches?|numbness|tingling|weakness|dizziness|fatigue"
+    r"|tiredness"
+    r"|seizures?|palpitations|wheez(?:e|ing)|breathlessness|shortness of breath|cramps?|spasms?|stiffness|itch(?:ing"
+    r"|iness)?|redness"
+    r"|bruis(?:es|ing)|lumps?|sores?|ulcers?|blisters?|nosebleeds?|hair loss|blurred vision|double vision"
+    r"|vision changes"
+    r"|sore throat|runny nose|congestion|burning|urgency|infections?|injur(?:y|ies)|trauma|falls?|problems?|changes"
+    r"|tremors?"
+    r"|confusion|hallucinations|anxiety|nightmares|snoring|thirst|jaundice|heat intolerance|cold intolerance|fainting)"
+    r"|(?:blood|mucus) in (?:your|the) \w+|trouble (?:\w+ing)|difficulty (?:\w+ing)"
+)
+
+
+_SEVERAL = re.compile(r"[,(]|\bor\b")
+"""In the name of a finding that stands for several things."""
+
+
+def called(text: str, names: Sequence[str]) -> str:
+    """What a patient calls the thing when denying it: the doctor's own noun, or else its name."""
+    begins = _BEFORE_NOUN.match(text.strip(" ?."))
+    noun = begins[1].lower() if begins else ""
+    if _NOUN.fullmatch(noun) and not noun.startswith(("your ", "the ", "this ", "that ")):
+        return noun.replace("your ", "the ")
+    return names[0].lower() if names and not _SEVERAL.search(names[0]) else ""
+
+
+@lru_cache(maxsize=16384)
+def finding_names(text: str) -> tuple[str, ...]:
+    mentions = knowledge().finding_terms.find(text)
+    return tuple(knowledge().findings[key].name for key in dict.fromkeys(mention.key for mention in mentions))
+
+
+def label(text: str) -> str:
+    return " ".join(sorted(content_words(text))) or text
