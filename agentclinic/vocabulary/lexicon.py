@@ -197,7 +197,14 @@ def _is_inside(one: Found, others: Sequence[Found]) -> bool:
 
 def wordings() -> dict[str, tuple[str, ...]]:
     """The concepts that each wording names."""
-    return {wording: names for wording, names in _lexicon().wordings.items() if names}
+    found: dict[str, tuple[str, ...]] = {}
+    left: list[tuple[tuple[str, ...], _Reached]] = [((), _lexicon().wordings)]
+    while left:
+        words, reached = left.pop()
+        if reached.concepts:
+            found[" ".join(words)] = tuple([concept.name for concept in reached.concepts])
+        left += [((*words, word), longer) for word, longer in reached.longer.items()]
+    return found
 
 
 def kinds(name: str) -> frozenset[str]:
