@@ -70,6 +70,9 @@ DENIAL_ALONE = 0.06
 """Where nothing is told, a statement that denies something is told from this probability on, rather than denied."""
 SAME_NAME = 0.25
 """The same for a statement that names what would be denied."""
+OTHER_PERSON, OTHER_PLACE = 0.8, 0.5
+"""What is left of the chance of a statement about relatives for a question that is not about them, and of one about
+another place: where the author gives no questions, likeness alone would tell it."""
 NEAREST = 0.3
 """The same for a statement about the aspect that a whole clause asks for."""
 NEAREST_IN_SECTION = 0.05
@@ -357,6 +360,11 @@ def _probabilities(
             if certain is not None and not (certain is False and authored[at]):
                 found[_conditions(rows, chart, read[one.at]) if certain else rows, at] = certain
     for at, one in enumerate(asked):
+        if not script.has_questions:
+            if not read[one.at].of_kin:
+                found[script.of_kin, at] *= OTHER_PERSON
+            if one.part.named.closed & lexicon.of_types("place"):
+                found[_at_other_place(one.part.named.closed, chart), at] *= OTHER_PLACE
         if script.changes_denied and not one.part.main & lexicon.bit("pain"):
             found[script.unchanged & ~_settling(one.part, chart), at] = 0.0
         if read[one.at].aspects[_CHARACTER] and lexicon.bit("pain quality") & one.part.named.closed:
@@ -585,6 +593,13 @@ def _elsewhere(places: int, chart: Chart) -> NDArray[np.bool_]:
     if not places or any(places & one.named.closed for one in chart.statements if one.primary):
         return np.zeros(len(chart.statements), dtype=bool)
     return np.array([not places & one.named.closed for one in chart.statements], dtype=bool)
+
+
+@lru_cache(maxsize=4096)
+def _at_other_place(named: int, chart: Chart) -> NDArray[np.bool_]:
+    """The statements that name places, but none that a part with some concepts names or names a part of."""
+    places = named & lexicon.of_types("place")
+    return np.array([bool(one.places) and not one.named.closed & places for one in chart.statements], dtype=bool)
 
 
 @lru_cache(maxsize=4096)
