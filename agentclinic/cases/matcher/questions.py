@@ -70,7 +70,7 @@ DENIAL_ALONE = 0.06
 """Where nothing is told, a statement that denies something is told from this probability on, rather than denied."""
 SAME_NAME = 0.25
 """The same for a statement that names what would be denied."""
-OTHER_PERSON, OTHER_PLACE = 0.8, 0.5
+OTHER_PERSON, OTHER_PLACE = 0.8, 0.4
 """What is left of the chance of a statement about relatives for a question that is not about them, and of one about
 another place: where the author gives no questions, likeness alone would tell it."""
 NEAREST = 0.3
