@@ -363,8 +363,7 @@ def _probabilities(
         if not script.has_questions:
             if not read[one.at].of_kin:
                 found[script.of_kin, at] *= OTHER_PERSON
-            if one.part.named.closed & lexicon.of_types("place"):
-                found[_at_other_place(one.part.named.closed, chart), at] *= OTHER_PLACE
+            found[_at_other_place(one.part, chart), at] *= OTHER_PLACE
         if script.changes_denied and not one.part.main & lexicon.bit("pain"):
             found[script.unchanged & ~_settling(one.part, chart), at] = 0.0
         if read[one.at].aspects[_CHARACTER] and lexicon.bit("pain quality") & one.part.named.closed:
@@ -595,11 +594,17 @@ def _elsewhere(places: int, chart: Chart) -> NDArray[np.bool_]:
     return np.array([not places & one.named.closed for one in chart.statements], dtype=bool)
 
 
-@lru_cache(maxsize=4096)
-def _at_other_place(named: int, chart: Chart) -> NDArray[np.bool_]:
-    """The statements that name places, but none that a part with some concepts names or names a part of."""
-    places = named & lexicon.of_types("place")
-    return np.array([bool(one.places) and not one.named.closed & places for one in chart.statements], dtype=bool)
+def _at_other_place(part: Part, chart: Chart) -> NDArray[np.bool_]:
+    """The statements that name places, but none that the part names, or that one of these is in or has in it."""
+    named = part.named.names & lexicon.of_types("place")
+    around = part.named.closed & lexicon.of_types("place") if named else 0
+    return np.array(
+        [
+            bool(named and one.places) and not (named & one.named.closed or around & one.places)
+            for one in chart.statements
+        ],
+        dtype=bool,
+    )
 
 
 @lru_cache(maxsize=4096)
