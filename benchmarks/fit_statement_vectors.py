@@ -135,7 +135,9 @@ def learn(learned_from: Sequence[Chart], questions: Vectors, concepts: Sequence[
                 units = found.units(texts, random)
                 found.learn(units, _pull(asked, chart.rows, units[0]), rate)
             picked = random.choice(len(concepts), CONCEPTS, replace=False)
-            one, other = ([concepts[place][random.integers(len(concepts[place]))] for place in picked] for _ in "ab")
+            one, other = (
+                [concepts[place][random.integers(len(concepts[place]))] for place in picked.tolist()] for _ in "ab"
+            )
             units = found.units(one, random)
             found.learn(units, _pull(questions.units(other, random)[0], every, units[0]), rate)
     return found

@@ -7,7 +7,7 @@ questions are nearest to another question of their own fact; 61 % by shared word
 
 Words and pairs of a statement have vectors of their own, learned so that a statement is near the questions it answers
 (`benchmarks/fit_statement_vectors.py`); those that charts do not use have the same as in questions. Of the same 31
-charts, 86 % of the questions are nearest to their own fact; 77 % with the vectors of questions alone.
+charts, about 86 % of the questions are nearest to their own fact; 77 % with the vectors of questions alone.
 """
 
 from __future__ import annotations
