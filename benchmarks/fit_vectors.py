@@ -3,7 +3,8 @@
 `python benchmarks/fit_vectors.py [--write]` reads the questions of the bundled charts without the lockbox (`asked`) and
 the wordings of the lexicon. It leaves out a fifth of the charts, learns from the others and prints how many questions
 of those left out are most like another question of the same fact; with `--write` it learns from all of them and writes
-`agentclinic/cases/data/question_vectors.npz`. About two minutes on one core.
+`agentclinic/cases/data/question_vectors.npz`. About two minutes on one core. Then the vectors of statements, which are
+compared with these, must be learned again (`benchmarks/fit_statement_vectors.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,9 +113,9 @@ class Learner:
         np.fill_diagonal(like, -1e9)
         same = facts[:, None] == facts[None, :]
         np.fill_diagonal(same, False)
-        nearest = _shares(np.where(same, like, -1e9)) * same
+        nearest = shares(np.where(same, like, -1e9)) * same
         wanted = 0.5 * nearest + 0.5 * same / np.maximum(1, same.sum(axis=1, keepdims=True))
-        pull = (_shares(like) - wanted) * same.any(axis=1)[:, None] * SHARPNESS / len(known)
+        pull = (shares(like) - wanted) * same.any(axis=1)[:, None] * SHARPNESS / len(known)
         np.fill_diagonal(pull, 0)
         of_unit = pull @ unit + pull.T @ unit
         slope = having.T @ ((of_unit - (of_unit * unit).sum(axis=1, keepdims=True) * unit) / length)
@@ -139,9 +141,22 @@ class Learner:
         return right / asked
 
 
-def _shares(like: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares(like: NDArray[Any]) -> NDArray[Any]:
+    """Parts of 1 for each row."""
     shares = np.exp(like - like.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def save(path: Path, names: Sequence[str], vectors: NDArray[Any], **others: Any) -> None:
+    """Write vectors as bytes, with a scale for each, and what else belongs in the file."""
+    scales = np.abs(vectors).max(axis=1) / 127
+    np.savez_compressed(
+        path,
+        names=np.frombuffer("\n".join(names).encode(), dtype=np.uint8),
+        vectors=np.round(vectors / scales[:, None]).astype(np.int8),
+        scales=scales.astype(np.float32),
+        **others,
+    )
 
 
 def main() -> None:
@@ -160,13 +175,7 @@ def main() -> None:
     if given.write:
         learner = Learner(list(every.values()), concepts)
         learner.learn(list(every.values()))
-        scales = np.abs(learner.vectors).max(axis=1) / 127
-        np.savez_compressed(
-            TABLE,
-            names=np.frombuffer("\n".join(learner.names).encode(), dtype=np.uint8),
-            vectors=np.round(learner.vectors / scales[:, None]).astype(np.int8),
-            scales=scales.astype(np.float32),
-        )
+        save(TABLE, learner.names, learner.vectors)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ class Statement:
     """What a statement tells."""
 
     fact: Fact
+    text: str
+    """Its words, and those of the patient for it."""
     named: Named
     main: int
     places: int
@@ -64,6 +66,7 @@ def statement(fact: Fact) -> Statement:
     named = _with_joints(lexicon.named(text))
     return Statement(
         fact,
+        text,
         named,
         named.names & lexicon.of_types(*MAIN_TYPES),
         named.names & lexicon.of_types("place"),
