@@ -197,7 +197,14 @@ def _is_inside(one: Found, others: Sequence[Found]) -> bool:
 
 def wordings() -> dict[str, tuple[str, ...]]:
     """The concepts that each wording names."""
-    return {wording: names for wording, names in _lexicon().wordings.items() if names}
+    found: dict[str, tuple[str, ...]] = {}
+    left = [("", _lexicon().wordings)]
+    while left:
+        said, reached = left.pop()
+        if reached.concepts:
+            found[said] = tuple(concept.name for concept in reached.concepts)
+        left += [(f"{said} {word}".strip(), longer) for word, longer in reached.longer.items()]
+    return found
 
 
 def kinds(name: str) -> frozenset[str]:
