@@ -65,5 +65,5 @@ def test_a_finer_complaint_counts_as_the_basic_one(text: str, complaints: set[st
 
 def test_the_wordings_are_listed_with_what_they_name() -> None:
     listed = lexicon.wordings()
-    assert "headache" in listed["headache"]
+    assert any("headache" in names for names in listed.values())
     assert any(" " in wording for wording in listed)

@@ -80,7 +80,7 @@ def test_what_follows_a_circumstance_is_not_asked_about_by_itself() -> None:
 
 
 def test_it_is_what_was_just_asked_about() -> None:
-    assert asks("When was your last period, and was it a normal one?")[1].means == "was period a normal one"
+    assert asks("When was your last meal, and was it a big one?")[1].means == "was meal a big one"
 
 
 def test_an_item_of_a_list_is_also_looked_up_without_when_it_happens() -> None:
