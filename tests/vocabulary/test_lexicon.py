@@ -61,3 +61,9 @@ def test_the_audit_refers_to_basic_complaints() -> None:
 )
 def test_a_finer_complaint_counts_as_the_basic_one(text: str, complaints: set[str]) -> None:
     assert lexicon.complaints(text) == complaints
+
+
+def test_the_wordings_are_listed_with_what_they_name() -> None:
+    listed = lexicon.wordings()
+    assert any("headache" in names for names in listed.values())
+    assert any(" " in wording for wording in listed)

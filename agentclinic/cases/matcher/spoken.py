@@ -110,7 +110,8 @@ _IT = re.compile(r"\b(?:it|that|this|they|them|these|those|one)\b", re.IGNORECAS
 _SHORT = re.compile(r"\b[a-z]+['’](?:ve|re|ll|d|s|m|t)\b", re.IGNORECASE)
 _LEAD_WORD = re.compile(r"^(?:and|or|but|so|also|then|well|now|please|plus)\b[ ,]*", re.IGNORECASE)
 _BEGINS_QUESTION = re.compile(
-    r"^(?:and |or )?(?:when|where|how|what|which|who|why|is|are|was|were|do|does|did|have|has|had|can|could|any)\b",
+    r"^(?:and |or )?(?:when|where|how|what|which|who|why|is|are|was|were|do|does|did|have|has|had|can|could|would|will"
+    r"|any)\b",
     re.IGNORECASE,
 )
 _YOU_TOO = re.compile(r"\b(?:you (?:or|and|had|have)|or you|have you|yourself|do you)\b(?! know)", re.IGNORECASE)
@@ -165,7 +166,17 @@ def _helped(text: str, last: Ask) -> Ask:
 def _first_named(text: str) -> str:
     """The first complaint that a clause names, which "it" means in the next."""
     hits = [hit for hit in lexicon.found(text) if hit.concept.type == "symptom"]
-    return " ".join(lexicon.tokens(text)[hits[0].start : hits[0].end]) if hits else ""
+    if hits:
+        return " ".join(lexicon.tokens(text)[hits[0].start : hits[0].end])
+    thing = _OF_WHAT.match(text)
+    return thing[1] if thing else ""
+
+
+_OF_WHAT = re.compile(
+    r"(?:and |so )?(?:when|how|what)(?: \w+)? (?:was|were|is|are) (?:your|his|her) (?:last |usual )?([a-z]{4,12})$",
+    re.IGNORECASE,
+)
+"""A question about one thing, which "it" means in the next: "when was your last period"."""
 
 
 def _of_clause(text: str, meant: str, before: str) -> list[Ask]:
@@ -194,6 +205,8 @@ def _of_clause(text: str, meant: str, before: str) -> list[Ask]:
             wordings = _in_full(item, meant, first if place else before)
         if tail and place < len(items) - 1 and not _TAIL.search(item) and not own_question(items[place + 1 :]):
             wordings = (f"{item} {tail[0]}", *wordings)
+        if place and not own and (bare := _without_time(item)):
+            wordings = (*wordings, bare)
         if examples and place == len(items) - 1:
             wordings = (*wordings, f"{item} {examples}")
         kin_here = of_kin if not own or not place else bool(cues.ASKS_OF_KIN.search(item))
@@ -212,10 +225,18 @@ def _listed(item: str, first: str, head: str, *, of_kin: bool) -> tuple[str, ...
     if of_kin:
         return (f"{head} {item}", f"any {item} in the family")
     if _CONDITIONAL.search(first):
-        return (f"{first} {item}", f"{head} {item}", item)
+        # Not the item alone: "worse when you move or cough" does not ask for a cough.
+        return (f"{first} {item}", f"{head} {item}")
     if not lexicon.named(item).names & lexicon.of_types(*MAIN_TYPES):
         return (f"{first} {item}", item, f"{head} {item}")
     return (item, f"{head} {item}")
+
+
+def _without_time(item: str) -> str:
+    """The finding of a list's item without when it happens: "coughing when your period is on"."""
+    when = _WHEN_TAIL.search(item)
+    bare = item[: when.start()].strip() if when else ""
+    return bare if lexicon.named(bare).names & deniable() & ~lexicon.roots() & ~lexicon.bit("pain") else ""
 
 
 def _without_examples(text: str) -> tuple[str, str]:
@@ -238,6 +259,7 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 """Says of the last item of a list, and so of all, where or when."""
+_WHEN_TAIL = re.compile(r"\b(?:since|during|when|before|after|while) [a-z' ]+$", re.IGNORECASE)
 _PREAMBLE = re.compile(
     r"^(?:(?:so|now|and|okay|ok|right),? )?(?:tell me,|just to be clear,|may i ask,|can i ask,|out of interest,"
     r"|i ask every(?:body|one) this:"

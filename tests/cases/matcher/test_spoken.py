@@ -71,3 +71,17 @@ def test_a_chart_is_read_as_each_of_its_questions_is() -> None:
     assert index is not None
     texts = [text for one in CHART for text in one.asked]
     assert np.allclose(index.vectors, np.stack([vector(text) for text in texts]), atol=1e-5)
+
+
+def test_what_follows_a_circumstance_is_not_asked_about_by_itself() -> None:
+    moving, coughing = asks("Does it get worse when you move or cough?")
+    assert "cough" not in coughing.wordings
+    assert all("worse" in wording for wording in (*moving.wordings, *coughing.wordings))
+
+
+def test_it_is_what_was_just_asked_about() -> None:
+    assert asks("When was your last meal, and was it a big one?")[1].means == "was meal a big one"
+
+
+def test_an_item_of_a_list_is_also_looked_up_without_when_it_happens() -> None:
+    assert "coughing" in asks("Do you get shoulder pain or coughing when your period is on?")[1].wordings
