@@ -11,10 +11,11 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
@@ -122,27 +123,50 @@ def _completion(
     case_id: str, door: str, sex_: str | None, told: Facts, charted: Facts, normal: frozenset[str]
 ) -> Completion:
     patient = _Patient(case_id, door, sex_, told, charted)
-    offered = [entry for entry in normals() if entry.applies(patient.age, patient.sex, pregnant=patient.pregnant)]
+    without = frozenset(
+        entry.rank
+        for entry in _of_some_patients()
+        if not entry.applies(patient.age, patient.sex, pregnant=patient.pregnant)
+    )
+    reached, alone = patient.reached, _alone()
     answers: dict[str, Answer] = {}
-    facts: list[Fact] = []
+    facts: list[tuple[int, Fact]] = []
     entries: dict[str, Normal] = {}
-    for entry in offered:
-        held = patient.held.get(entry.heading)
-        covered = () if held or entry.heading in normal else patient.covering(entry)
-        if held or covered:
-            answers[entry.heading] = Answer(tuple(held or covered), bool(held))
+    for entry in normals():
+        if entry.rank in without:
             continue
-        fact = patient.fact(entry)
-        facts.append(fact)
-        answers[entry.heading] = Answer((fact,), own=True)
+        if held := patient.held.get(entry.heading):
+            answers[entry.heading] = Answer(tuple(held), own=True)
+            continue
+        if entry.rank in reached and entry.heading not in normal and (covered := patient.covering(entry)):
+            answers[entry.heading] = Answer(covered, own=False)
+            continue
+        answers[entry.heading] = answer = alone[entry.rank] or Answer((patient.fact(entry),), own=True)
+        fact = answer.facts[0]
+        facts.append((entry.rank, fact))
         entries[fact.path] = entry
     return Completion(
-        _in_order((*charted, *facts)),
+        _in_order(charted, facts),
         frozenset(path for path, entry in entries.items() if entry.rare),
         answers,
-        frozenset(range(len(normals()))) - {entry.rank for entry in offered},
+        without,
         patient,
         entries,
+    )
+
+
+@lru_cache(maxsize=1)
+def _of_some_patients() -> tuple[Normal, ...]:
+    """The entries that not every patient can have."""
+    return tuple(entry for entry in normals() if not entry.for_all)
+
+
+@lru_cache(maxsize=1)
+def _alone() -> tuple[Answer | None, ...]:
+    """The completed fact of each entry that has only one heading, by rank: the same in all cases."""
+    return tuple(
+        Answer((_unworded(next(iter(entry.heads)), entry),), own=True) if len(entry.heads) == 1 else None
+        for entry in normals()
     )
 
 
@@ -224,14 +248,18 @@ def _label(fact: Fact) -> str:
     return "" if summary else fact.heads[0]
 
 
-def _in_order(facts: Iterable[Fact]) -> Facts:
-    """Charted and completed facts in the order of the table; others keep their place after the one before them."""
+def _in_order(charted: Iterable[Fact], completed: Iterable[tuple[int, Fact]]) -> Facts:
+    """Charted facts, and completed ones with their rank, in the order of the table.
+
+    A charted one that is not in the table keeps its place after the one before it.
+    """
     placed, last = [], -1
-    for fact in facts:
+    for fact in charted:
         entry = normal_of(fact.heads)
         last = entry.rank if entry else last
         placed.append((last, fact))
-    return Facts(fact for _, fact in sorted(placed, key=lambda pair: pair[0]))
+    placed += completed
+    return Facts(fact for _, fact in sorted(placed, key=itemgetter(0)))
 
 
 def is_completed(path: str) -> bool:
@@ -392,6 +420,21 @@ class _Patient:
         """Abnormal findings of the skin: charts name places in many ways, so that another place may be the same."""
         return [fact for fact in self.facts if fact.heads[:1] == (_SKIN,) and not _reads_normal(fact.text)]
 
+    @cached_property
+    def reached(self) -> frozenset[int]:
+        """Ranks of the entries that the chart may cover (`covering`): they share something with a charted fact."""
+        shared = [
+            *(("same", name) for name in self._same),
+            *self._tokens,
+            *(("system", name) for name in self._systems),
+            *(("summary", name) for name in self._summarized),
+            *(("region", name) for name in self._ill_regions),
+            *(("subject", name) for name in self._subjects),
+            *([_OF_SKIN] if self._ill_skin else []),
+            _SAID,
+        ]
+        return frozenset(rank for key in shared for rank in _shared_by().get(key, ()))
+
     def covering(self, entry: Normal) -> tuple[Fact, ...]:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
         restated = RESTATED.get(entry.heading)
@@ -401,7 +444,7 @@ class _Patient:
         found += self._saying(entry)
         about = (fact for token in _entry_about(entry) for fact in self._tokens.get(token, ()))
         found += [fact for fact in about if not (_is_another(fact, entry) or self._agrees(fact, entry))]
-        if entry.general or (entry.examination and entry.heading == entry.system):
+        if _is_summary(entry):
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
             found += self._summarized.get(entry.system, ())
@@ -593,12 +636,19 @@ _SUBJECT = re.compile(
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
 _PLACE = re.compile(r"\{(\w*)\}")
 _SKIN = "Skin Examination"
+_OF_SKIN = ("skin",)
+_SAID = ("said",)
 _CSF = frozenset({"Lumbar Puncture", "Cerebrospinal Fluid"})
 _SUMMARIES = frozenset({"findings", "general"})
 
 
 def _general(fact: Fact) -> bool:
     return fact.heads[-1].lower() in _SUMMARIES
+
+
+def _is_summary(entry: Normal) -> bool:
+    """Whether an entry is about a whole examination: everything charted of it says something about the entry."""
+    return entry.general or (entry.examination and entry.heading == entry.system)
 
 
 @lru_cache(maxsize=1024)
@@ -609,6 +659,27 @@ def _subjects_of(entry: Normal) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _subjects_in_forms(entry: Normal) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(_SUBJECT.findall(fold(form))) for form in entry.forms(()))
+
+
+@lru_cache(maxsize=1)
+def _shared_by() -> Mapping[tuple[str, ...], Sequence[int]]:
+    """Ranks of the entries that a charted fact may cover, by what it has to share with them."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for entry in normals():
+        keys = {("same", entry.same or ""), ("region", entry.region or ""), *_entry_about(entry)}
+        if _is_summary(entry):
+            keys.add(("system", entry.system))
+        elif not entry.apart:
+            keys.add(("summary", entry.system))
+        if entry.system == _SKIN:
+            keys.add(_OF_SKIN)
+        if entry.fields.get("said"):
+            keys.add(_SAID)
+        if entry.examination and not entry.apart:
+            keys |= {("subject", name) for names in (_subjects_of(entry), *_subjects_in_forms(entry)) for name in names}
+        for key in keys:
+            found.setdefault(key, []).append(entry.rank)
+    return found
 
 
 def _chosen(weights: Mapping[str, int], seed: str) -> str:

@@ -101,11 +101,14 @@ def measured_in(facts: Iterable[Fact]) -> tuple[Measured, ...]:
     return tuple(value for fact in facts if (value := _measured(fact)))
 
 
+@lru_cache(maxsize=8192)
 def analyte_of(heads: tuple[str, ...], section: Section) -> Analyte | None:
     names = [head for head in heads if words(head) not in _EMPTY_HEADS]
     if not names:
         return None
     key = _key(names[-1])
+    if key not in _keys():
+        return None  # most headings: reading the fluid takes longer
     where = fold(" ".join(heads))
     fluid = next((name for name, pattern in _FLUIDS if pattern.search(where)), "blood")
     found = _analytes().get((fluid, key))
@@ -148,6 +151,11 @@ def _analytes() -> Mapping[tuple[str, tuple[str, ...]], Analyte]:
                 for heading in _headings(kind, value, read):
                     found[analyte.fluid, _key(heading)] = analyte
     return found
+
+
+@lru_cache(maxsize=1)
+def _keys() -> frozenset[tuple[str, ...]]:
+    return frozenset(key for _, key in _analytes())
 
 
 def _headings(kind: str, value: str, read: Mapping[str, Any]) -> list[str]:

@@ -80,6 +80,11 @@ class Normal:
         """The ways to write it, with frequencies; `{}` is the number."""
         return self._given("as", groups) or self._given("says", groups) or {}
 
+    @cached_property
+    def for_all(self) -> bool:
+        """Whether patients of every age and either sex can have it (`applies`)."""
+        return self.fields.keys().isdisjoint(("of", "only", "from", "to"))
+
     def applies(self, age: float, sex: str | None, *, pregnant: bool) -> bool:
         """Whether patients of this age and sex can have it at all."""
         of, only = self.fields.get("of"), self.fields.get("only")
