@@ -66,14 +66,15 @@ class Beliefs:
         groups: dict[str | int, list[int]] = {}
         for place, column in enumerate(columns.tolist()):
             groups.setdefault(self.group[column] or column, []).append(place)
-        terms = [np.full(len(total) - 1, self.leak[seen].sum())]
-        for places in groups.values():
+        # One row for each group, at the place of its first finding: what findings on their own say is copied at once.
+        terms = np.empty((len(groups) + 1, len(total) - 1))
+        terms[0] = self.leak[seen].sum()
+        terms[1:] = ratios[[places[0] for places in groups.values()]]
+        for row, places in enumerate(groups.values(), start=1):
             if len(places) > 1:
                 listed = np.count_nonzero(self.linked[columns[places]], axis=0)
-                terms.append(ratios[places].sum(axis=0) / np.sqrt(np.maximum(listed, 1)))
-            else:
-                terms.append(ratios[places[0]])
-        total[:-1] = np.sum(terms, axis=0)
+                terms[row] = ratios[places].sum(axis=0) / np.sqrt(np.maximum(listed, 1))
+        terms.sum(axis=0, out=total[:-1])
         return total
 
     def expected_information(self, posterior: Floats) -> Floats:

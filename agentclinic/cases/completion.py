@@ -65,7 +65,7 @@ class Completion:
     def worded(self, fact: Fact) -> Fact:
         """A fact with its result: a charted one has it, and that of a completed one is drawn."""
         entry = self.entries.get(fact.path)
-        return replace(fact, text=self.patient.result(entry)) if entry else fact
+        return Fact(fact.path, fact.section, fact.heads, self.patient.result(entry)) if entry else fact
 
 
 class Answer(NamedTuple):
@@ -128,23 +128,26 @@ def _completion(
         for entry in _of_some_patients()
         if not entry.applies(patient.age, patient.sex, pregnant=patient.pregnant)
     )
-    reached, alone = patient.reached, _alone()
-    answers: dict[str, Answer] = {}
-    facts: list[tuple[int, Fact]] = []
-    entries: dict[str, Normal] = {}
-    for entry in normals():
-        if entry.rank in without:
-            continue
-        if held := patient.held.get(entry.heading):
-            answers[entry.heading] = Answer(tuple(held), own=True)
-            continue
-        if entry.rank in reached and entry.heading not in normal and (covered := patient.covering(entry)):
+    usual = _usual(without)
+    answers, entries = dict(usual.answers), dict(usual.entries)
+    charted_or_covered = set()
+    for entry in {entry.rank: entry for _, entry in patient.entries if entry.rank not in without}.values():
+        answers[entry.heading] = Answer(tuple(patient.held[entry.heading]), own=True)
+        charted_or_covered.add(entry.rank)
+    for rank in patient.reached - without - charted_or_covered:
+        entry = normals()[rank]
+        if entry.heading not in normal and (covered := patient.covering(entry)):
             answers[entry.heading] = Answer(covered, own=False)
-            continue
-        answers[entry.heading] = answer = alone[entry.rank] or Answer((patient.fact(entry),), own=True)
-        fact = answer.facts[0]
-        facts.append((entry.rank, fact))
-        entries[fact.path] = entry
+            charted_or_covered.add(rank)
+    facts = [(rank, fact) for rank, fact in usual.facts if rank not in charted_or_covered]
+    for rank in charted_or_covered & usual.paths.keys():
+        del entries[usual.paths[rank]]
+    for entry in usual.worded_variously:
+        if entry.rank not in charted_or_covered:
+            fact = patient.fact(entry)
+            answers[entry.heading] = Answer((fact,), own=True)
+            facts.append((entry.rank, fact))
+            entries[fact.path] = entry
     return Completion(
         _in_order(charted, facts),
         frozenset(path for path, entry in entries.items() if entry.rare),
@@ -155,19 +158,38 @@ def _completion(
     )
 
 
+class _Usual(NamedTuple):
+    """How a chart that holds nothing is completed."""
+
+    answers: Mapping[str, Answer]
+    facts: Sequence[tuple[int, Fact]]
+    """The facts that are the same for all patients, with their ranks."""
+    entries: Mapping[str, Normal]
+    """Their entries, by path."""
+    paths: Mapping[int, str]
+    """Their paths, by rank."""
+    worded_variously: Sequence[Normal]
+    """The other entries: they have several headings, and the case decides."""
+
+
+@lru_cache(maxsize=32)
+def _usual(without: frozenset[int]) -> _Usual:
+    """`without` are the ranks of entries that the patient cannot have."""
+    entries = [entry for entry in normals() if entry.rank not in without]
+    facts = {e.rank: _unworded(next(iter(e.heads)), e) for e in entries if len(e.heads) == 1}
+    return _Usual(
+        {e.heading: Answer((facts[e.rank],) if e.rank in facts else (), own=True) for e in entries},
+        list(facts.items()),
+        {facts[e.rank].path: e for e in entries if e.rank in facts},
+        {rank: fact.path for rank, fact in facts.items()},
+        [e for e in entries if e.rank not in facts],
+    )
+
+
 @lru_cache(maxsize=1)
 def _of_some_patients() -> tuple[Normal, ...]:
     """The entries that not every patient can have."""
     return tuple(entry for entry in normals() if not entry.for_all)
-
-
-@lru_cache(maxsize=1)
-def _alone() -> tuple[Answer | None, ...]:
-    """The completed fact of each entry that has only one heading, by rank: the same in all cases."""
-    return tuple(
-        Answer((_unworded(next(iter(entry.heads)), entry),), own=True) if len(entry.heads) == 1 else None
-        for entry in normals()
-    )
 
 
 @lru_cache(maxsize=4096)
@@ -199,7 +221,10 @@ def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
         for heading in entry.headings
         if not _names_more(heading, entry)
     ]
-    return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
+    facts = Facts(fact for fact, _ in spelled)
+    if without:
+        facts.shared = _catalog(frozenset())[0]
+    return facts, {fact.path: entry for fact, entry in spelled}
 
 
 def _names_more(heading: str, entry: Normal) -> bool:
@@ -370,18 +395,18 @@ class _Patient:
     # --- what the chart holds ----------------------------------------------------------------------------------
 
     @cached_property
-    def _entries(self) -> tuple[tuple[Fact, Normal], ...]:
+    def entries(self) -> tuple[tuple[Fact, Normal], ...]:
         """Charted facts with their entry in the table."""
         return tuple((fact, entry) for fact in self.facts if (entry := normal_of(fact.heads)))
 
     @cached_property
     def held(self) -> Mapping[str, list[Fact]]:
         """Charted facts by the heading of their entry."""
-        return _grouped((entry.heading, fact) for fact, entry in self._entries)
+        return _grouped((entry.heading, fact) for fact, entry in self.entries)
 
     @cached_property
     def _same(self) -> Mapping[str, list[Fact]]:
-        return _grouped((entry.same, fact) for fact, entry in self._entries if entry.same)
+        return _grouped((entry.same, fact) for fact, entry in self.entries if entry.same)
 
     @cached_property
     def _tokens(self) -> Mapping[tuple[str, ...], list[Fact]]:
@@ -403,7 +428,7 @@ class _Patient:
         ]
         ill = [
             fact
-            for fact, entry in self._entries
+            for fact, entry in self.entries
             # A linked value is as unusual as what it is linked to: glucose in the spinal fluid follows the blood.
             if entry.system in _FLUIDS and not entry.apart
             if entry.heading not in LINKED_NUMBERS and self.abnormal(fact, entry)
@@ -413,7 +438,7 @@ class _Patient:
     @cached_property
     def _ill_regions(self) -> Mapping[str, list[Fact]]:
         """Charted images that show something, by region."""
-        return _grouped((e.region, f) for f, e in self._entries if e.region and self.abnormal(f, e))
+        return _grouped((e.region, f) for f, e in self.entries if e.region and self.abnormal(f, e))
 
     @cached_property
     def _ill_skin(self) -> list[Fact]:

@@ -125,7 +125,7 @@ class Facts(tuple[Fact, ...]):
 
     @cached_property
     def _hash(self) -> int:
-        return super().__hash__()
+        return hash(tuple([(fact.path, fact.text) for fact in self]))  # as that of the facts, without a call for each
 
     def __hash__(self) -> int:
         return self._hash

@@ -287,3 +287,12 @@ def test_an_image_stands_for_another_that_would_contradict_it_and_for_no_other()
 def test_an_abnormal_result_under_another_name_is_not_completed_with_a_normal_one() -> None:
     case = chart(MAN, ("Video Head Impulse Test / Findings", "Corrective eye movements to the left"))
     assert value(case, "Neurological Examination / Head Impulse Test") is None
+
+
+@pytest.mark.parametrize("every", FEW)
+def test_an_entry_that_the_chart_covers_shares_something_with_it(every: int) -> None:
+    for case in bundled()[::every]:
+        patient = completion(case).patient
+        covered = {entry.rank for entry in normals() if patient.covering(entry)}
+        assert covered <= patient.reached
+        assert len(patient.reached) < len(normals()) / 2
