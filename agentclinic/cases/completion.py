@@ -601,13 +601,10 @@ class _Patient:
         return known
 
     @cached_property
-    def _measured(self) -> Mapping[str, float]:
-        found: dict[str, float] = {}
-        for value in measured_in(self.facts):
-            share = value.analyte.possible is None  # white cell kinds: only percentages can be added up
-            if value.number is not None and not (share and value.unit != "%") and "Standing" not in value.path:
-                found.setdefault(value.analyte.name, value.number)
-        return found
+    def _headed(self) -> Mapping[str, list[Fact]]:
+        """Charted facts by the analyte in their heading; their numbers are read when they are needed."""
+        read = ((analyte_of(fact.heads, fact.section), fact) for fact in self.facts)
+        return _grouped((analyte.name, fact) for analyte, fact in read if analyte)
 
     def completed(self, heading: str) -> float:
         entry = normal_of(levels(heading))
@@ -615,7 +612,11 @@ class _Patient:
         return self.number(entry)
 
     def charted(self, analyte: str) -> float | None:
-        return self._measured.get(analyte)
+        for value in measured_in(self._headed.get(analyte, ())):
+            share = value.analyte.possible is None  # white cell kinds: only percentages can be added up
+            if value.number is not None and not (share and value.unit != "%") and "Standing" not in value.path:
+                return value.number
+        return None
 
     def value(self, analyte: str) -> float | None:
         found = self.charted(analyte)

@@ -36,7 +36,8 @@ class Analyte:
 
     def unit_at(self, rest: str) -> str | None:
         """The unit at the beginning of the text after a number."""
-        found = [unit for unit in self.units if unit and _unit_pattern(unit).match(_plain(rest))]
+        plain = _plain(rest)
+        found = [unit for unit in self.units if unit and _unit_pattern(unit).match(plain)]
         return max(found, key=len) if found else "" if "" in self.units else None
 
 
@@ -168,8 +169,8 @@ def names_a_unit(rest: str) -> bool:
     """Whether the text after a number begins with a unit or something that looks like one."""
     if re.match(r"\s*[^\s(,;]*[/%]", rest):
         return True
-    every = {unit for analyte in _analytes().values() for unit in analyte.units if unit}
-    return any(_unit_pattern(unit).match(_plain(rest)) for unit in every)
+    every, plain = {unit for analyte in _analytes().values() for unit in analyte.units if unit}, _plain(rest)
+    return any(_unit_pattern(unit).match(plain) for unit in every)
 
 
 def _plain(text: str) -> str:

@@ -40,13 +40,7 @@ class Ontology:
 
     def whole(self, said: Name) -> int | None:
         """The place of the disease a name stands for; "Marfan" is Marfan syndrome."""
-        found = self.exactly(said)
-        bare = tuple(token for token in said.spelled if token not in GENERIC)
-        if found is not None or not bare:
-            return found
-        # "Cushing" may be a disease or a syndrome.
-        near = {self.place(key((*bare, *head))) for head in _HEADS} - {None}
-        return near.pop() if len(near) == 1 else None
+        return _whole(self, said.words, said.spelled)
 
     def exactly(self, said: Name) -> int | None:
         """The place of the disease that has exactly this name, in any spelling."""
@@ -90,6 +84,18 @@ class Ontology:
     @property
     def version(self) -> str:
         return self.source.splitlines()[0]
+
+
+@lru_cache(maxsize=8192)  # a verdict asks for the same few names again and again
+def _whole(known: Ontology, words: tuple[str, ...], spelled: tuple[str, ...]) -> int | None:
+    # Names are equal whatever their spelling, which counts here.
+    found = known.exactly(Name(words, spelled))
+    bare = tuple(token for token in spelled if token not in GENERIC)
+    if found is not None or not bare:
+        return found
+    # "Cushing" may be a disease or a syndrome.
+    near = {known.place(key((*bare, *head))) for head in _HEADS} - {None}
+    return near.pop() if len(near) == 1 else None
 
 
 def key(tokens: Iterable[str]) -> str:

@@ -259,6 +259,8 @@ def american(text: str) -> str:
 
 def joined(readings: Iterable[Reading]) -> Reading:
     every = tuple(readings)
+    if len(every) == 1:
+        return every[0]
     kinds = {kind for read in every for kind in read.by_kind}
     return Reading(
         {kind: frozenset().union(*(read.of(kind) for read in every)) for kind in kinds},

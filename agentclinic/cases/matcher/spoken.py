@@ -295,10 +295,10 @@ def _complaint(facts: Facts) -> str:
     return "pain" if closed & lexicon.bit("pain") else ""
 
 
-@lru_cache(maxsize=512)
-def _names(facts: Facts) -> tuple[int, ...]:
-    """What each fact names, with what that is a kind of."""
-    return tuple(lexicon.named(f"{fact.text} {fact.says}").closed for fact in facts)
+@lru_cache(maxsize=32768)
+def _named_in(fact: Fact) -> int:
+    """What a fact names, with what that is a kind of."""
+    return lexicon.named(f"{fact.text} {fact.says}").closed
 
 
 FEW = 3
@@ -430,12 +430,11 @@ def _same_name(one: Ask, likely: Floats, facts: Facts) -> list[int]:
     if not asked:
         return []
     alike = [
-        (float(likely[row]), -row)
-        for row, names in enumerate(_names(facts))
-        if likely[row] >= SAME_NAME
-        and names & asked
-        and not facts[row].denied
+        (float(likely[row]), -int(row))
+        for row in np.flatnonzero(likely >= SAME_NAME)  # few: what they name is read for these only
+        if not facts[row].denied
         and (facts[row].section is Section.FAMILY) == one.of_kin
+        and (names := _named_in(facts[row])) & asked
         and not (places and names & lexicon.of_types("place") and not places & names)
     ]
     return [-max(alike)[1]] if alike else []
