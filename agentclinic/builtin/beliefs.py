@@ -62,18 +62,18 @@ class Beliefs:
         columns = np.array([self.column[name] for name in evidence])
         seen = np.array(list(evidence.values()), dtype=np.intp), columns
         total[-1] = self.other[seen].sum()
-        ratios = self.ratio[seen]
+        ratio, rows = self.ratio.reshape(-1, self.ratio.shape[2]), seen[0] * self.ratio.shape[1] + columns
         groups: dict[str | int, list[int]] = {}
         for place, column in enumerate(columns.tolist()):
             groups.setdefault(self.group[column] or column, []).append(place)
         # One row for each group, at the place of its first finding: what findings on their own say is copied at once.
         terms = np.empty((len(groups) + 1, len(total) - 1))
         terms[0] = self.leak[seen].sum()
-        terms[1:] = ratios[[places[0] for places in groups.values()]]
+        ratio.take(rows[[places[0] for places in groups.values()]], axis=0, out=terms[1:], mode="clip")
         for row, places in enumerate(groups.values(), start=1):
             if len(places) > 1:
                 listed = np.count_nonzero(self.linked[columns[places]], axis=0)
-                terms[row] = ratios[places].sum(axis=0) / np.sqrt(np.maximum(listed, 1))
+                terms[row] = ratio.take(rows[places], axis=0).sum(axis=0) / np.sqrt(np.maximum(listed, 1))
         terms.sum(axis=0, out=total[:-1])
         return total
 

@@ -250,15 +250,19 @@ def _named_by(read: Reading) -> frozenset[str]:
 
 def named_in(fact: Fact, asked: frozenset[str]) -> bool:
     """Whether an order (`said_in`) has all the words by which a result is ordered alone, or names the same."""
-    label = _label(fact)
+    written, meant = _ordered_by(_label(fact))
+    return asked.issuperset(written) or (meant is not None and asked.issuperset(meant))
+
+
+@lru_cache(maxsize=8192)
+def _ordered_by(label: str) -> tuple[tuple[str, ...], frozenset[str] | None]:
+    """What an order has to have to name a result: all words of its label, or else all that these name."""
     read = reading(label)
-    if asked.issuperset(words(label) or ("",)):
-        return True
     # The site of a sign goes without saying: the trachea, "tracheal position".
     signs = [concepts for _, concepts in read.phrases if any(kind == "parts" for kind, _ in concepts)]
     told = {f"sites: {name}" for concepts in signs for kind, name in concepts if kind == "sites"}
-    named = _named_by(read) - told
-    return any(read.of(kind) for kind in _ALONE) and asked.issuperset(named | read.words)
+    meant = _named_by(read) - told | read.words if any(read.of(kind) for kind in _ALONE) else None
+    return words(label) or ("",), meant
 
 
 _ALONE = ("values", "panels", "tests", "vitals", "parts")

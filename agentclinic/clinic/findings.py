@@ -38,7 +38,8 @@ def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
     evidence = dict(_at_door(door.objective))
     age = age_in_years(door.demographics)
     for exchange in exchanges:
-        _merge(evidence, evidence_in(exchange, age))
+        if new := evidence_in(exchange, age):
+            _merge(evidence, new)
     return evidence
 
 

@@ -363,14 +363,14 @@ def _further(item: Ordered, horizon: float | None) -> Ordered:
 
 def _usual(item: Ordered, added: Completion, said: frozenset[str]) -> Ordered:
     """An item without completed results that are reported only if asked for by name, if it has others."""
-    kept = tuple(fact for fact in item.facts if fact.path not in added.rare or named_in(fact, said))
-    return replace(item, facts=kept) if kept else item
+    kept = tuple([fact for fact in item.facts if fact.path not in added.rare or named_in(fact, said)])
+    return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
 def _without_rare(item: Ordered, said: frozenset[str]) -> Ordered:
     """An item without special tests that the order does not name, if it has others."""
-    kept = tuple(fact for fact in item.facts if not _is_special(fact, said))
-    return replace(item, facts=kept) if kept else item
+    kept = tuple([fact for fact in item.facts if not _is_special(fact, said)])
+    return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
 def _without_maneuvers(item: Ordered, said: frozenset[str]) -> Ordered:
@@ -516,7 +516,9 @@ def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
                 seen |= keys
                 kept.append(fact)
         kept = _told_once(kept)
-        if kept or not item.facts:
+        if len(kept) == len(item.facts):
+            yield item if tuple(kept) == item.facts else replace(item, facts=tuple(kept))
+        elif kept:
             yield replace(item, facts=tuple(kept))
 
 
@@ -538,6 +540,8 @@ def _told_once(facts: Sequence[Fact]) -> list[Fact]:
     by_report: dict[str, list[Fact]] = {}
     for fact in facts:
         by_report.setdefault(fact.heads[0] if fact.heads else "", []).append(fact)
+    if len(by_report) < 2:
+        return list(facts)
     told: list[frozenset[str]] = []
     kept: list[Fact] = []
     for report in by_report.values():

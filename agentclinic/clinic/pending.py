@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from agentclinic.cases.matcher import Ordered
 from agentclinic.cases.matcher.order_items import is_treatment
@@ -77,7 +78,7 @@ def in_its_time(item: Ordered, offer: Offer, horizon: float | None) -> tuple[Ord
 
 def late_result(fact: Fact, horizon: float | None) -> str:
     """What is said of a result that cannot be back in time, by its entry in the table: charts differ in headings."""
-    if fact.section is not Section.TESTS or fact.text.startswith(_NOTHING_TAKEN):
+    if horizon is None or fact.section is not Section.TESTS or fact.text.startswith(_NOTHING_TAKEN):
         return ""
     return late(" ".join(_usual_heads(fact)), horizon)
 
@@ -88,8 +89,13 @@ _NOTHING_TAKEN = "No fluid to sample"
 
 def _usual_heads(fact: Fact) -> tuple[str, ...]:
     """The heading of a result in the table, whichever the chart uses."""
-    entry = normal_of(fact.heads)
-    return levels(entry.heading) if entry else fact.heads
+    return _usual(fact.heads)
+
+
+@lru_cache(maxsize=8192)
+def _usual(heads: tuple[str, ...]) -> tuple[str, ...]:
+    entry = normal_of(heads)
+    return levels(entry.heading) if entry else heads
 
 
 _STAINED = re.compile(r"(?:Gram stain|Smear|Microscopy)[^;:]*:[^;]*", re.IGNORECASE)

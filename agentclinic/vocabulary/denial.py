@@ -157,6 +157,8 @@ class Phrasebook:
         """Every phrase in the text, without those inside a longer one."""
         found: list[Mention] = []
         for clause in clauses(text):
+            if self._lengths.keys().isdisjoint(clause.words):
+                continue
             index, count = 0, len(clause.words)
             while index < count:
                 step = 1

@@ -261,9 +261,12 @@ def joined(readings: Iterable[Reading]) -> Reading:
     every = tuple(readings)
     if len(every) == 1:
         return every[0]
-    kinds = {kind for read in every for kind in read.by_kind}
+    by_kind: dict[str, frozenset[str]] = {}
+    for read in every:
+        for kind, concepts in read.by_kind.items():
+            by_kind[kind] = by_kind[kind] | concepts if kind in by_kind else concepts
     return Reading(
-        {kind: frozenset().union(*(read.of(kind) for read in every)) for kind in kinds},
+        by_kind,
         tuple(phrase for read in every for phrase in read.phrases),
         frozenset().union(*(read.words for read in every)),
         frozenset().union(*(read.sides for read in every)),

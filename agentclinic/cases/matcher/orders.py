@@ -232,7 +232,7 @@ def _signature(read: Reading) -> Hashable:
 @lru_cache(maxsize=32768)
 def charted_as(fact: Fact) -> Reading:
     """What a result is about, from its headings, or from its text if they are too general."""
-    heads = joined(reading(head) for head in fact.heads)
+    heads = _of_path(fact.heads)
     if _general(heads):
         return joined((heads, reading(fact.text)))
     if heads.of("sites") or not (heads.of("modalities") or heads.of("tests") & _OF_A_SITE):
