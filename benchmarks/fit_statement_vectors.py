@@ -129,7 +129,7 @@ def learn(learned_from: Sequence[Chart], questions: Vectors, concepts: Sequence[
     for epoch in range(EPOCHS):
         rate = RATE * (1 - epoch / EPOCHS) + 1e-4
         for at in random.permutation(len(learned_from)):
-            chart = learned_from[at]
+            chart = learned_from[int(at)]
             asked = questions.units(chart.questions, random)[0]
             for texts in (chart.statements, chart.spoken):
                 units = found.units(texts, random)

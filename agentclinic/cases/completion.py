@@ -221,10 +221,7 @@ def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
         for heading in entry.headings
         if not _names_more(heading, entry)
     ]
-    facts = Facts(fact for fact, _ in spelled)
-    if without:
-        facts.shared = _catalog(frozenset())[0]
-    return facts, {fact.path: entry for fact, entry in spelled}
+    return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
 
 
 def _names_more(heading: str, entry: Normal) -> bool:

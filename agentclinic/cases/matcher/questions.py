@@ -205,10 +205,9 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
             if certain is not None:
                 found[_conditions(rows, chart, read[one.at]) if certain else rows, at] = certain
     for at, one in enumerate(asked):
-        if not script.has_questions:
-            if not read[one.at].of_kin:
-                found[script.of_kin, at] *= OTHER_PERSON
-            found[_at_other_place(one.part, chart), at] *= OTHER_PLACE
+        if not read[one.at].of_kin:
+            found[script.of_kin, at] *= OTHER_PERSON
+        found[_at_other_place(one.part, chart), at] *= OTHER_PLACE
         if script.changes_denied and not one.part.main & lexicon.bit("pain"):
             found[script.unchanged & ~_settling(one.part, chart), at] = 0.0
         if read[one.at].aspects[_CHARACTER] and lexicon.bit("pain quality") & one.part.named.closed:
