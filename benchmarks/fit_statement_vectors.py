@@ -136,7 +136,7 @@ def learn(learned_from: Sequence[Chart], questions: Vectors, concepts: Sequence[
                 found.learn(units, _pull(asked, chart.rows, units[0]), rate)
             picked = random.choice(len(concepts), CONCEPTS, replace=False)
             one, other = (
-                [concepts[place][random.integers(len(concepts[place]))] for place in picked.tolist()] for _ in "ab"
+                [concepts[place][int(random.integers(len(concepts[place])))] for place in picked.tolist()] for _ in "ab"
             )
             units = found.units(one, random)
             found.learn(units, _pull(questions.units(other, random)[0], every, units[0]), rate)
