@@ -481,8 +481,13 @@ _TELLS = re.compile(
 def _asking(question: str) -> str:
     """A question without sentences beside it that only tell the patient something."""
     sentences = _SENTENCE.split(question)
-    asking = [one for one in sentences if one.endswith("?") or _TELL.sub("", one) != one or not _TELLS.match(one)]
+    asking = [one for one in sentences if one.endswith("?") or _TELL.sub("", one) != one or _may_ask(one)]
     return " ".join(asking) if any(one.endswith("?") for one in asking) else question
+
+
+def _may_ask(sentence: str) -> bool:
+    """Whether a sentence without a question mark names something that can be asked for: "And the fever."."""
+    return not _TELLS.match(sentence) and bool(lexicon.named(sentence).names & deniable())
 
 
 def _by_whole(found: Sequence[_Found], index: Index, facts: Facts) -> list[_Found]:

@@ -166,14 +166,20 @@ def small_talk(utterance: str) -> Said:
         if not here:
             rest.append(plain)
         elif set(here) & set(_ASKED):
-            rest += (f"{clause}?" for clause in clause_texts(plain)[1:] if _is_question(clause))
+            first, *later = clause_texts(plain) or [plain]
+            before = [first] if any(map(_is_talk, later)) else []  # else the small talk is in the first
+            rest += (f"{clause}?" for clause in (*before, *later) if _is_question(clause))
     return Said(" ".join(part for part in rest if part), _answered(kinds))
 
 
 def _is_question(clause: str) -> bool:
     """Whether a clause beside small talk asks for facts: "how are you coping, and is the appetite gone?"."""
-    asks = cues.YES_OR_NO.match(clause) or cues.OPEN.search(clause)
-    return bool(asks) and not any(pattern.search(f"{clause}?") for _, pattern in _PATTERNS)
+    asks = cues.YES_OR_NO.match(clause) or cues.OPEN.search(clause) or clause.lower().startswith("any ")
+    return bool(asks) and not _is_talk(clause)
+
+
+def _is_talk(clause: str) -> bool:
+    return any(pattern.search(f"{clause}?") for _, pattern in _PATTERNS)
 
 
 def _answered(kinds: list[Talk]) -> tuple[Talk, ...]:
