@@ -432,12 +432,21 @@ def _stands_alone(text: str) -> bool:
 _CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 
 
+_OF_A_LESION = re.compile(
+    r"\b(?:(?:ct|ultrasound|us|image|stereotactic)[ -]guided )?(?:percutaneous )?(?=(?:core |fine )?(?:needle )?biopsy\b)"
+    r"|(?<=biopsy) (?:of|from) (?:the |a |this |that )?(?:(?:right|left|apical|suspicious|solid) )*"
+    r"(?:lesion|mass|lump|nodule|tumou?r)\b",
+    re.IGNORECASE,
+)
+"""Says of a biopsy nothing that tells it from others: a biopsy of the skin is no answer to it."""
+
+
 @lru_cache(maxsize=4096)
 def items(order: str) -> tuple[Item, ...]:
     found: list[Item] = []
     head: Item | None = None
     scope: Reading | None = None
-    order = fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME]))
+    order = _OF_A_LESION.sub("", fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME])))
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
         read = reading(segment.text)
