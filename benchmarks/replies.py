@@ -5,7 +5,9 @@ changes of OpenOSCE 2. Readers, also language models, marked the replies without
 (`labels/replies.jsonl`): two in each round. In round 2 and 3 the changed clinic answered the same questions and orders
 again. In round 4 three doctors played 21 other cases with complete histories (`newest`), and in round 5 the same
 questions and orders were answered again after corrections. In round 6 five doctors played 21 further cases after more
-changes (`newest`; `before` is the version before, asked the same).
+changes (`newest`; `before` is the version before, asked the same). In round 7 six doctors played 21 cases never played
+before, and were asked to put two or three things into most questions and to order as doctors write; `before` is a
+sample of the replies of the version before that differ.
 
 `python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
 called fine or faulty and in what way. `--list` prints the newest replies to which both readers gave a mark.

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
 from agentclinic.cases.matcher.asking import stems
+from agentclinic.cases.matcher.spoken import asked_directly
 from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.matcher.talk import Talk, asks_for_privacy
-from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex, speaks_for_self
+from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex, speaks_for_self
 from agentclinic.clinic import traits
 from agentclinic.clinic.first_person import caregiver_voice, own_voice
 from agentclinic.clinic.payloads import NO_TRAITS, PatientPayload, PatientTraits, SilentSymptom
@@ -331,7 +332,7 @@ def withheld(fact: Fact, payload: PatientPayload) -> bool:
     told = statement(fact)
     # A complaint is also named by what it is a kind of; "lifestyle" does not name drinking.
     wider = told.named.closed & lexicon.of_types("symptom") & ~lexicon.roots()
-    named = (told.main | wider) & asked.names
+    named = (told.main | wider) & asked.names or fact.path in asked_directly(payload.question, Facts.of(payload.facts))
     again = any(fact in topic.facts for said in earlier for topic in asked_of_patient(said, payload.facts))
     return not (named or again)
 

@@ -433,7 +433,8 @@ _CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 
 
 _OF_A_LESION = re.compile(
-    r"\b(?:(?:ct|ultrasound|us|image|stereotactic)[ -]guided )?(?:percutaneous )?(?=(?:core |fine )?(?:needle )?biopsy\b)"
+    r"\b(?:(?:ct|ultrasound|us|image|stereotactic)[ -]guided )?(?:percutaneous )?"
+    r"(?=(?:core |fine )?(?:needle )?biopsy\b)"
     r"|(?<=biopsy) (?:of|from) (?:the |a |this |that )?(?:(?:right|left|apical|suspicious|solid) )*"
     r"(?:lesion|mass|lump|nodule|tumou?r)\b",
     re.IGNORECASE,

@@ -81,7 +81,11 @@ _ANTONYMS = re.compile(
     re.IGNORECASE,
 )
 """Two ends of one thing: "better or worse"."""
-_OR_IS_IT = re.compile(r",? or (?:is|does|do|did|are|was|were|has|have) (?:it|they|this|that)\b", re.IGNORECASE)
+_OR_IS_IT = re.compile(
+    r"((?:^|[.?!;] )(?:and |so )?(?:is|does|do|did|are|was|were|has|have) (?:it|they|this|that|the)\b[^.?!;]*?)"
+    r",? or (?:is|does|do|did|are|was|were|has|have) (?:it|they|this|that)\b",
+    re.IGNORECASE,
+)
 """Begins the other of two answers to one question: "does it stay there, or does it travel?"."""
 _AMONG = re.compile(
     r", (?:like|such as|including|especially|for example|say) [^,?]{1,40}, (?=ha(?:ve|s|d)\b|who\b|with\b|that\b)",
@@ -90,7 +94,7 @@ _AMONG = re.compile(
 """Examples in the middle of a question: "does anyone, like your mother, have diabetes?"."""
 _TELL = re.compile(
     r"^(?:(?:and|so|now|please|can|could|would|will|you|i'd|i|like|want|to|just|first)[ ,]+)*"
-    r"(?:tell me|describe|talk me through|walk me through|hear|explain)(?: (?:a (?:bit|little)|some) )?"
+    r"(?:tell me|describe|talk me through|walk me through|hear|explain)\b(?: (?:a (?:bit|little)|some) )?"
     r"(?:\s*(?:more|about|exactly|to me))*\s*",
     re.IGNORECASE,
 )
@@ -125,7 +129,7 @@ def asks(question: str, complaint: str = "") -> tuple[Ask, ...]:
     """The things that a question asks, with what "it" means: what was named before, or the main complaint."""
     found: list[Ask] = []
     meant, before = complaint, ""
-    texts = every_clause(_AMONG.sub(" ", _OR_IS_IT.sub(" ", question))) or [question]
+    texts = every_clause(_AMONG.sub(" ", _OR_IS_IT.sub(r"\1 ", question))) or [question]
     for text in texts[:MOST_ASKED]:
         told = _TELL.match(text)
         if told and told.end() and ":" in text:  # "tell me about the pain: where is it"
@@ -483,6 +487,21 @@ def _asking(question: str) -> str:
     sentences = _SENTENCE.split(question)
     asking = [one for one in sentences if one.endswith("?") or _TELL.sub("", one) != one or _may_ask(one)]
     return " ".join(asking) if any(one.endswith("?") for one in asking) else question
+
+
+DIRECT = 0.8
+"""From this likeness on, a question asks for a fact by name: what is only told if pressed is told then."""
+
+
+@lru_cache(maxsize=4096)
+def asked_directly(question: str, facts: Facts) -> frozenset[str]:
+    """The paths of the facts that a part of a question asks for in nearly the words of the author's questions."""
+    index = index_of(facts)
+    if index is None:
+        return frozenset()
+    parts = asks(_asking(small_talk(question).rest or question), _complaint(facts))
+    alike = [index.likeness(vector(text)) for one in parts for text in one.wordings]
+    return frozenset(facts[row].path for like in alike for row in np.flatnonzero(like >= DIRECT))
 
 
 def _may_ask(sentence: str) -> bool:

@@ -132,6 +132,8 @@ def statement_vectors(texts: Sequence[str]) -> Floats:
 
 def _sums(texts: Sequence[list[int]]) -> Floats:
     """The sums of some vectors, as rows of length 1."""
+    if not texts:
+        return np.zeros((0, DIMENSIONS), dtype=np.float32)
     texts = [places or [0] for places in texts]
     starts = np.cumsum([0, *(len(places) for places in texts[:-1])])
     sums = np.add.reduceat(_all_vectors()[list(chain.from_iterable(texts))], starts, axis=0)
