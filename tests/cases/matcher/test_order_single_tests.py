@@ -25,6 +25,8 @@ ORDERS = [
     ("hep C Ab with reflex RNA", {"Hepatitis C Antibody"}),
     ("sputum for AFB smear and culture", AFB),
     ("CSF oligoclonal bands, B12", {"Lumbar Puncture / Oligoclonal Bands", "Vitamin B12"}),
+    ("CT-guided percutaneous needle biopsy of the right apical lesion", {"Needle Biopsy / Findings"}),
+    ("biopsy of the mass", {"Needle Biopsy / Findings"}),
     ("ascitic fluid cell count", {"Ascitic Fluid / Findings"}),
     ("bone marrow aspirate with flow cytometry", {"Bone Marrow / Aspirate", "Bone Marrow / Flow Cytometry"}),
 ]  # fmt: skip

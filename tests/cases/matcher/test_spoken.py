@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from agentclinic.cases.matcher import Asked, asked_of_patient
-from agentclinic.cases.matcher.spoken import asks
+from agentclinic.cases.matcher.spoken import asked_directly, asks
+from agentclinic.cases.matcher.talk import small_talk
 from agentclinic.cases.matcher.vectors import index_of, vector
 from agentclinic.cases.model import Fact, Facts, Section
 
@@ -85,3 +86,37 @@ def test_it_is_what_was_just_asked_about() -> None:
 
 def test_an_item_of_a_list_is_also_looked_up_without_when_it_happens() -> None:
     assert "coughing" in asks("Do you get shoulder pain or coughing when your period is on?")[1].wordings
+
+
+def test_no_item_of_a_list_is_lost() -> None:
+    """Not even one that begins like "hear", and none beside a question that begins with "or"."""
+    assert [one.text for one in asks("Have you ever had asthma, heartburn or hay fever?")][1:] == [
+        "heartburn",
+        "hay fever",
+    ]
+    assert [one.text for one in asks("Any weight loss, had fevers, or does it ever wake you?")][1:] == [
+        "had fevers",
+        "does it ever wake you",
+    ]
+
+
+def test_two_answers_to_one_question_are_one_thing_asked() -> None:
+    assert len(asks("Does it stay there, or does it travel?")) == 1
+
+
+def test_a_sentence_that_names_nothing_is_not_asked_back_about() -> None:
+    topics = asked_of_patient("Hi, congratulations on your little one. Do you smoke?", CHART)
+    assert [topic.kind for topic in topics] == [Asked.SYMPTOM]
+
+
+def test_a_fact_is_asked_for_directly_in_the_words_of_its_questions_only() -> None:
+    direct = asked_directly("Do you smoke? And how is your mood?", Facts.of(CHART))
+    assert direct
+    assert direct < {fact.path for fact in CHART}
+    assert not asked_directly("Any rash on your legs?", Facts.of(CHART))
+
+
+def test_what_is_asked_before_a_worry_is_asked_for_as_well() -> None:
+    said = small_talk("What medicines have you taken for it, and what worries you most about this?")
+    assert said.rest == "What medicines have you taken for it?"
+    assert len(said.kinds) == 1

@@ -71,3 +71,7 @@ def test_an_alike_statement_is_weighed_though_it_shares_nothing_with_the_questio
     chances = answer_probabilities(read, facts)
     assert chances[0].max() > 0
     assert chances[1].max() == 0
+
+
+def test_a_chart_without_statements_has_no_vectors() -> None:
+    assert len(statement_vectors([])) == 0
