@@ -47,10 +47,12 @@ DATA = ROOT.parent / "shared" / "data"
 PARTS = {part: f"questions3_{part}" for part in ("development", "second", "third", "test")} | {
     "fifth_development": "questions5_development",
     "fifth": "questions5_test",
+    "sixth_development": "questions6_development",
+    "sixth": "questions6_test",
 }
 RECORDED = {"recorded": ("questions", "questions2"), "developer": ("questions_developer",)}
 """Parts of the recorded questions: two readers marked the first, one the second."""
-READABLE = ("development", "second", "fifth_development", *RECORDED)
+READABLE = ("development", "second", "fifth_development", "sixth_development", *RECORDED)
 FOLDS = 5
 
 
