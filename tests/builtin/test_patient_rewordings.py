@@ -41,7 +41,7 @@ CHILD = case_of(
     )
 )
 A = "Patient_Actor/"
-ALL_DRUGS = {f"{A}Medications[0]", f"{A}Medications[1]", f"{A}History#1"}
+ALL_DRUGS = {f"{A}Medications[0]", f"{A}Medications[1]"}
 
 REWORDED: list[tuple[str, set[str], tuple[str, str, str, str, str]]] = [
     (
