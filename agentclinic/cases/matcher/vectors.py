@@ -2,12 +2,11 @@
 
 A question is the sum of the vectors of its words and pairs of words. They were learned so that the questions of one
 fact are near each other and far from the other questions of the chart, and so that the wordings of one concept of the
-lexicon are near each other (`benchmarks/fit_vectors.py`). Of 31 charts that were not learned from, 83 % of the
-questions are nearest to another question of their own fact; 61 % by shared words and concepts.
+lexicon are near each other (`benchmarks/fit_vectors.py`).
 
 Words and pairs of a statement have vectors of their own, learned so that a statement is near the questions it answers
-(`benchmarks/fit_statement_vectors.py`); those that charts do not use have the same as in questions. Of the same 31
-charts, about 86 % of the questions are nearest to their own fact; 77 % with the vectors of questions alone.
+(`benchmarks/fit_statement_vectors.py`); those that charts do not use have the same as in questions. Both
+benchmarks print how many questions of charts that were left out are nearest to their own fact.
 """
 
 from __future__ import annotations
