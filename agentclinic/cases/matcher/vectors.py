@@ -52,14 +52,14 @@ _IRREGULAR = {form: first for first, *others in map(str.split, _FORMS.split(",")
 
 
 @lru_cache(maxsize=16384)
-def _stem(word: str) -> str:
+def stem_of(word: str) -> str:
     return stem(singular(_IRREGULAR.get(word, word)))
 
 
 def features(text: str) -> list[str]:
     """The stems of a text's words, and each pair of neighbors."""
     plain = _LEAD.sub(r"how\1", text.lower().replace("’", "'").replace("'", " "))
-    words = [_stem(word) for word in _WORD.findall(plain) if word not in _SMALL]
+    words = [stem_of(word) for word in _WORD.findall(plain) if word not in _SMALL]
     pairs = (f"{one} {other}" for one, other in pairwise(words))
     return list(dict.fromkeys((*words, *pairs)))
 

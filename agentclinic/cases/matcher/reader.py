@@ -1,0 +1,339 @@
+"""Read a question as the things it asks, and say which of a chart's facts answers each.
+
+A small network, learned from questions that doctors asked of other charts, marks the words of each thing asked and
+gives it a vector, in which the rest of the question counts: "or the neck?" after "any pain in the back" asks for pain.
+Each fact has the vectors of its author's questions and of its own words, and each thing asked says how near a fact must
+be to answer it. `benchmarks/fit_reader.py` learns the network and prints how often it is right.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentclinic.cases.matcher.vectors import stem_of
+from agentclinic.cases.model import Facts
+
+Floats = NDArray[np.float32]
+TABLE = Path(__file__).parents[1] / "data" / "reader.npz"
+_TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[?.,;:!/()-]")
+_NO_PART = re.compile(r"[?.,;:!/()-]|or|and|but|so|then")
+"""What no part begins or ends with."""
+_EMPTY = frozenset(
+    "a an the is are was were be been do does did have has had having you your yours he his she her it its they their i "
+    "me my of to in on at for with and or any some that this these those there as by from about if so just than then "
+    "also ever get got can could would will please tell how what like especially including say such even particularly "
+    "anything else well now noticed notice".split()
+)
+"""Words that ask for nothing by themselves."""
+REACH = 8
+"""Words apart from which on the distance between two words no longer counts."""
+LONGEST = 160
+"""Words that are read at once; a longer question is read in pieces. Our longest labeled question has 61."""
+MOST_WORDS = 640
+"""Words of a question that are read."""
+OUTSIDE, BEGINS, INSIDE = range(3)
+KINDS = ("told", "no", "?", "worry", "idea", "hope", "feel", "talk")
+"""What a thing asked is, if no fact answers it: something that can be denied, or cannot be, or small talk."""
+OF_WORDS = 0.02
+"""What is taken off the likeness to a fact's own words, which are no questions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asks:
+    """One thing that a question asks."""
+
+    text: str
+    """The words that ask for it."""
+    start: int
+    """Where they begin in the question."""
+    vector: Floats
+    needed: float
+    """How near a fact must be to answer it."""
+    kind: str
+    """What it is if no fact answers it."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    qkv: Floats
+    qkv_bias: Floats
+    out: Floats
+    out_bias: Floats
+    distance: Floats
+    first: tuple[Floats, Floats]
+    second: tuple[Floats, Floats]
+    up: Floats
+    up_bias: Floats
+    down: Floats
+    down_bias: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Network:
+    """The learned tables and weights."""
+
+    places: dict[str, int]
+    by_stem: dict[str, int]
+    words: Floats
+    """What each word brings to a question."""
+    keys: Floats
+    """What each word brings to the vector of a fact, times its weight."""
+    weights: Floats
+    """How much each word counts there."""
+    layers: tuple[_Layer, ...]
+    norm: tuple[Floats, Floats]
+    heads: Floats
+    """From the vector of a word to its mark (3), and its weight in a part (1)."""
+    heads_bias: Floats
+    part: Floats
+    """From the vector of a part to what it asks, its kind and what it needs."""
+    part_bias: Floats
+    bias: Floats
+    sections: Floats
+    section_names: tuple[str, ...]
+    beta: float
+    scale: float
+
+
+def _dequantized(table: Any, name: str) -> Floats:
+    return np.asarray(table[name], dtype=np.float32) * table[f"{name}_scale"].astype(np.float32)[:, None]
+
+
+@lru_cache(maxsize=1)
+def network(path: Path = TABLE) -> _Network:
+    """The network that ships with the package."""
+    with np.load(path) as table:
+        names = bytes(table["names"]).decode().split("\n")
+        by_stem: dict[str, int] = {}
+        for place, name in enumerate(names):
+            by_stem.setdefault(stem_of(name), place)
+
+        def weights(name: str) -> Floats:
+            return np.ascontiguousarray(table[name], dtype=np.float32)
+
+        def layer(at: int) -> _Layer:
+            def of(name: str) -> Floats:
+                return weights(f"layer{at}_{name}")
+
+            return _Layer(
+                *(of(name) for name in ("qkv", "qkv_bias", "out", "out_bias", "distance")),
+                (of("first"), of("first_bias")),
+                (of("second"), of("second_bias")),
+                *(of(name) for name in ("up", "up_bias", "down", "down_bias")),
+            )
+
+        return _Network(
+            {name: place for place, name in enumerate(names)},
+            by_stem,
+            _dequantized(table, "words"),
+            _dequantized(table, "keys"),
+            weights("weights"),
+            tuple(layer(at) for at in range(int(table["layers"]))),
+            (weights("norm"), weights("norm_bias")),
+            weights("heads"),
+            weights("heads_bias"),
+            weights("part"),
+            weights("part_bias"),
+            weights("bias"),
+            weights("sections"),
+            tuple(bytes(table["section_names"]).decode().split("\n")),
+            float(table["beta"]),
+            float(table["scale"]),
+        )
+
+
+UNKNOWN = 1
+"""The place of a word that was not learned."""
+
+
+@lru_cache(maxsize=65536)
+def _place(word: str) -> int:
+    """The place of a word, or of one with the same stem; that of the unknown word if there is none."""
+    known = network()
+    place = known.places.get(word)
+    if place is None:
+        place = known.by_stem.get(stem_of(word.split("'")[0]), UNKNOWN)
+    return place
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("’", "'")
+
+
+def knows(text: str) -> bool:
+    """Whether every word of a text was learned."""
+    return all(_place(word) != UNKNOWN for word in _TOKEN.findall(_plain(text)))
+
+
+def _normed(x: Floats, by: tuple[Floats, Floats]) -> Floats:
+    centered = x - x.mean(axis=1, keepdims=True)
+    spread = np.einsum("ij,ij->i", centered, centered) / np.float32(x.shape[1])
+    return np.asarray(centered / np.sqrt(spread + np.float32(1e-5))[:, None] * by[0] + by[1], dtype=np.float32)
+
+
+_SMALL = 800_000
+"""Multiplications below which a product of matrices stays in one thread. Above about a million, the library behind NumPy
+starts several, which on busy cores wait for each other a hundred times as long as the product takes."""
+
+
+def _times(x: Floats, weights: Floats) -> Floats:
+    """The product of two matrices, a few rows at a time."""
+    inner, columns = weights.shape
+    step = max(1, _SMALL // (inner * columns))
+    if len(x) <= step:
+        return x @ weights
+    product = np.empty((len(x), columns), dtype=np.float32)
+    for row in range(0, len(x), step):
+        np.matmul(x[row : row + step], weights, out=product[row : row + step])
+    return product
+
+
+@lru_cache(maxsize=LONGEST)
+def _distances(count: int) -> NDArray[np.intp]:
+    places = np.arange(count)
+    return np.clip(places[None] - places[:, None], -REACH, REACH) + REACH
+
+
+def _through(layer: _Layer, x: Floats) -> Floats:
+    count, width = x.shape
+    heads = len(layer.distance)
+    each = width // heads
+    mixed = _times(_normed(x, layer.first), layer.qkv) + layer.qkv_bias
+    query, key, value = mixed.reshape(count, 3, heads, each).transpose(1, 2, 0, 3)
+    towards = query @ key.transpose(0, 2, 1)
+    towards *= np.float32(1 / math.sqrt(each))
+    towards += layer.distance[:, _distances(count)]
+    towards -= towards.max(axis=2, keepdims=True)
+    np.exp(towards, out=towards)
+    towards /= towards.sum(axis=2, keepdims=True)
+    gathered = (towards @ value).transpose(1, 0, 2).reshape(count, width)
+    x = x + _times(gathered, layer.out) + layer.out_bias
+    inner = _times(_normed(x, layer.second), layer.up) + layer.up_bias
+    np.maximum(inner, 0, out=inner)
+    return x + _times(inner, layer.down) + layer.down_bias
+
+
+def _marked(marks: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and the last word, exclusive, of each part."""
+    found: list[tuple[int, int]] = []
+    begun: int | None = None
+    for at, mark in enumerate((*marks, OUTSIDE)):
+        if begun is not None and mark != INSIDE:
+            found.append((begun, at))
+            begun = None
+        if mark != OUTSIDE and begun is None:
+            begun = at
+    return found
+
+
+@lru_cache(maxsize=4096)
+def read(question: str) -> tuple[Asks, ...]:
+    """The things that a question asks, in order."""
+    tokens = list(_TOKEN.finditer(_plain(question)))[:MOST_WORDS]
+    return tuple(one for piece in _pieces(tokens) for one in _asked(question, piece))
+
+
+def _pieces(tokens: Sequence[re.Match[str]]) -> Iterator[Sequence[re.Match[str]]]:
+    """A question whole, or, if it is too long, in pieces that end with a sentence where they can."""
+    while len(tokens) > LONGEST:
+        ends = [at for at in range(LONGEST) if tokens[at][0] in "?.!"]
+        cut = ends[-1] + 1 if ends else LONGEST
+        yield tokens[:cut]
+        tokens = tokens[cut:]
+    if tokens:
+        yield tokens
+
+
+def _asked(question: str, tokens: Sequence[re.Match[str]]) -> Iterator[Asks]:
+    known = network()
+    places = [_place(token[0]) for token in tokens]
+    x = known.words[places]
+    for layer in known.layers:
+        x = _through(layer, x)
+    x = _normed(x, known.norm)
+    said = x @ known.heads + known.heads_bias
+    marks = said[:, :3].argmax(axis=1).tolist()
+    for start, end in _marked(marks):
+        while end > start and _NO_PART.fullmatch(tokens[end - 1][0]):
+            end -= 1
+        while end > start and _NO_PART.fullmatch(tokens[start][0]):
+            start += 1
+        if all(token[0] in _EMPTY for token in tokens[start:end]):
+            continue
+        weight = np.exp(said[start:end, 3] - said[start:end, 3].max())
+        out = (weight / weight.sum()) @ x[start:end] @ known.part + known.part_bias
+        size = known.bias.shape[0]
+        asks = out[:size] / max(1e-6, math.sqrt(float(out[:size] @ out[:size])))
+        vector = asks + np.float32(known.beta) * _key(places[start:end])
+        kinds = out[size : size + len(KINDS)]
+        first, last = tokens[start].start(), tokens[end - 1].end()
+        yield Asks(
+            question[first:last],
+            first,
+            np.asarray(known.scale * vector, dtype=np.float32),
+            4 * float(out[-1]),
+            KINDS[1 + int(kinds[1:].argmax())],
+        )
+
+
+def _key(places: Sequence[int]) -> Floats:
+    """The vector of some words by themselves."""
+    known = network()
+    total = np.add.reduce(known.keys[places], axis=0) / np.add.reduce(known.weights[places]) + known.bias
+    return np.asarray(total / max(1e-6, math.sqrt(float(total @ total))), dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """The vectors of a chart's facts."""
+
+    vectors: Floats
+    less: Floats
+    """What is taken off the likeness to each."""
+    starts: NDArray[np.intp]
+    """The first vector of each fact."""
+
+    def nearness(self, asks: Asks) -> Floats:
+        """How near each fact is; from `asks.needed` on, it answers."""
+        return np.maximum.reduceat(self.vectors @ asks.vector - self.less, self.starts)
+
+
+@lru_cache(maxsize=512)
+def index_of(facts: Facts) -> Index:
+    """The index of a chart."""
+    known = network()
+    texts: list[list[int]] = []
+    own: list[bool] = []
+    counts: list[int] = []
+    sections: list[int] = []
+    for fact in facts:
+        said = [text for text in (fact.text, fact.says) if text] or [""]
+        for text in (*fact.asked, *said):
+            texts.append([_place(word) for word in _TOKEN.findall(_plain(text))] or [UNKNOWN])
+        own += [False] * len(fact.asked) + [True] * len(said)
+        counts.append(len(fact.asked) + len(said))
+        name = fact.section.value
+        sections.append(known.section_names.index(name) if name in known.section_names else -1)
+    flat = np.fromiter((place for text in texts for place in text), dtype=np.intp)
+    lengths = np.fromiter(map(len, texts), dtype=np.intp, count=len(texts))
+    starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+    sums = np.add.reduceat(known.keys[flat], starts, axis=0)
+    sums /= np.add.reduceat(known.weights[flat], starts)[:, None]
+    of_fact = np.repeat(np.arange(len(facts)), counts)
+    section = np.array(sections)
+    names = len(known.section_names)
+    extra = known.sections[np.where(section < 0, names, section)]
+    extra = extra + known.sections[[names + int(fact.denied) for fact in facts]]
+    sums += known.bias + extra[of_fact]
+    sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
+    less = np.array(own, dtype=np.float32) * np.float32(OF_WORDS * known.scale)
+    return Index(np.asarray(sums, dtype=np.float32), less, np.concatenate(([0], np.cumsum(counts)[:-1])))
