@@ -473,7 +473,9 @@ class _Patient:
         if _is_summary(entry):
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
-            found += self._summarized.get(entry.system, ())
+            summed_up = self._summarized.get(entry.system, ())
+            # A normal examination says nothing against a normal sign that it does not mention.
+            found += [f for f in summed_up if not (entry.rare and entry.examination and self._is_normal(f))]
         found += self._ill_regions.get(entry.region or "", ())[:1]
         found += self._ill_skin if entry.system == _SKIN else ()
         if not found and entry.examination and not entry.apart:
@@ -481,6 +483,10 @@ class _Patient:
             if not found:
                 found += self._denying(entry)
         return tuple(dict.fromkeys(found))
+
+    def _is_normal(self, fact: Fact) -> bool:
+        own = normal_of(fact.heads)
+        return own is not None and not self.abnormal(fact, own)
 
     def _agrees(self, fact: Fact, entry: Normal) -> bool:
         """Whether a result in words is a normal one, so that the chart can have a normal one of the entry, too.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, TAKEN, Item, items
-from agentclinic.cases.matcher.order_words import Reading, other_side, reading, same_site, vocabulary
+from agentclinic.cases.matcher.order_words import Reading, joined, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.tests import split_list, table
 from agentclinic.vocabulary.text import fold, words
@@ -137,6 +137,29 @@ def _is_private(fact: Fact, systems: frozenset[str]) -> bool:
     """Whether a finding is of an examination that is done only if it is named, within another one."""
     own = _own_systems(reading(fact.heads[-1])) if fact.heads else _NOTHING
     return bool(own) and own <= _PRIVATE - systems
+
+
+def covering(asked: Reading, chart: Chart) -> tuple[Fact, ...]:
+    """The findings of the examination that a sign belongs to, where nothing is charted of the sign itself."""
+    known = vocabulary()
+    signs = [known.parts[part] for part in sorted(asked.of("parts"))]
+    there = _systems(asked) - {"vascular"}
+    by = frozenset(sign.by for sign in signs if sign.by) | asked.of("methods")
+    for systems in ({sign.main for sign in signs}, {of for sign in signs for of in sign.of}, there):
+        found = [
+            (fact, charted)
+            for fact, charted in chart
+            if fact.section is Section.EXAMINATION and any(systems & _own_systems(reading(head)) for head in fact.heads)
+        ]
+        near = [(fact, charted) for fact, charted in found if _same_place(asked, _of_path(fact.heads[1:]))]
+        if found := near or found:
+            return tuple(fact for fact, charted in found if by & _methods(charted)) or tuple(f for f, _ in found)
+    return ()
+
+
+@lru_cache(maxsize=4096)
+def _of_path(heads: tuple[str, ...]) -> Reading:
+    return joined(map(reading, heads))
 
 
 def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
@@ -385,7 +408,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
     if known.by or not own or "psychiatric" in known.of:
         own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
     felt = {"palpation"} if "abdominal" in known.of else set()
-    for method in (known.by, *felt) if not own and known.by in _MANEUVERS else ():
+    for method in (known.by, *felt) if not own and known.by else ():
         own = own or [f for f, c in examined if method in c.of("methods") and _near(part, f, c)]
     # "Flank: tender on tapping" is the tenderness of the costovertebral angle.
     sites = known.of - set(vocabulary().covers)
@@ -407,10 +430,6 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         for f, c in examined
         if _undivided(f) and known.main in _own_systems(c) | c.of("sites") and _SUMMED_UP.search(f.text)
     ]
-
-
-_MANEUVERS = frozenset({"special tests", "palpation"})
-"""How signs are elicited; what was found in this way is charted under it, or with what was felt."""
 
 
 def _near(part: str, fact: Fact, charted: Reading) -> bool:
