@@ -158,6 +158,23 @@ _WRITTEN_OUT = (
         re.compile(r"^(?=.*\b(?:nystagmus|skew|hallpike|roll|vestibul\w*|gaze)\b)(.*)\bHIT\b", re.IGNORECASE),
         r"\1head impulse test",
     ),
+    (re.compile(r"\b(?:nil by mouth|NBM)\b", re.IGNORECASE), "NPO"),
+    (re.compile(r"\bportals? of entry\b", re.IGNORECASE), "skin"),
+    (re.compile(r"\bC3 ?/ ?4\b", re.IGNORECASE), "C3, C4"),
+    (re.compile(r"\banti-IF\b"), "anti intrinsic factor"),
+    (re.compile(r"\b(ACL|B2GP1|anticardiolipin)\b(.{1,20}?)\bLA\b", re.IGNORECASE), r"\1\2lupus anticoagulant"),
+    (
+        re.compile(
+            r"\b(?:4|four)[- ]limbs? (?:BPs?|blood pressures?)\b|\bBPs? (?:in )?(?:all )?(?:4|four) limbs?\b",
+            re.IGNORECASE,
+        ),
+        "four-limb blood pressure",
+    ),
+    (
+        re.compile(r"(\bspeculum\b[^,;]*?)\s*\b(?:with|w/|and|plus)?\s*\bswabs?\b(?! (?:for|of))", re.IGNORECASE),
+        r"\1, high vaginal swab",
+    ),
+    (re.compile(r"\b(?:serum )?(?:trans|amino ?trans)(?:amin|fer)ases\b", re.IGNORECASE), "ALT, AST"),
     # Abbreviations that are told from others by their capitals or by what is beside them.
     (re.compile(rf"\bPR\b(?=,? ?(?:and|/|&)? ?{_BESIDE_VITALS}\b)|(?<={'BP'}, )PR\b|(?<=RR, )PR\b"), "pulse rate"),
     (re.compile(r"\bPR\b(?! (?:interval|segment|prolongation|depression|exam))"), "rectal exam"),
@@ -543,6 +560,10 @@ def items(order: str) -> tuple[Item, ...]:
             continue
         if segment.listed and head is not None and any(vocabulary().panels[p].whole for p in head.read.of("panels")):
             own = _of_scope(own, _only(head.read, "specimens") or Reading({}))
+        if segment.listed and head is not None and not head.measured and own.read.of("parts"):
+            # The ascites of an examination is not a fluid.
+            examined = [kind for kind in own.read.by_kind if kind not in ("panels", "specimens")]
+            own = replace(own, read=_only(own.read, *examined) or own.read)
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
                 if head in found:
@@ -581,7 +602,8 @@ def items(order: str) -> tuple[Item, ...]:
         apart = (segment.begins or closed) and set(own.read.by_kind) == {"values"}
         if not read.by_kind and (segment.joined or (found and found[-1].detail)):
             own = replace(own, detail=True)  # "with recall and cueing"
-        item = _completed(own, () if apart else found, [reading(s.text) for s in segments[index + 1 :]])
+        after = [] if introduces and _only_sites(read) else [reading(s.text) for s in segments[index + 1 :]]
+        item = _completed(own, () if apart else found, after)
         if item is None:
             continue
         found.append(replace(item, within=within))
@@ -630,7 +652,8 @@ _CARE = re.compile(
     r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|for \d))"
     r"|(?:admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b)"
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
-    r"|anti ?emetics?|oxygen therapy|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
+    r"|anti ?emetics?|oxygen therapy|ng tube|nasogastric tube|(?:needle|chest) (?:decompression|drain)|pci|thrombolysis"
+    r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
 _TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
@@ -984,7 +1007,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _completed(Item(done, reading(done)), before, after)
     if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities"):
         if not read.of("modalities") & _VESSELS:
-            return _with(own, _only(last, "sites"))
+            there = _only(last, "sites")
+            where = " ".join(name for name, _ in there.phrases) if there else ""
+            return _with(replace(own, text=f"{own.text} {where}".strip()), there)
         # "CT angiogram of head and neck, CT venogram"
         kind = last.of("modalities")
         alike = takewhile(lambda item: item.read.of("modalities") == kind, reversed(before))
@@ -1008,6 +1033,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
         # A germ by another method, not the glucose: "HSV serology and PCR".
         germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
+        if germ and read.of("tests") == {"serology"} and not read.words:
+            named = [name for name, concepts in last.phrases if any(kind == "values" for kind, _ in concepts)]
+            own = replace(own, text=" ".join((*named, own.text)))
         return _with(own, _only(last, "sites", "specimens", *(["values"] if germ else [])))
     if own.text in _CLASSES and last.of("values") - _CLASSES:
         return None  # "EBV IgM/IgG"
@@ -1032,9 +1060,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if counted and follows and read.of("values") <= vocabulary().of_fluids:
         fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
         # "Urine myoglobin, potassium": the second is as usual in blood, but not after the urine's sodium.
-        urine = ("urine" in before[0].read.of("specimens") and last.of("values") != {"hcg"}) or last.of(
-            "values"
-        ) & _OF_URINE_TOO
+        chemistry = all(item.read.of("values") & _OF_URINE_TOO for item in before)
+        urine = (chemistry and "urine" in before[0].read.of("specimens")) or last.of("values") & _OF_URINE_TOO
         fluid = fluid and bool(urine or "urine" not in last.of("specimens"))
         # Not "CSF oligoclonal bands, B12".
         fluid = fluid and not read.of("values") & (usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO)

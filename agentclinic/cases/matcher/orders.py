@@ -685,6 +685,8 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     )
     if test in _LOOKED_AT and charted.of("panels") and not asked.of("specimens"):
         return False
+    if test == "swab" and not (asked.words or any(asked.of(kind) for kind in ("values", "sites", "specimens"))):
+        return False  # of some place
     if test == "swab" and not asked.of("values") and test not in done and _of_a_germ_or_elsewhere(asked, charted):
         return False
     if fact.section is Section.VITALS or not (same or general) or not _qualified(asked, fact, charted):
