@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
 from agentclinic.cases.matcher.order_items import one_line
-from agentclinic.cases.matcher.order_words import Reading, american, reading
+from agentclinic.cases.matcher.order_words import Reading, american, reading, spelled_out
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
@@ -238,7 +238,8 @@ def said_in(order: str) -> frozenset[str]:
     written = one_line(order)
     read = reading(written)
     posture = "blood pressure standing" if "orthostatic" in read.of("qualifiers") else ""
-    return frozenset((*words(f"{american(fold(order))} {written} {posture}"), *_named_by(read)))
+    said = words(f"{american(fold(order))} {written} {posture}")
+    return frozenset((*said, *spelled_out(said), *_named_by(read)))
 
 
 def _named_by(read: Reading) -> frozenset[str]:
@@ -259,7 +260,7 @@ def _ordered_by(label: str) -> tuple[tuple[str, ...], frozenset[str] | None]:
     signs = [concepts for _, concepts in read.phrases if any(kind == "parts" for kind, _ in concepts)]
     told = {f"sites: {name}" for concepts in signs for kind, name in concepts if kind == "sites"}
     meant = _named_by(read) - told | read.words if any(read.of(kind) for kind in _ALONE) else None
-    return words(label) or ("",), meant
+    return spelled_out(words(label)) or ("",), meant
 
 
 _ALONE = ("values", "panels", "tests", "vitals", "parts")

@@ -600,9 +600,12 @@ def items(order: str) -> tuple[Item, ...]:
         within = segment.listed and head is not None and head.measured and head in found
         closed = bool(found) and found[-1].within and not segment.listed  # "LP (protein, culture), glucose"
         apart = (segment.begins or closed) and set(own.read.by_kind) == {"values"}
-        if not read.by_kind and (segment.joined or (found and found[-1].detail)):
+        before = segments[index - 1] if index else segment
+        together = before.joined and f"{before.text} and {segment.text}" in order
+        if not read.by_kind and (segment.joined or together):
             own = replace(own, detail=True)  # "with recall and cueing"
-        after = [] if introduces and _only_sites(read) else [reading(s.text) for s in segments[index + 1 :]]
+        ends = any(following.begins for following in segments[index + 1 : index + 2])
+        after = [] if (introduces or ends) and _only_sites(read) else [reading(s.text) for s in segments[index + 1 :]]
         item = _completed(own, () if apart else found, after)
         if item is None:
             continue
