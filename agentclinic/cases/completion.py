@@ -260,7 +260,7 @@ def _ordered_by(label: str) -> tuple[tuple[str, ...], frozenset[str] | None]:
     signs = [concepts for _, concepts in read.phrases if any(kind == "parts" for kind, _ in concepts)]
     told = {f"sites: {name}" for concepts in signs for kind, name in concepts if kind == "sites"}
     meant = _named_by(read) - told | read.words if any(read.of(kind) for kind in _ALONE) else None
-    return spelled_out(words(label)) or ("",), meant
+    return tuple(word for word in spelled_out(words(label)) if word != "and") or ("",), meant
 
 
 _ALONE = ("values", "panels", "tests", "vitals", "parts")

