@@ -94,7 +94,8 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if not systems or found or not (asked.of("systems") or maneuvers or names_examination(item.text)):
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
-    found = _nearest(asked, found, dict(chart))
+    charted_as = dict(chart)
+    found = _nearest(asked, found, charted_as)
     if asked.of("systems") == {"neurological"} and _of_limbs(asked):
         found = [fact for fact in found if _neurological_below_the_head(fact)] or found
     if "lymph node" in asked.of("sites"):
@@ -102,7 +103,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         found = [fact for fact in found if _of_nodes(fact)] or found
     if asked.of("sites"):
         # The pressure in the arms is not part of an examination of the arms, but the standing one is of the heart's.
-        found = [f for f in found if not dict(chart)[f].of("vitals") - {"temperature"} or _of_organ(asked, systems, f)]
+        found = [f for f in found if not charted_as[f].of("vitals") - {"temperature"} or _of_organ(asked, systems, f)]
     if set(asked.by_kind) == {"sites"}:
         # What the skin shows at this place: "backs of the hands swollen".
         skin = [fact for fact, _ in chart if fact.heads and _own_systems(reading(fact.heads[0])) == {"skin"}]
@@ -196,10 +197,11 @@ def said_in(fact: Fact) -> frozenset[str]:
 
 def _at_this_time(asked: Reading, fact: Fact, charted: Reading) -> bool:
     """Whether a finding is not one of those that are given only if they are asked for: again later, in dim light."""
-    alone = charted.of("qualifiers") & vocabulary().alone
-    if alone and alone - asked.of("qualifiers"):
+    qualifiers = charted.of("qualifiers")
+    if qualifiers and qualifiers & vocabulary().alone - asked.of("qualifiers"):
         return False
-    return not (fact.heads and _later(fact.heads[0]) - asked.of("timings"))
+    later = _later(fact.heads[0]) if fact.heads else _NOTHING
+    return not later or later <= asked.of("timings")
 
 
 @lru_cache(maxsize=4096)

@@ -156,6 +156,13 @@ def chart_of(facts: Facts) -> Chart:
     return tuple((fact, charted_as(fact)) for fact in facts)
 
 
+@lru_cache(maxsize=512)
+def _tested_in(facts: Facts) -> Chart:
+    """The facts that can be results of a measurement: those that name something measured, a specimen or a sign."""
+    kinds = (*MEASURED, "specimens", "parts")
+    return tuple(pair for pair in chart_of(facts) if any(pair[1].of(kind) for kind in kinds))
+
+
 def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
     """Everything below the heading that an order names, if it names one exactly."""
     nodes = _headings(facts).get(_number(asked), {}) if asked.named else {}
@@ -287,17 +294,18 @@ def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
     if headed:
         yield Ordered(_name(item.text, item.read), of_aim(item, headed))
     elif item.measured:
-        yield from _measurements(item, chart)
+        yield from _measurements(item, chart, facts)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
     else:
         yield from _examinations(item, chart)
 
 
-def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
+def _measurements(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
     targets = list(_targets(item))
+    tested = _tested_in(facts)
     for phrase, matches in targets:
-        found = _nearest(item.read, _placed(item.read, [pair for pair in chart if matches(*pair)], chart))
+        found = _nearest(item.read, _placed(item.read, [pair for pair in tested if matches(*pair)], chart))
         if item.read.of("modalities"):
             if not item.read.of("sites"):  # "Bedside ultrasound" is that of no part in particular
                 found = tuple(fact for fact in found if _literal(fact.heads[:1], item.text)) or found
