@@ -438,6 +438,15 @@ class _Patient:
         return _grouped((system, f) for f in (*whole, *ill) for system in (_CSF if f.heads[0] in _CSF else f.heads[:1]))
 
     @cached_property
+    def _summarized_ill(self) -> Mapping[str, list[Fact]]:
+        """The same without those that are normal."""
+        return {system: [f for f in facts if not self._is_normal(f)] for system, facts in self._summarized.items()}
+
+    def _is_normal(self, fact: Fact) -> bool:
+        own = normal_of(fact.heads)
+        return own is not None and not self.abnormal(fact, own)
+
+    @cached_property
     def _ill_regions(self) -> Mapping[str, list[Fact]]:
         """Charted images that show something, by region."""
         return _grouped((e.region, f) for f, e in self.entries if e.region and self.abnormal(f, e))
@@ -474,9 +483,9 @@ class _Patient:
         if _is_summary(entry):
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
-            summed_up = self._summarized.get(entry.system, ())
             # A normal examination says nothing against a normal sign that it does not mention.
-            found += [f for f in summed_up if not (entry.rare and entry.examination and self._is_normal(f))]
+            summed_up = self._summarized_ill if entry.rare and entry.examination else self._summarized
+            found += summed_up.get(entry.system, ())
         found += self._ill_regions.get(entry.region or "", ())[:1]
         found += self._ill_skin if entry.system == _SKIN else ()
         if not found and entry.examination and not entry.apart:
@@ -484,10 +493,6 @@ class _Patient:
             if not found:
                 found += self._denying(entry)
         return tuple(dict.fromkeys(found))
-
-    def _is_normal(self, fact: Fact) -> bool:
-        own = normal_of(fact.heads)
-        return own is not None and not self.abnormal(fact, own)
 
     def _agrees(self, fact: Fact, entry: Normal) -> bool:
         """Whether a result in words is a normal one, so that the chart can have a normal one of the entry, too.
