@@ -272,7 +272,9 @@ _WRITTEN_OUT = (
     (re.compile(r"^(?:please )?(?:look|check|assess|examine|evaluate|feel|inspect) for ", re.IGNORECASE), ""),
     (re.compile(r"\be?-?FAST (?:scan|exam(?:ination)?|ultrasound)\b|\be-?FAST\b"), "bedside ultrasound"),
     (
-        re.compile(r"\bairway(?: (?:exam(?:ination)?|assessment|inspection)\b| ?(?=[,;]|$))", re.IGNORECASE),
+        re.compile(
+            r"\bairway (?:exam(?:ination)?|assessment|inspection)\b|(?:^|(?<=[,;:] ))airway ?(?=[,;]|$)", re.IGNORECASE
+        ),
         "stridor and throat exam",
     ),
     (
@@ -607,7 +609,16 @@ def items(order: str) -> tuple[Item, ...]:
         closed = bool(found) and found[-1].within and not segment.listed  # "LP (protein, culture), glucose"
         apart = (segment.begins or closed) and set(own.read.by_kind) == {"values"}
         before = segments[index - 1] if index else segment
-        together = before.joined and f"{before.text} and {segment.text}" in order
+        same_list = f"{before.text} and {segment.text}" in order
+        if (
+            same_list
+            and _only_sites(read)
+            and found
+            and found[-1].read.of("tests") - TAKEN
+            and found[-1].read.of("sites")
+        ):
+            continue  # "dermoscopy of the hands and wrists"
+        together = before.joined and same_list
         if not read.by_kind and (segment.joined or together):
             own = replace(own, detail=True)  # "with recall and cueing"
         ends = any(following.begins for following in segments[index + 1 : index + 2])
