@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
 from agentclinic.cases.matcher.order_items import one_line
-from agentclinic.cases.matcher.order_words import Reading, american, reading
+from agentclinic.cases.matcher.order_words import Reading, american, reading, spelled_out
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
@@ -238,7 +238,8 @@ def said_in(order: str) -> frozenset[str]:
     written = one_line(order)
     read = reading(written)
     posture = "blood pressure standing" if "orthostatic" in read.of("qualifiers") else ""
-    return frozenset((*words(f"{american(fold(order))} {written} {posture}"), *_named_by(read)))
+    said = words(f"{american(fold(order))} {written} {posture}")
+    return frozenset((*said, *spelled_out(said), *_named_by(read)))
 
 
 def _named_by(read: Reading) -> frozenset[str]:
@@ -259,7 +260,7 @@ def _ordered_by(label: str) -> tuple[tuple[str, ...], frozenset[str] | None]:
     signs = [concepts for _, concepts in read.phrases if any(kind == "parts" for kind, _ in concepts)]
     told = {f"sites: {name}" for concepts in signs for kind, name in concepts if kind == "sites"}
     meant = _named_by(read) - told | read.words if any(read.of(kind) for kind in _ALONE) else None
-    return words(label) or ("",), meant
+    return tuple(word for word in spelled_out(words(label)) if word != "and") or ("",), meant
 
 
 _ALONE = ("values", "panels", "tests", "vitals", "parts")
@@ -437,6 +438,15 @@ class _Patient:
         return _grouped((system, f) for f in (*whole, *ill) for system in (_CSF if f.heads[0] in _CSF else f.heads[:1]))
 
     @cached_property
+    def _summarized_ill(self) -> Mapping[str, list[Fact]]:
+        """The same without those that are normal."""
+        return {system: [f for f in facts if not self._is_normal(f)] for system, facts in self._summarized.items()}
+
+    def _is_normal(self, fact: Fact) -> bool:
+        own = normal_of(fact.heads)
+        return own is not None and not self.abnormal(fact, own)
+
+    @cached_property
     def _ill_regions(self) -> Mapping[str, list[Fact]]:
         """Charted images that show something, by region."""
         return _grouped((e.region, f) for f, e in self.entries if e.region and self.abnormal(f, e))
@@ -473,7 +483,9 @@ class _Patient:
         if _is_summary(entry):
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
-            found += self._summarized.get(entry.system, ())
+            # A normal examination says nothing against a normal sign that it does not mention.
+            summed_up = self._summarized_ill if entry.rare and entry.examination else self._summarized
+            found += summed_up.get(entry.system, ())
         found += self._ill_regions.get(entry.region or "", ())[:1]
         found += self._ill_skin if entry.system == _SKIN else ()
         if not found and entry.examination and not entry.apart:

@@ -179,7 +179,12 @@ def _indirect(patient: Patient, _: float) -> float | None:
     return max(0.1, total - direct) if total and direct else None
 
 
+_TOTAL_PROTEIN = re.compile(r"\btotal protein (\d{1,2}\.\d) g/dL", re.IGNORECASE)
+
+
 def _protein(patient: Patient, drawn: float) -> float | None:
+    if stated := patient.stated(_TOTAL_PROTEIN):  # beside the electrophoresis
+        return stated
     albumin = patient.charted("albumin")
     return albumin + 2.9 + (drawn - 7.1) / 2 if albumin else None
 

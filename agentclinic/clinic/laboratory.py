@@ -20,9 +20,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
+from agentclinic.cases.matcher.order_examinations import covering
 from agentclinic.cases.matcher.order_items import conditional, is_treatment
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
-from agentclinic.cases.matcher.orders import PHYSICAL_EXAMINATION, charted_as
+from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, PHYSICAL_EXAMINATION, chart_of, charted_as
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.limits import Limits, Order
@@ -251,17 +252,79 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     # In a limited setting, what is offered there has a time of its own.
     horizon = None if payload.limits and payload.limits.setting else payload.horizon
     chosen = {item.name: item.facts for item in found if not item.equivalent}
+    found = [_of_the_place(item, said) for item in found]
     tabled = [_answered(name, headings, horizon, added, chosen.get(name, ())) for name, headings in asked]
     if all(item.facts for item in tabled):
         more = [_further(item, horizon) for item in found if not item.equivalent]
         if len(found) > len(tabled):
             same = {item.name for item in tabled}
             more = [item for item in more if item.name in same and all(map(_is_finding, item.facts))]
-        return _as_charted(_merged(tabled, more, added), payload)
+        return [_as_charted_alone(item) for item in _as_charted(_merged(tabled, more, added), payload)]
     found = [item for item in found if not _told_otherwise(item, found, said)]
     usual = [_usual(item, added, said) for item in found if not item.equivalent]
     named = {item.name: item for item in tabled if item.facts}
-    return _as_charted(_merged([named.get(item.name, item) for item in found], usual, added), payload)
+    items = _as_charted(_merged([named.get(item.name, item) for item in found], usual, added), payload)
+    return [
+        _as_charted_alone(item) if item.facts else replace(item, facts=_covered(item.name, added)) for item in items
+    ]
+
+
+def _covered(name: str, added: Completion) -> tuple[Fact, ...]:
+    """What the examination that a sign belongs to has shown, if the order names a sign that is not charted."""
+    read = reading(name)
+    if is_treatment(name) or any(read.of(kind) for kind in ("values", "panels", "tests", "modalities", "specimens")):
+        return ()
+    if not any(read.of(kind) for kind in ("parts", "sites", "systems")):
+        return ()
+    chart = chart_of(added.everything)
+    usual = tuple((fact, charted) for fact, charted in chart if fact.path not in added.rare)
+    here = frozenset[str]().union(*(vocabulary().examined[site] for site in read.of("sites")))
+    there = tuple(
+        (fact, charted)
+        for fact, charted in chart
+        if _is_finding(fact) and read.of("sites") & charted.of("sites") and here & _examined(fact.heads[0])
+    )
+    return (len(there) <= _FEW_SIGNS and covering(read, there)) or covering(read, usual) or covering(read, chart)
+
+
+def _as_charted_alone(item: Ordered) -> Ordered:
+    """An item without completed results of which the chart has one of its own, under whatever heading."""
+    charted = [fact for fact in item.facts if not is_completed(fact.path)]
+    kept = tuple(f for f in item.facts if not is_completed(f.path) or not any(_say_same(f, own) for own in charted))
+    return replace(item, facts=kept) if len(kept) < len(item.facts) else item
+
+
+def _say_same(one: Fact, other: Fact) -> bool:
+    """Whether two results are of the same value, or two findings are entries that say the same."""
+    if one.section is Section.TESTS and other.section is Section.TESTS:
+        return _measure_same(one, other)
+    mine, theirs = normal_of(one.heads), normal_of(other.heads)
+    return mine is not None and theirs is not None and mine.same is not None and mine.same == theirs.same
+
+
+def _measure_same(one: Fact, other: Fact) -> bool:
+    """Whether two results are of the same value, in the same specimen and by the same method."""
+    left, right = charted_as(one), charted_as(other)
+    usual = {"blood", "serology"}
+    alike = all(left.of(kind) - usual == right.of(kind) - usual for kind in ("specimens", "timings", "tests"))
+    return alike and bool(_own_values(one) & _own_values(other))
+
+
+def _own_values(fact: Fact) -> frozenset[str]:
+    return (reading(fact.heads[-1]).of("values") or charted_as(fact).of("values")) - IMMUNOGLOBULINS
+
+
+def _of_the_place(item: Ordered, said: frozenset[str]) -> Ordered:
+    """An examination of a place without the special ones of the region around it: the hearing is not the scalp."""
+    read = reading(item.name)
+    if set(read.by_kind) != {"sites"}:
+        return item
+    kept = tuple(
+        fact
+        for fact in item.facts
+        if not (_is_added_finding(fact) and _is_special(fact, said)) or read.of("sites") & charted_as(fact).of("sites")
+    )
+    return replace(item, facts=kept)
 
 
 def _as_charted(items: list[Ordered], payload: LaboratoryPayload) -> list[Ordered]:
@@ -277,10 +340,19 @@ def _as_charted(items: list[Ordered], payload: LaboratoryPayload) -> list[Ordere
     charted = {item.name: item.facts for item in asked_of_measurement(payload.request, payload.facts) if item.facts}
     return [
         replace(item, facts=(*charted[item.name], *(item.facts if _EXAMINED.search(item.name) else ())))
-        if item in added and item.name in charted and _replaces(item.name)
+        if item in added and item.name in charted and (_replaces(item.name) or _is_elsewhere(item, charted[item.name]))
         else item
         for item in items
     ]
+
+
+def _is_elsewhere(item: Ordered, charted: Sequence[Fact]) -> bool:
+    """Whether a place was charted with its own examination, and the table has it with another: a bitten tongue."""
+    read = reading(item.name)
+    here = frozenset[str]().union(*(vocabulary().examined[site] for site in read.of("sites")))
+    if set(read.by_kind) != {"sites"} or any(here & _examined(fact.heads[0]) for fact in item.facts):
+        return False
+    return any(here & _examined(fact.heads[0]) for fact in charted)
 
 
 def _replaces(name: str) -> bool:
@@ -391,8 +463,14 @@ def _told_otherwise(item: Ordered, found: Sequence[Ordered], said: frozenset[str
     """Whether only special tests are left for an item, because another one has its own: the gait of an examination."""
     if not item.facts or not all(_is_special(fact, said) for fact in item.facts):
         return False
-    heads = (head for other in found if other is not item for fact in other.facts for head in fact.heads)
+    others = [fact for other in found if other is not item for fact in other.facts]
+    if len(item.facts) > _FEW_SIGNS and any(fact.heads[:1] == item.facts[0].heads[:1] for fact in others):
+        return True  # what is left of an examination that was reported with another item
+    heads = (head for fact in others for head in fact.heads)
     return any(set(words(item.name)) <= set(words(head)) for head in heads)
+
+
+_FEW_SIGNS = 2
 
 
 def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion) -> list[Ordered]:
@@ -510,8 +588,9 @@ def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
         for fact in item.facts:
             value = fact.text.split(" (")[0].strip(" .").lower()
             names = {frozenset(words(fact.heads[-1])), frozenset(words(" ".join(fact.heads)))} if fact.heads else set()
-            # Only values: "normal" is said of many things.
-            keys = {(name, value) for name in names} if value[:1].isdigit() else {(frozenset({fact.path}), "")}
+            # Only values, and what has several words: "normal" is said of many things.
+            own = value[:1].isdigit() or len(words(value)) >= _FEW_WORDS
+            keys = {(name, value) for name in names if own and name != _FINDINGS} or {(frozenset({fact.path}), "")}
             if not keys & seen:
                 seen |= keys
                 kept.append(fact)
@@ -531,6 +610,7 @@ def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> 
             yield item
 
 
+_FINDINGS = frozenset({"finding"})
 _FEW_WORDS = 5
 """Shorter findings, "not tender", are said of many things."""
 

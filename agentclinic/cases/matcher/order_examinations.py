@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, TAKEN, Item, items
-from agentclinic.cases.matcher.order_words import Reading, other_side, reading, same_site, vocabulary
+from agentclinic.cases.matcher.order_words import Reading, joined, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.tests import split_list, table
 from agentclinic.vocabulary.text import fold, words
@@ -94,7 +94,8 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if not systems or found or not (asked.of("systems") or maneuvers or names_examination(item.text)):
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
-    found = _nearest(asked, found, dict(chart))
+    charted_as = dict(chart)
+    found = _nearest(asked, found, charted_as)
     if asked.of("systems") == {"neurological"} and _of_limbs(asked):
         found = [fact for fact in found if _neurological_below_the_head(fact)] or found
     if "lymph node" in asked.of("sites"):
@@ -102,7 +103,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         found = [fact for fact in found if _of_nodes(fact)] or found
     if asked.of("sites"):
         # The pressure in the arms is not part of an examination of the arms, but the standing one is of the heart's.
-        found = [f for f in found if not dict(chart)[f].of("vitals") - {"temperature"} or _of_organ(asked, systems, f)]
+        found = [f for f in found if not charted_as[f].of("vitals") - {"temperature"} or _of_organ(asked, systems, f)]
     if set(asked.by_kind) == {"sites"}:
         # What the skin shows at this place: "backs of the hands swollen".
         skin = [fact for fact, _ in chart if fact.heads and _own_systems(reading(fact.heads[0])) == {"skin"}]
@@ -139,6 +140,29 @@ def _is_private(fact: Fact, systems: frozenset[str]) -> bool:
     return bool(own) and own <= _PRIVATE - systems
 
 
+def covering(asked: Reading, chart: Chart) -> tuple[Fact, ...]:
+    """The findings of the examination that a sign belongs to, where nothing is charted of the sign itself."""
+    known = vocabulary()
+    signs = [known.parts[part] for part in sorted(asked.of("parts"))]
+    there = _systems(asked) - {"vascular"}
+    by = frozenset(sign.by for sign in signs if sign.by) | asked.of("methods")
+    for systems in ({sign.main for sign in signs}, {of for sign in signs for of in sign.of}, there):
+        found = [
+            (fact, charted)
+            for fact, charted in chart
+            if fact.section is Section.EXAMINATION and any(systems & _own_systems(reading(head)) for head in fact.heads)
+        ]
+        near = [(fact, charted) for fact, charted in found if _same_place(asked, _of_path(fact.heads[1:]))]
+        if found := near or found:
+            return tuple(fact for fact, charted in found if by & _methods(charted)) or tuple(f for f, _ in found)
+    return ()
+
+
+@lru_cache(maxsize=4096)
+def _of_path(heads: tuple[str, ...]) -> Reading:
+    return joined(map(reading, heads))
+
+
 def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
     """The findings that speak of a sign we do not know, in an examination of its place: "cardiac rhythm"."""
     systems, wanted = _systems(item.read), item.read.words
@@ -173,10 +197,11 @@ def said_in(fact: Fact) -> frozenset[str]:
 
 def _at_this_time(asked: Reading, fact: Fact, charted: Reading) -> bool:
     """Whether a finding is not one of those that are given only if they are asked for: again later, in dim light."""
-    alone = charted.of("qualifiers") & vocabulary().alone
-    if alone and alone - asked.of("qualifiers"):
+    qualifiers = charted.of("qualifiers")
+    if qualifiers and qualifiers & vocabulary().alone - asked.of("qualifiers"):
         return False
-    return not (fact.heads and _later(fact.heads[0]) - asked.of("timings"))
+    later = _later(fact.heads[0]) if fact.heads else _NOTHING
+    return not later or later <= asked.of("timings")
 
 
 @lru_cache(maxsize=4096)
@@ -385,7 +410,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
     if known.by or not own or "psychiatric" in known.of:
         own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
     felt = {"palpation"} if "abdominal" in known.of else set()
-    for method in (known.by, *felt) if not own and known.by in _MANEUVERS else ():
+    for method in (known.by, *felt) if not own and known.by else ():
         own = own or [f for f, c in examined if method in c.of("methods") and _near(part, f, c)]
     # "Flank: tender on tapping" is the tenderness of the costovertebral angle.
     sites = known.of - set(vocabulary().covers)
@@ -407,10 +432,6 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
         for f, c in examined
         if _undivided(f) and known.main in _own_systems(c) | c.of("sites") and _SUMMED_UP.search(f.text)
     ]
-
-
-_MANEUVERS = frozenset({"special tests", "palpation"})
-"""How signs are elicited; what was found in this way is charted under it, or with what was felt."""
 
 
 def _near(part: str, fact: Fact, charted: Reading) -> bool:

@@ -41,11 +41,12 @@ _SEEN_APART = frozenset({"nail", "scalp", "lymph node"})
 """Places that have findings of their own in an examination of the skin or of a region."""
 _SITED = frozenset({"x ray", "ct", "mri", "ultrasound"})
 """Images that are always of some part of the body."""
+_IN_SEDIMENT = frozenset({"crystals", "casts", "bacteria", "epithelial cells"})
 _VESSELS = frozenset({"angiography", "venography"})
 _IN_FLUIDS = frozenset({"crystals", "glucose", "total protein", "white cells", "red cells", "neutrophils"})
 _CHEMICAL = _IN_FLUIDS | vocabulary().of_blood | {"xanthochromia", "opening pressure"}
 _SPLIT = re.compile(
-    r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl\b\.?|such as))"
+    r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl?\b\.?|such as))"
     r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]"
     r"|\b(?:and|plus|or|as well as|then|followed by)\b)\s*"
 )
@@ -66,7 +67,8 @@ _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|feca
 _MOST_SPECIMENS = 20
 """The most places at which a list without commas is split; no real list names as many specimens."""
 _REASON = re.compile(
-    r"\b(?:for|if|due to|because|since|as|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
+    r"\b(?:for|if|noting|documenting|recording|esp(?:ecially)?|particularly|in particular"
+    r"|due to|because|since|as|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
     r"|to (?:evaluate|assess|rule|look|check|exclude|confirm|determine|identify|detect|see|measure|visuali[sz]e"
     r"|monitor|guide|locali[sz]e|differentiate|characteri[sz]e|establish|test|find|document|clarify|investigate|screen|help|further|better|define"
     r"|follow|gauge|quantify|support|narrow|make sure|ensure)"
@@ -119,7 +121,9 @@ class _Segment:
     """At the beginning of a clause: the specimen of the one before it does not hold for values any more."""
 
 
-_NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?(?:\d{1,2}[.)]|[-*•])\s+(?=[A-Za-z(])")
+_NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?\d{1,2}[.)]\s+(?=[A-Za-z(])|(?:^|(?<=\s))[*•]\s+|^[-–]\s+")
+_DASHED = re.compile(r"(?:^|(?<=\s))[-–]\s+(?=[A-Za-z(])")
+"""The items of a line that begins with a dash."""
 _POLITE = re.compile(
     r"^(?:(?:please|also|then|next|i|we|you|would|like|to|want|need|can|could|let|let us|me|get|order|request|check"
     r"|perform|do|obtain|run|send|have|a|an|the|some|id) )+"
@@ -127,7 +131,80 @@ _POLITE = re.compile(
 _DASH = re.compile(r"\s+[-–—]+\s+")
 
 
+_BESIDE_VITALS = r"(?:RR|HR|BP|sats|SpO2|temp(?:erature)?)"
 _WRITTEN_OUT = (
+    (re.compile(r"\b(?:PR|rectal) tone\b"), "anal tone"),
+    (re.compile(r"\b[CTLS]\d{1,2} ?(?:-|–|to) ?[CTLS]?\d{1,2}\b"), ""),  # the levels of nerve roots
+    (re.compile(r"\b((?:cranial nerves?|CNs?)) (?:[IVX]+\b(?:\s*(?:[-–,/&+]|and|to)\s*)?)+"), r"\1 "),
+    (re.compile(r"\b(?:musculoskeletal|MSK) (?=ultrasound|USS?\b)", re.IGNORECASE), ""),
+    (re.compile(r"\s*\b(?:with|w/) (?:power |colou?r )?dopplers?\b", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"\b(?:paired )?(serum|plasma) ?(?:/|&|and) ?(urine) (osmolalit\w+|sodium|electrolytes)", re.IGNORECASE
+        ),
+        r"\1 \3, \2 \3",
+    ),
+    (re.compile(r"\b(?:transvaginal|TV) (?:pelvic )?(?=ultrasound|US\b|USS\b|scan)", re.IGNORECASE), "transvaginal "),
+    (re.compile(r"\b(capillary|venous|arterial) gas(?:es)?\b", re.IGNORECASE), r"\1 blood gas"),
+    (re.compile(r"\bNIHSS\b|\bNIH stroke scale\b", re.IGNORECASE), "neurological examination"),
+    (
+        re.compile(
+            r"\b(?:serum |quantitative )?immunoglobulins?\b(?! ?[AEGM]\b)(?= ?(?:$|[,;.)]|and\b|levels?\b))",
+            re.IGNORECASE,
+        ),
+        "serum IgG, serum IgA, serum IgM",
+    ),
+    (
+        re.compile(r"^(?=.*\b(?:nystagmus|skew|hallpike|roll|vestibul\w*|gaze)\b)(.*)\bHIT\b", re.IGNORECASE),
+        r"\1head impulse test",
+    ),
+    (re.compile(r"\b(?:nil by mouth|NBM)\b", re.IGNORECASE), "NPO"),
+    (re.compile(r"\bportals? of entry\b", re.IGNORECASE), "skin"),
+    (re.compile(r"\bC3 ?/ ?4\b", re.IGNORECASE), "C3, C4"),
+    (re.compile(r"\banti-IF\b"), "anti intrinsic factor"),
+    (re.compile(r"\b(ACL|B2GP1|anticardiolipin)\b(.{1,20}?)\bLA\b", re.IGNORECASE), r"\1\2lupus anticoagulant"),
+    (
+        re.compile(
+            r"\b(?:4|four)[- ]limbs? (?:BPs?|blood pressures?)\b|\bBPs? (?:in )?(?:all )?(?:4|four) limbs?\b",
+            re.IGNORECASE,
+        ),
+        "four-limb blood pressure",
+    ),
+    (
+        re.compile(r"(\bspeculum\b[^,;]*?)\s*\b(?:with|w/|and|plus)?\s*\bswabs?\b(?! (?:for|of))", re.IGNORECASE),
+        r"\1, high vaginal swab",
+    ),
+    (re.compile(r"\b(?:serum )?(?:trans|amino ?trans)(?:amin|fer)ases\b", re.IGNORECASE), "ALT, AST"),
+    (
+        re.compile(r"\bHINTS(?:[- ]plus)?(?: exam(?:ination)?)?\b|\bhints exam(?:ination)?\b"),
+        "head impulse test, nystagmus, test of skew",
+    ),
+    # Abbreviations that are told from others by their capitals or by what is beside them.
+    (re.compile(rf"\bPR\b(?=,? ?(?:and|/|&)? ?{_BESIDE_VITALS}\b)|(?<={'BP'}, )PR\b|(?<=RR, )PR\b"), "pulse rate"),
+    (re.compile(r"\bPR\b(?! (?:interval|segment|prolongation|depression|exam))"), "rectal exam"),
+    (re.compile(r"\bPV\b(?! exam)(?=$| ?(?:[,;.)]|and\b|exam))"), "pelvic exam"),
+    (re.compile(r"\bBMs?\b(?! (?:biopsy|aspirat|exam|trephine))(?=$| ?[,;./)&+])"), "fingerstick glucose"),
+    (re.compile(r"\bTOE\b"), "TEE"),
+    (re.compile(r"(?<=[a-z] )vs\.?(?= [a-z])"), "and"),
+    (
+        re.compile(
+            r"^(?!.*\b(?:lumbar puncture|LP|spinal tap|CSF|cerebrospinal|skin|vesicle)\b)(.*?)\bviral PCR(?: swab)?\b",
+            re.IGNORECASE,
+        ),
+        r"\1respiratory viral PCR",
+    ),
+    (
+        re.compile(r"\bG ?(?:&|and|\+) ?[SH]\b|\bgroup (?:and|&) (?:rh(?:esus)?|rhd?)\b|\b(?:XM|X-match)\b"),
+        "blood group",
+    ),
+    (re.compile(r"\bT ?& ?[SC]\b"), "blood group"),
+    (re.compile(r"\bfemorals\b", re.IGNORECASE), "femoral pulses"),
+    (
+        re.compile(
+            r"\b(R|L)(?:t|eft|ight)?\.? (?=knee|hip|shoulder|ankle|wrist|elbow|foot|hand|leg|arm|eye|ear|kidney|lung)"
+        ),
+        lambda found: {"R": "right ", "L": "left "}[found[1]],
+    ),
     (re.compile(r"\bw ?/ ?(?:(?:and|&|\+|/) ?w ?/ ?o\b|wo\b)", re.IGNORECASE), "with and without"),
     (re.compile(r"\bw ?/ ?o\b", re.IGNORECASE), "without"),
     (re.compile(r"\bw/ ?", re.IGNORECASE), "with "),
@@ -194,7 +271,12 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"^(?:please )?(?:look|check|assess|examine|evaluate|feel|inspect) for ", re.IGNORECASE), ""),
     (re.compile(r"\be?-?FAST (?:scan|exam(?:ination)?|ultrasound)\b|\be-?FAST\b"), "bedside ultrasound"),
-    (re.compile(r"\bairway (?:exam(?:ination)?|assessment|inspection)\b", re.IGNORECASE), "stridor and throat exam"),
+    (
+        re.compile(
+            r"\bairway (?:exam(?:ination)?|assessment|inspection)\b|(?:^|(?<=[,;:] ))airway ?(?=[,;]|$)", re.IGNORECASE
+        ),
+        "stridor and throat exam",
+    ),
     (
         re.compile(
             r"(?:\b(?:cervical|supraclavicular|submandibular|axillary|inguinal|epitrochlear|occipital)\b[\s,&/]*"
@@ -372,11 +454,15 @@ _WRITTEN_OUT = (
 
 def one_line(order: str) -> str:
     """An order as one line: a list's lines, numbers and slashes become commas, a dash before an explanation a colon."""
-    lines = [_NUMBERED.sub(", ", line.strip()) for line in _unconditional(order)[0].split("\n")]
+    lines = [_NUMBERED.sub(", ", _undashed(line.strip())) for line in _unconditional(order)[0].split("\n")]
     line = _DASH.sub(": ", re.sub(r"(?:\s*[,;]\s*){2,}", ", ", ", ".join(lines)).strip(" ,;"))
     for written, meant in _WRITTEN_OUT:
         line = written.sub(meant, line)
     return _SLASHED.sub(lambda found: _without_slashes(found[0]), line) if "/" in line else line
+
+
+def _undashed(line: str) -> str:
+    return _DASHED.sub(", ", line) if line[:1] in "-–" else line
 
 
 _RESULT = (
@@ -387,7 +473,7 @@ _IF = re.compile(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
 _CONDITIONAL = re.compile(
     rf"\b(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}[^,;.]*?,\s*(?:then\s+)?[^,;.]+"
     rf"|(?:\b(?:then|followed by|and|plus)\s+|[+&]\s*)?"
-    rf"(?P<what>(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b"
+    rf"(?P<what>(?!\s*(?:if|unless|in case)\b)(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b"
     rf"(?:only )?(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}(?:\([^)]*\)|[^,;.(])*)",
     re.IGNORECASE,
 )
@@ -458,7 +544,12 @@ def items(order: str) -> tuple[Item, ...]:
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
         own = Item(named or segment.text, read, aimed=segment.aimed)
         introduces = not segment.listed and any(after.listed for after in segments[index + 1 : index + 2])
-        if found and set(read.by_kind) == {"timings"} and read.of("timings") <= _AGAIN:
+        if found and not read.by_kind and read.words and read.words <= _KINDS_OF_TEST:
+            continue  # "anti-ganglioside (GM1) antibodies"
+        if found and (
+            _WHEN.match(segment.text)
+            or (read.by_kind and set(read.by_kind) == {"timings"} and read.of("timings") <= _AGAIN)
+        ):
             continue  # "repeat in 20 minutes" says when, not what
         scope = scope if segment.listed else None
         if introduces and not read.by_kind and len(segments) > index + 2:
@@ -477,6 +568,10 @@ def items(order: str) -> tuple[Item, ...]:
             continue
         if segment.listed and head is not None and any(vocabulary().panels[p].whole for p in head.read.of("panels")):
             own = _of_scope(own, _only(head.read, "specimens") or Reading({}))
+        if segment.listed and head is not None and not head.measured and own.read.of("parts"):
+            # The ascites of an examination is not a fluid.
+            examined = [kind for kind in own.read.by_kind if kind not in ("panels", "specimens")]
+            own = replace(own, read=_only(own.read, *examined) or own.read)
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
                 if head in found:
@@ -492,7 +587,7 @@ def items(order: str) -> tuple[Item, ...]:
                 # A germ that we do not know: "viral serology (Coxsackie)".
                 found.append(_with(replace(own, text=f"{own.text} {min(head.read.of('tests'))}"), head.read))
                 continue
-            if head.measured and (not own.measured or _how(head, own)):
+            if head.measured and (_how(head, own) or not (own.measured or (segment.included and _orders_more(own)))):
                 continue
             if set(own.read.by_kind) == {"qualifiers"} and head in found:
                 head = _replaced(found, head, _with(head, own.read))
@@ -513,7 +608,22 @@ def items(order: str) -> tuple[Item, ...]:
         within = segment.listed and head is not None and head.measured and head in found
         closed = bool(found) and found[-1].within and not segment.listed  # "LP (protein, culture), glucose"
         apart = (segment.begins or closed) and set(own.read.by_kind) == {"values"}
-        item = _completed(own, () if apart else found, [reading(s.text) for s in segments[index + 1 :]])
+        before = segments[index - 1] if index else segment
+        same_list = f"{before.text} and {segment.text}" in order
+        if (
+            same_list
+            and _only_sites(read)
+            and found
+            and found[-1].read.of("tests") - TAKEN
+            and found[-1].read.of("sites")
+        ):
+            continue  # "dermoscopy of the hands and wrists"
+        together = before.joined and same_list
+        if not read.by_kind and (segment.joined or together):
+            own = replace(own, detail=True)  # "with recall and cueing"
+        ends = any(following.begins for following in segments[index + 1 : index + 2])
+        after = [] if (introduces or ends) and _only_sites(read) else [reading(s.text) for s in segments[index + 1 :]]
+        item = _completed(own, () if apart else found, after)
         if item is None:
             continue
         found.append(replace(item, within=within))
@@ -534,6 +644,10 @@ def _of_germs(read: Reading, after: Sequence[_Segment]) -> bool:
 
 
 _AGAIN = frozenset({"repeat", "initial"})
+_KINDS_OF_TEST = frozenset({"antibody", "autoantibody", "antigen", "ab"})
+_WHEN = re.compile(
+    r"(?:at|in|after|every|q|within) ?\d+ ?(?:h|hr|hrs|hours?|m|min|mins|minutes?|days?|weeks?)?\b[^,]*$"
+)
 
 
 def _of_scope(own: Item, scope: Reading) -> Item:
@@ -559,7 +673,9 @@ _CARE = re.compile(
     r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|for \d))"
     r"|(?:admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b)"
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
-    r"|anti ?emetics?|oxygen therapy|supplemental oxygen|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
+    r"|anti ?emetics?|oxygen therapy|ng tube|nasogastric tube|(?:needle|chest) (?:decompression|drain)|pci|thrombolysis"
+    r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
+    r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
 _TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
 """Drugs and sugar are also given to test what they do."""
@@ -584,7 +700,9 @@ def _methodical(read: Reading) -> bool:
 def _is_title(own: Item) -> bool:
     """Whether an item only introduces a list: "Blood tests: CBC, CRP"."""
     general = set(own.read.by_kind) <= {"specimens"} or own.read.by_kind == {"modalities": frozenset({"imaging"})}
-    return general and not own.read.words and (bool(LABORATORY.search(own.text)) or bool(own.read.by_kind))
+    if LABORATORY.search(own.text) and not own.measured:
+        return True  # "Dementia bloods: CBC, TSH"
+    return general and bool(own.read.by_kind) and not own.read.words
 
 
 _OFTEN_ALONE = frozenset({"lactate"})
@@ -621,9 +739,14 @@ def _is_detail(head: Item, own: Item) -> bool:
     """Whether a listed item is a detail of the examination before it, not another order."""
     if head.read.of("vitals") or own.read.of("vitals") - {"temperature"} or EXAM_OF.search(own.text):
         return False
+    if head.read.of("systems") == {"general"}:  # "general examination: eyes, pallor"
+        signs = {vocabulary().parts[part].main for part in own.read.of("parts")}
+        return not (own.read.of("sites") or own.read.of("systems") or signs - {"general"})
     return not own.read.of("systems") - head.read.of("systems") and not _is_elsewhere(head.read, own.read)
 
 
+_SEEN_ANYWHERE = frozenset({"wound", "lesion", "vesicle", "soft tissue"})
+_OF_LIMBS = frozenset({"reflexes", "motor", "sensory", "range of motion", "limb pulses", "edema"})
 _EVERYWHERE = frozenset({"general", "neurological", "lymphatic", "vascular", "cardiovascular"})
 """Examinations that are done at the limbs and the head too."""
 _APART = frozenset({"cardiovascular", "respiratory", "abdominal", "skin"})
@@ -634,6 +757,8 @@ def _is_elsewhere(head: Reading, own: Reading) -> bool:
     systems, theirs = _examined(head), _examined(own)
     if set(own.by_kind) - {"sites", "methods"} or not own.of("sites") or systems == {"skin"}:
         return False
+    if own.of("sites") <= _SEEN_ANYWHERE or (head.of("parts") & _OF_LIMBS and not systems):
+        return False  # a discharge; "reflexes (knee, ankle)"
     if "abdominal" in systems and theirs <= {"abdominal", "pelvic"}:
         return False  # the groins
     if systems & _EVERYWHERE:
@@ -649,6 +774,8 @@ def _examined(read: Reading) -> frozenset[str]:
 
 def _examination_with(head: Item, own: Item, found: list[Item], *, included: bool) -> Item:
     """An examination with its list: parts narrow it down, unless they are "included"; tests are ordered separately."""
+    if own.read.of("values") == {"color"}:
+        return head  # of the drum
     if own.measured:
         found.append(own)
     if own.read.of("methods") and not EXAM.search(head.text):
@@ -665,12 +792,16 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     nerves = included and any("neurological" in known[part].of for part in named)
     if named and not systems and not any(known[part].within & head.read.of("parts") for part in named):
         found.append(own)  # "cranial nerves including fundoscopy"
+    elif named == {"range of motion"} and not systems & {"musculoskeletal"}:
+        pass  # the mobility of the drum
     elif named and systems and (nerves or not any(known[part].of & systems for part in named)):
         found.append(own)
     elif elicited or (set(own.read.by_kind) == {"sites"} and own.read.of("sites") <= _SEEN_APART):
         # A squeeze test in an examination of the hands is not of the feet.
         there = None if own.read.of("sites") else _only(head.read, "sites")
         found.append(replace(_with(own, there), detail=True))
+    elif named and not neurological and "psychiatric" not in systems:
+        found.append(replace(own, detail=True))  # it may be charted by itself
     # In a neurological examination the list is what is wanted; elsewhere it says what to look for.
     if not parts or not neurological or included or ALL_OF_IT.search(head.text):
         return head
@@ -706,8 +837,9 @@ def _segments(order: str) -> Iterable[_Segment]:
     order = _REGIONS.sub(r"\1 spine", order)
     order = _COMPLEMENT.sub("c3, c4", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
-    listed, together, included, reasoned, start = False, False, False, False, 0
-    examined, begins = False, True
+    together, reasoned, examined, begins, start = False, False, False, True, 0
+    lists: list[str] = []  # what has opened the lists that we are in, the innermost last
+    reason_in = 0  # how many lists there were when the reason began: it ends with its brackets
     for cut in (*_SPLIT.finditer(order), None):
         whole = re.sub(r"_(and|with)_", r"\1", order[start : cut.start() if cut else None])
         text = _without_reason(whole).strip()
@@ -719,27 +851,44 @@ def _segments(order: str) -> Iterable[_Segment]:
             )
         reasoned = given or reasoned
         if given:
+            reason_in = len(lists)
             named = reading(text)
             site = _only_sites(named) and not reading(order[:start]).of("modalities")
             examined = not _tests(named) and (site or bool(EXAM.search(text)) or _names_examination(named))
         if not reasoned or given:
             for piece in _by_specimen(text):
-                yield _Segment(piece, listed, together, included, given, begins)
+                included = bool(lists) and lists[-1].startswith("inc")
+                yield _Segment(piece, bool(lists), together, included, given, begins)
                 begins = False
         if cut:
-            listed = bool(cut["open"]) or (listed and not cut["close"])
-            included = listed and ((cut["open"] or "").startswith("incl") or (included and not cut["open"]))
+            if cut["open"]:
+                lists.append(cut["open"])
+            elif cut["close"]:
+                lists = _lists_after(cut["close"], lists)
             together = bool(cut["with"])
             begins = begins or cut["close"] in _ENDS
-            reasoned = reasoned and cut["close"] not in _ENDS  # a reason does not reach beyond its clause
+            # A reason does not reach beyond its clause or its brackets.
+            reasoned = reasoned and cut["close"] not in _ENDS and len(lists) >= reason_in
             start = cut.end()
+
+
+def _lists_after(close: str, lists: list[str]) -> list[str]:
+    """The lists that go on after the end of a clause (none) or of brackets (those that they are in)."""
+    if close in _ENDS:
+        return []
+    opened = next((place for place in reversed(range(len(lists))) if lists[place] in "(["), None)
+    return lists[:opened]
 
 
 def _orders(text: str) -> bool:
     read = reading(text)
     if read.of("parts") and _BEGINS.match(text):
         return True
-    return _tests(read) or bool(EXAM.search(text) or LABORATORY.search(text) or read.of("vitals") or read.of("systems"))
+    named = EXAM.search(text) or LABORATORY.search(text) or _TEST.search(text)
+    return _tests(read) or bool(named or read.of("vitals") or read.of("systems"))
+
+
+_TEST = re.compile(r"\w (?:scan|test|assay|titre|titer|panel|screen)s?$")
 
 
 def _names_examination(read: Reading) -> bool:
@@ -751,7 +900,9 @@ _AFTER_COMMA = re.compile(r",\s*(?:and\s+)?$")
 
 def _goes_on(order: str, start: int, text: str) -> bool:
     """Whether a list of examinations goes on after the reason for one: "calves for tenderness, neck veins"."""
-    return bool(_AFTER_COMMA.search(order[:start])) and _names_examination(reading(text))
+    read = reading(text)
+    elsewhere = bool(read.of("sites") and read.of("parts"))  # "the spine for tenderness and lower limb power"
+    return (bool(_AFTER_COMMA.search(order[:start])) or elsewhere) and _names_examination(read)
 
 
 def _only_sites(read: Reading) -> bool:
@@ -787,16 +938,19 @@ def _without_reason(segment: str) -> str:
     reason = _REASON.search(segment)
     if not reason:
         return segment
+    if _CAUSE.match(reason[0]):
+        return segment[: reason.start()]
     named, rest = reading(segment[: reason.start()]), reading(reason[0])
     kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
-    bare = kinds <= {"tests"} and named.of("tests") <= TAKEN
+    bare = kinds <= {"tests"} and named.of("tests") <= TAKEN | {"swab"}
     if bare and named.words <= {"antigen", "antibody"} and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
         return segment
     if rest.of("tests") & TAKEN:
         return segment
     if set(named.by_kind) <= {"specimens", "panels"} and _is_fluid(named) and (rest.words or rest.of("values")):
         return segment  # "urine for hemosiderin", "stool for ova and parasites"
-    if rest.of("parts") and not _tests(named) and not _tests(rest) and _looked_for(named, rest):
+    posture = rest.of("tests") <= _POSTURES and not any(rest.of(kind) for kind in MEASURED if kind != "tests")
+    if rest.of("parts") and not _tests(named) and posture and _looked_for(named, rest):
         return segment  # "examine the fingers for clubbing"
     if set(named.by_kind) == {"methods"} and rest.of("sites") and not _tests(rest):
         return segment  # "listen for carotid and abdominal bruits"
@@ -805,6 +959,13 @@ def _without_reason(segment: str) -> str:
         # A list without commas continues after the reason: "CBC retic smear for schistocytes LDH".
         return f"{segment[: reason.start()]} {reason[0].split(' ', 2)[-1]}"
     return segment[: reason.start()]
+
+
+_CAUSE = re.compile(r"(?:if|due|because|since|as|given)\b")
+"""Begins a reason that never says what is ordered, as "for" may."""
+
+
+_POSTURES = frozenset({"leaning forward auscultation", "left lateral auscultation"})
 
 
 def _looked_for(named: Reading, rest: Reading) -> bool:
@@ -832,9 +993,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if last is None and after and after[0].of("parts") and after[0].of("sites"):
             return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
-        if imaged is None and before and before[-1].measured:
-            taken = before[-1].read.of("tests") & TAKEN
-            return _with(own, _only(before[-1].read, "tests")) if taken else None
+        if imaged is None and before and before[-1].measured and (taken := before[-1].read.of("tests") & TAKEN):
+            germ = last.of("values") if last is not None and taken <= _METHODS else frozenset()
+            return _with(own, Reading({"tests": taken, **({"values": germ} if germ else {})}))
         how = (
             " ".join(name for name, concepts in imaged.phrases if any(k == "modalities" for k, _ in concepts))
             if imaged
@@ -870,15 +1031,27 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return own
     if read.of("modalities") & _SITED and last.of("modalities") == {"mammography"} and not read.of("sites"):
         return _with(replace(own, text=f"breast {own.text}"), Reading({"sites": frozenset({"breast"})}))
+    sliced = last.of("modalities") & {"ct", "mri"}
+    if sliced and last.of("sites") and kinds == {"modalities"} and read.of("modalities") < _VESSELS:
+        done = f"{min(sliced)} {own.text}"  # "CT angiogram and venogram"
+        return _completed(Item(done, reading(done)), before, after)
     if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities"):
         if not read.of("modalities") & _VESSELS:
-            return _with(own, _only(last, "sites"))
+            there = _only(last, "sites")
+            where = " ".join(name for name, _ in there.phrases) if there else ""
+            return _with(replace(own, text=f"{own.text} {where}".strip()), there)
         # "CT angiogram of head and neck, CT venogram"
         kind = last.of("modalities")
         alike = takewhile(lambda item: item.read.of("modalities") == kind, reversed(before))
         sites = joined(reversed([part for item in alike if (part := _only(item.read, "sites"))]))
         where = " and ".join(name for name, _ in sites.phrases)
         return _with(replace(own, text=f"{own.text} {where}".strip()), sites)
+    tissue = _tissue(before)
+    if tissue is not None and read.of("parts") == {"lymph nodes"} and kinds <= {"parts", "sites"}:
+        return replace(own, read=joined((Reading({"sites": frozenset({"lymph node"})}), _only(last, "tests") or read)))
+    if tissue is not None and _is_of_tissue(read):
+        source = _only(tissue, "sites", "specimens")
+        return replace(_with(own, source), detail=True) if source and source.named else None
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         return _of_fluid(own, last)
     if kinds == {"tests"} and read.of("tests") <= _METHODS and read.words and last.of("specimens") & _NOT_PUNCTURED:
@@ -889,8 +1062,11 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"sites": reached}))
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
         # A germ by another method, not the glucose: "HSV serology and PCR".
-        germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
-        return _with(own, _only(last, "sites", "specimens", *(["values"] if germ else [])))
+        by_germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
+        if by_germ and read.of("tests") == {"serology"} and not read.words:
+            germs = [name for name, concepts in last.phrases if any(kind == "values" for kind, _ in concepts)]
+            own = replace(own, text=" ".join((*germs, own.text)))
+        return _with(own, _only(last, "sites", "specimens", *(["values"] if by_germ else [])))
     if own.text in _CLASSES and last.of("values") - _CLASSES:
         return None  # "EBV IgM/IgG"
     if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
@@ -904,24 +1080,25 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _of_fluid(replace(own, text=f"{min(last.of('specimens') & _PUNCTURED)} {own.text}"), last)
     if kinds == {"values"} and last.of("specimens") & _PUNCTURED and last.of("tests") & TAKEN:
         return _with(own, _only(last, "specimens")) if read.of("values") <= _IN_FLUIDS else own
+    if kinds == {"values"} and read.of("values") <= _IN_SEDIMENT and "urine" in last.of("specimens"):
+        return _with(own, _only(last, "specimens"))
     timed = read.of("timings") and not last.of("timings")  # "urine sodium, morning cortisol"
     counted = kinds and not timed and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
     # How an image is taken says nothing about the values after it.
-    qualified = last.of("qualifiers") and not (last.of("modalities") or last.of("tests"))
+    qualified = last.of("qualifiers") and not any(last.of(kind) for kind in ("modalities", "tests", "vitals"))
     follows = last.of("values") or qualified or last.of("panels") & _OF_ANY_FLUID or read.of("panels")
     if counted and follows and read.of("values") <= vocabulary().of_fluids:
         fluid = all(vocabulary().panels[panel].whole or panel in _OF_ANY_FLUID for panel in last.of("panels"))
         # "Urine myoglobin, potassium": the second is as usual in blood, but not after the urine's sodium.
-        urine = ("urine" in before[0].read.of("specimens") and last.of("values") != {"hcg"}) or last.of(
-            "values"
-        ) & _OF_URINE_TOO
+        chemistry = all(item.read.of("values") & _OF_URINE_TOO for item in before)
+        urine = (chemistry and "urine" in before[0].read.of("specimens")) or last.of("values") & _OF_URINE_TOO
         fluid = fluid and bool(urine or "urine" not in last.of("specimens"))
         # Not "CSF oligoclonal bands, B12".
         fluid = fluid and not read.of("values") & (usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO)
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
-    if kinds == {"vitals"} and last.of("vitals"):
+    if read.of("vitals") == {"heart rate"} and kinds == {"vitals"} and last.of("vitals"):
         return _with(own, _only(last, "qualifiers"))
     if kinds == {"methods"}:
         if last.of("parts") and not last.of("systems") and not last.of("sites"):
@@ -929,6 +1106,28 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
+
+
+_TISSUE = frozenset({"biopsy", "fine needle aspiration", "bone marrow"})
+_OF_TISSUE = TAKEN | {"genetic", "fish", "karyotype"}
+_GERMS_OF_TISSUE = frozenset({"tuberculosis", "cmv", "ebv", "herpes"})
+
+
+def _is_of_tissue(read: Reading) -> bool:
+    """Whether something is done with the tissue that was taken before it: "biopsy for histology and AFB culture"."""
+    if _taken(read) or set(read.by_kind) - {"tests", "values"}:
+        return False
+    return read.of("tests") - {"biopsy"} <= _OF_TISSUE and bool(read.by_kind) and read.of("values") <= _GERMS_OF_TISSUE
+
+
+def _tissue(before: Sequence[Item]) -> Reading | None:
+    """What was taken last, if nothing but what is done with it was ordered since."""
+    for item in reversed(before):
+        if item.read.of("tests") & _TISSUE:
+            return item.read
+        if not item.detail:
+            return None
+    return None
 
 
 def _method_before(read: Reading) -> Reading | None:

@@ -27,7 +27,7 @@ _COUNTED = frozenset(
     {"white cells", "red cells", "neutrophils", "lymphocytes", "eosinophils", "total protein", "albumin"}
 )
 """Values of the blood count and liver panel that are also measured in other fluids."""
-_ABBREVIATION = 4
+_ABBREVIATION = 5
 """Longest abbreviation in words."""
 Tokens = frozenset[tuple[str, str]]
 _NOTHING: frozenset[str] = frozenset()

@@ -54,7 +54,7 @@ def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
 
 @lru_cache(maxsize=4096)  # the laboratory, and scoring after it
 def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
-    chart = _charted(facts)
+    chart = chart_of(facts)
     examined = whole_examination(order, chart)
     if examined is not None:
         tests = [answer for item in items(order) if item.measured for answer in _answers(item, chart, facts)]
@@ -144,20 +144,28 @@ def _only_in(told: Sequence[Fact], asked: Reading) -> bool:
         told = [fact for fact in told if taken & charted_as(fact).of("specimens")]
     elif asked.of("specimens"):
         told = [fact for fact in told if not charted_as(fact).of("specimens") - {"blood"}]
-    if wanted := asked.of("tests"):
+    if wanted := asked.of("tests") - {"swab"}:
         told = [fact for fact in told if wanted & charted_as(fact).of("tests")]
     told = [fact for fact in told if kind == "values" or fact.section is not Section.TESTS]
     return asked.of(kind) <= joined(reading(fact.text) for fact in told).of(kind)
 
 
 @lru_cache(maxsize=512)
-def _charted(facts: Facts) -> Chart:
+def chart_of(facts: Facts) -> Chart:
+    """Facts, each with what its headings name."""
     return tuple((fact, charted_as(fact)) for fact in facts)
+
+
+@lru_cache(maxsize=512)
+def _tested_in(facts: Facts) -> Chart:
+    """The facts that can be results of a measurement: those that name something measured, a specimen or a sign."""
+    kinds = (*MEASURED, "specimens", "parts")
+    return tuple(pair for pair in chart_of(facts) if any(pair[1].of(kind) for kind in kinds))
 
 
 def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
     """Everything below the heading that an order names, if it names one exactly."""
-    nodes = _headings(facts).get(_signature(asked), {}) if asked.named else {}
+    nodes = _headings(facts).get(_number(asked), {}) if asked.named else {}
     # "Blood pressure and vital signs" are two things, not the blood pressure among the vital signs.
     paths = [path for path in nodes if _joints(" ".join(path)) == _joints(order)]
     whole = [p for p in paths if _signature(asked) in (_signature(_of_path(p)), _signature(reading(" ".join(p))))]
@@ -186,25 +194,39 @@ def _joints(text: str) -> int:
 
 
 @lru_cache(maxsize=512)
-def _headings(facts: Facts) -> Mapping[Hashable, Mapping[tuple[str, ...], Sequence[Fact]]]:
+def _headings(facts: Facts) -> Mapping[int, Mapping[tuple[str, ...], Sequence[Fact]]]:
     """The headings with the facts below each, by what a heading, with those above it, names."""
-    found: dict[Hashable, dict[tuple[str, ...], list[Fact]]] = {}
+    below: dict[tuple[str, ...], list[Fact]] = {}
+    found: dict[int, dict[tuple[str, ...], list[Fact]]] = {}
     for fact in facts:
-        for depth in range(1, len(fact.heads) + 1):
-            path = fact.heads[:depth]
-            for named in _signatures(path):
-                found.setdefault(named, {}).setdefault(path, []).append(fact)
+        heads = fact.heads
+        for depth in range(1, len(heads) + 1):
+            path = heads[:depth]
+            known = below.get(path)
+            if known is None:
+                known = below[path] = []
+                for named in _signatures(path):
+                    found.setdefault(named, {})[path] = known
+            known.append(fact)
     return found
 
 
 @lru_cache(maxsize=32768)
-def _signatures(path: tuple[str, ...]) -> tuple[Hashable, ...]:
+def _signatures(path: tuple[str, ...]) -> tuple[int, ...]:
     """What a heading, with those above it, names."""
-    found = [_signature(_of_path(path)), _signature(reading(" ".join(path)))]
+    found = [_number(_of_path(path)), _number(reading(" ".join(path)))]
     if len(path) > 1 and _tested(reading(path[-1])) and not _tested(_of_path(path[:-1])):
         # A test charted with an examination, "Eye Examination / Slit Lamp", is ordered by its own name.
-        found.append(_signature(reading(path[-1])))
+        found.append(_number(reading(path[-1])))
     return tuple(dict.fromkeys(found))
+
+
+_NUMBERS: dict[Hashable, int] = {}
+"""Readings that name the same, numbered as they are met: a number is compared faster than what it stands for."""
+
+
+def _number(read: Reading) -> int:
+    return _NUMBERS.setdefault(_signature(read), len(_NUMBERS))
 
 
 def _tested(read: Reading) -> bool:
@@ -272,19 +294,25 @@ def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
     if headed:
         yield Ordered(_name(item.text, item.read), of_aim(item, headed))
     elif item.measured:
-        yield from _measurements(item, chart)
+        yield from _measurements(item, chart, facts)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
     else:
         yield from _examinations(item, chart)
 
 
-def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
+def _measurements(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
     targets = list(_targets(item))
+    tested = _tested_in(facts)
     for phrase, matches in targets:
-        found = _nearest(item.read, _placed(item.read, [pair for pair in chart if matches(*pair)], chart))
+        found = _nearest(item.read, _placed(item.read, [pair for pair in tested if matches(*pair)], chart))
         if item.read.of("modalities"):
+            if not item.read.of("sites"):  # "Bedside ultrasound" is that of no part in particular
+                found = tuple(fact for fact in found if _literal(fact.heads[:1], item.text)) or found
             found = _one_study(item, found)
+            if item.read.of("modalities") == {"pet"} and not item.read.of("sites"):
+                # Of the whole body, unless the order says otherwise.
+                found = tuple(fact for fact in found if not charted_as(fact).of("sites")) or found
         elif item.read.of("values") and not item.read.of("panels"):
             # A value by its own name rather than a panel that may have it.
             found = tuple(fact for fact in found if item.read.of("values") & charted_as(fact).of("values")) or found
@@ -294,7 +322,10 @@ def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
 def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
     vitals = item.read.of("vitals")
     if vitals:
-        yield _named(item, item.text, _vitals(item, chart), chart)
+        found = _vitals(item, chart)
+        if not found and not reading(item.text).of("qualifiers"):  # the posture was that of another sign
+            found = _vitals(replace(item, read=_unqualified(item.read)), chart)
+        yield _named(item, item.text, found, chart)
     examined = any(item.read.of(kind) for kind in ("systems", "parts", "methods")) or EXAM.search(item.text)
     if not examined and item.read.words and not vitals:
         # An unknown test whose name contains a site: "pulmonary capillary wedge pressure", or a sign.
@@ -419,6 +450,13 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
         if stand_in:
             return Ordered(name, stand_in, knowledge().tests[other].name)
     named = frozenset() if item.read.of("qualifiers") else item.read.of("values") | item.read.of("tests")
+    spoken = tuple(
+        fact
+        for fact, _ in chart
+        if fact.section is Section.EXAMINATION and item.read.of("tests") & reading(fact.text).of("tests") - TAKEN
+    )
+    if spoken:  # "Montreal Cognitive Assessment 26/30", with the mental status
+        return Ordered(name, spoken)
     for concept in sorted(named):
         for alike in sorted(vocabulary().alike.get(concept, _NOTHING)):
             near = [
@@ -489,7 +527,13 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if value == "ige" and asked.words - _ALLERGEN and not asked.words & charted.words:
         return False  # against one allergen is neither the total nor another one
     against = charted.words & _AGAINST or "serology" in charted.of("tests")
-    if value in _VIRUSES and against and not (asked.words & _AGAINST or "serology" in asked.of("tests")):
+    if asked.of("values") & IMMUNOGLOBULINS and charted.of("tests") & _OF_THE_GERM:
+        return False  # "VZV IgG" is not looked for in a vesicle
+    if (
+        value in _VIRUSES | {"chlamydia"}
+        and against
+        and not (asked.words & _AGAINST or "serology" in asked.of("tests"))
+    ):
         return False
     if asked.of("tests") & _SWABBED and not _taken_from_same(asked, charted):
         return False
@@ -649,6 +693,8 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     )
     if test in _LOOKED_AT and charted.of("panels") and not asked.of("specimens"):
         return False
+    if test == "swab" and not (asked.words or any(asked.of(kind) for kind in ("values", "sites", "specimens"))):
+        return False  # of some place
     if test == "swab" and not asked.of("values") and test not in done and _of_a_germ_or_elsewhere(asked, charted):
         return False
     if fact.section is Section.VITALS or not (same or general) or not _qualified(asked, fact, charted):
@@ -717,7 +763,7 @@ _ANYWHERE = _MASSES | frozenset({"wound", "vein", "artery", "joint", "bone", "mu
 
 def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
     wanted, done = asked.of("modalities"), charted.of("modalities")
-    if not done or not _same_sites(asked, charted) or not _qualified(asked, fact, charted):
+    if not done or not _same_sites(asked, _shown(fact)) or not _qualified(asked, fact, charted):
         return False
     if wanted == {"imaging"}:
         return True
@@ -813,8 +859,10 @@ def _by_words(item: Item, chart: Chart) -> tuple[Fact, ...]:
     return tuple(
         fact
         for fact, charted in chart
-        if (wanted <= _all_words(fact.heads or (fact.text,)))
-        or (charted.words & item.read.words and bool(fact.heads) and _title(fact.heads) <= wanted)
+        if fact.section is Section.TESTS or not item.measured
+        # A word that we do not know is none of those that we know: "release" is not that of interferon.
+        if charted.words & item.read.words
+        and (wanted <= _all_words(fact.heads or (fact.text,)) or (bool(fact.heads) and _title(fact.heads) <= wanted))
     )
 
 

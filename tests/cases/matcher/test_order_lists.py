@@ -126,7 +126,8 @@ def test_a_culture_is_of_the_site_that_the_order_is_about() -> None:
 def test_a_site_or_system_named_with_commas_is_one_item() -> None:
     reply = order(CHART, "ear, nose and throat exam; X-rays of the hands and feet").text
     assert reply == (
-        "RESULTS: ENT Examination: Ears: Drums gray; Nose: Clear. Hand and Foot X-ray: Hands: Normal; Feet: Normal."
+        "RESULTS: ENT Examination: Ears: Drums gray; Nose: Clear. Hand and Foot X-ray: Hands: Normal. "
+        "Hand and Foot X-ray: Feet: Normal."
     )
 
 
@@ -496,6 +497,27 @@ def test_nothing_is_dropped_or_denied_or_from_another_place(request_: str, repli
         ("EBV VCA IgM/IgG and EBNA", ["ebv vca igm", "ebna"]),
         ("viral serology (coxsackie, EBV)", ["coxsackie serology", "ebv"]),
         ("mammogram and ultrasound", ["mammogram", "breast ultrasound"]),
+        # A place after a test is examined by itself; only an image or a biopsy is of it.
+        ("slit lamp for uveitis; skin for psoriasis; nodes", ["slit lamp", "skin", "nodes"]),
+        ("ECG, lungs, abdomen", ["ecg", "lungs", "abdomen"]),
+        ("legs: swelling, redness; Doppler ultrasound of both legs", ["legs", "doppler ultrasound of both legs"]),
+        # A reason ends with its brackets, and a list that brackets interrupt goes on after them.
+        ("throat (do not touch if epiglottitis is likely), ears, rash", ["throat", "ears", "rash"]),
+        ("anemia work-up: CBC (film for spherocytes), ferritin", ["cbc", "blood film", "ferritin"]),
+        # A title that names a complaint, what to note, and when are not ordered.
+        ("dementia bloods: CBC, TSH", ["cbc", "tsh"]),
+        (
+            "Dix-Hallpike test, noting latency and direction; head impulse test",
+            ["dix hallpike test", "head impulse test"],
+        ),
+        ("troponin now and at 3 h, lactate", ["troponin now", "lactate"]),
+        ("renal ultrasound - hydronephrosis/collection; CRP", ["renal ultrasound", "crp"]),
+        # What is done with a biopsy that says not where from is part of it.
+        ("lung biopsy with AFB culture and TB PCR, CRP", ["lung biopsy", "afb culture", "tb pcr", "crp"]),
+        ("needle biopsy for histology and immunohistochemistry, CRP", ["needle biopsy for histology", "crp"]),
+        ("CT angiogram of the head and venogram", ["ct angiogram of the head", "ct venogram head"]),
+        ("G&S, PR, BM", ["blood group", "rectal exam", "fingerstick glucose"]),
+        ("RR, PR, BP", ["rr", "pulse rate", "bp"]),
     ],
 )
 def test_each_item_is_read_with_what_the_order_says_about_it(order_: str, named: list[str]) -> None:
