@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +39,10 @@ class Beliefs:
     likelihood: Floats
     entropy: Floats
     ratio: Floats
-    """log P(finding | disease) - log leak, a row for each finding; 0 if the disease does not list it. Here and below,
-    first for the absent finding, then for the present one."""
+    """log P(finding | disease) - log leak; 0 if the disease does not list it. A row for each finding as absent, then one
+    for each as present."""
     leak: Floats
+    """Here and below, a row for absent findings, then one for present ones."""
     other: Floats
     linked: NDArray[np.bool_]
     group: tuple[str | None, ...]
@@ -60,20 +62,21 @@ class Beliefs:
         if not evidence:
             return total
         columns = np.array([self.column[name] for name in evidence])
-        seen = np.array(list(evidence.values()), dtype=np.intp), columns
-        total[-1] = self.other[seen].sum()
-        ratio, rows = self.ratio.reshape(-1, self.ratio.shape[2]), seen[0] * self.ratio.shape[1] + columns
+        present = np.array(list(evidence.values()), dtype=np.intp)
+        total[-1] = self.other[present, columns].sum()
         groups: dict[str | int, list[int]] = {}
         for place, column in enumerate(columns.tolist()):
             groups.setdefault(self.group[column] or column, []).append(place)
-        # One row for each group, at the place of its first finding: what findings on their own say is copied at once.
+        # One row for each finding, those of a group side by side; then one for each group, in the order of the first.
+        together = [place for places in groups.values() for place in places]
+        begins = [0, *accumulate(map(len, groups.values()))][:-1]
+        seen = columns[together]
         terms = np.empty((len(groups) + 1, len(total) - 1))
-        terms[0] = self.leak[seen].sum()
-        ratio.take(rows[[places[0] for places in groups.values()]], axis=0, out=terms[1:], mode="clip")
-        for row, places in enumerate(groups.values(), start=1):
-            if len(places) > 1:
-                listed = np.count_nonzero(self.linked[columns[places]], axis=0)
-                terms[row] = ratio.take(rows[places], axis=0).sum(axis=0) / np.sqrt(np.maximum(listed, 1))
+        terms[0] = self.leak[present, columns].sum()
+        np.add.reduceat(self.ratio.take(present[together] * len(self.group) + seen, axis=0), begins, out=terms[1:])
+        if len(groups) < len(together):
+            listed = np.add.reduceat(self.linked.take(seen, axis=0), begins, dtype=np.intp)
+            terms[1:] /= np.sqrt(np.maximum(listed, 1))
         terms.sum(axis=0, out=total[:-1])
         return total
 
@@ -105,7 +108,7 @@ def beliefs(known: Knowledge) -> Beliefs:
         column=column,
         likelihood=likelihood,
         entropy=_entropy(likelihood),
-        ratio=np.stack([(np.log1p(-rows) - np.log1p(-leak)).T, (np.log(rows) - np.log(leak)).T]),
+        ratio=np.ascontiguousarray(np.hstack([np.log1p(-rows) - np.log1p(-leak), np.log(rows) - np.log(leak)]).T),
         leak=np.stack([np.log1p(-leak), np.log(leak)]),
         other=np.stack([np.log1p(-other), np.log(other)]),
         linked=linked.T.copy(),
