@@ -129,9 +129,9 @@ def _from_result(exchange: Exchange, age: float | None) -> Evidence:
     found.update(_measured(exchange.content, reply, age))
     # A report that finds nothing makes everything it could have shown absent. One that finds something may mention
     # the rest in words we do not know, so the rest stays unknown.
-    if finds_nothing(reply) and not any(found.values()):
+    if not any(found.values()) and finds_nothing(reply):
         shown = _reported(exchange)
-        for finding in knowledge().findings.values():
+        for finding in knowledge().findings.values() if shown else ():
             if finding.order in shown and finding.measure is None:
                 found.setdefault(finding.id, False)
     return found
