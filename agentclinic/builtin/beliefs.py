@@ -39,8 +39,8 @@ class Beliefs:
     likelihood: Floats
     entropy: Floats
     ratio: Floats
-    """log P(finding | disease) - log leak; 0 if the disease does not list it. A row for each finding as absent, then one
-    for each as present."""
+    """log P(finding | disease) - log leak; 0 if the disease does not list it. A row for each absent finding, then one
+    for each present one."""
     leak: Floats
     """Here and below, a row for absent findings, then one for present ones."""
     other: Floats
