@@ -176,16 +176,22 @@ class _Usual(NamedTuple):
 @lru_cache(maxsize=32)
 def _usual(without: frozenset[int]) -> _Usual:
     """`without` are the ranks of entries that the patient cannot have."""
-    entries = [entry for entry in normals() if entry.rank not in without]
-    facts = {e.rank: _unworded(next(iter(e.heads)), e) for e in entries if len(e.heads) == 1}
+    known = [(e, fact) for e, fact in _unworded_all() if e.rank not in without]
+    alike = [(e, fact) for e, fact in known if fact]
     return _Usual(
-        {e.heading: Answer((facts[e.rank],) if e.rank in facts else (), own=True) for e in entries},
-        list(facts.items()),
-        {facts[e.rank].path: e for e in entries if e.rank in facts},
-        {rank: fact.path for rank, fact in facts.items()},
-        frozenset(facts[e.rank].path for e in entries if e.rank in facts and e.rare),
-        [e for e in entries if e.rank not in facts],
+        {e.heading: Answer((fact,) if fact else (), own=True) for e, fact in known},
+        [(e.rank, fact) for e, fact in alike],
+        {fact.path: e for e, fact in alike},
+        {e.rank: fact.path for e, fact in alike},
+        frozenset([fact.path for e, fact in alike if e.rare]),
+        [e for e, fact in known if not fact],
     )
+
+
+@lru_cache(maxsize=1)
+def _unworded_all() -> Sequence[tuple[Normal, Fact | None]]:
+    """Each entry of the table with its fact, if that is the same for all patients."""
+    return [(e, _unworded(next(iter(e.heads)), e) if len(e.heads) == 1 else None) for e in normals()]
 
 
 @lru_cache(maxsize=512)  # more than there are ages in years, of either sex
@@ -222,14 +228,19 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
 @lru_cache(maxsize=32)
 def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
     """A fact for every spelling of every entry, for the matcher, with the entries by path."""
-    spelled = [
+    spelled = [(fact, entry) for fact, entry in _spelled() if entry.rank not in without]
+    return Facts([fact for fact, _ in spelled]), {fact.path: entry for fact, entry in spelled}
+
+
+@lru_cache(maxsize=1)
+def _spelled() -> Sequence[tuple[Fact, Normal]]:
+    """A fact for every spelling of every entry, in the order of the table."""
+    return [
         (_unworded(heading, entry) if entry.region else _headed(heading), entry)
         for entry in normals()
-        if entry.rank not in without
         for heading in entry.headings
         if not _names_more(heading, entry)
     ]
-    return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
 
 
 def _names_more(heading: str, entry: Normal) -> bool:
