@@ -61,22 +61,23 @@ class Beliefs:
         total = np.zeros(len(self.hypotheses))
         if not evidence:
             return total
-        columns = np.array([self.column[name] for name in evidence])
-        present = np.array(list(evidence.values()), dtype=np.intp)
-        total[-1] = self.other[present, columns].sum()
+        columns = [self.column[name] for name in evidence]
+        seen = np.array(list(evidence.values()), dtype=np.intp), np.array(columns)
+        total[-1] = self.other[seen].sum()
+        rows = seen[0] * len(self.group) + seen[1]
         groups: dict[str | int, list[int]] = {}
-        for place, column in enumerate(columns.tolist()):
+        for place, column in enumerate(columns):
             groups.setdefault(self.group[column] or column, []).append(place)
-        # One row for each finding, those of a group side by side; then one for each group, in the order of the first.
-        together = [place for places in groups.values() for place in places]
-        begins = [0, *accumulate(map(len, groups.values()))][:-1]
-        seen = columns[together]
+        # One row for each group, at the place of its first finding: what findings on their own say is copied at once.
         terms = np.empty((len(groups) + 1, len(total) - 1))
-        terms[0] = self.leak[present, columns].sum()
-        np.add.reduceat(self.ratio.take(present[together] * len(self.group) + seen, axis=0), begins, out=terms[1:])
-        if len(groups) < len(together):
-            listed = np.add.reduceat(self.linked.take(seen, axis=0), begins, dtype=np.intp)
-            terms[1:] /= np.sqrt(np.maximum(listed, 1))
+        terms[0] = self.leak[seen].sum()
+        self.ratio.take(rows[[places[0] for places in groups.values()]], axis=0, out=terms[1:], mode="clip")
+        if several := {row: places for row, places in enumerate(groups.values(), start=1) if len(places) > 1}:
+            members = [place for places in several.values() for place in places]
+            begins = [0, *accumulate(map(len, several.values()))][:-1]
+            listed = np.add.reduceat(self.linked.take(seen[1][members], axis=0), begins, dtype=np.intp)
+            sums = np.add.reduceat(self.ratio.take(rows[members], axis=0), begins)
+            terms[list(several)] = sums / np.sqrt(np.maximum(listed, 1))
         terms.sum(axis=0, out=total[:-1])
         return total
 
@@ -132,5 +133,5 @@ def _log_prior(known: Knowledge, age: float | None, gender: str | None) -> Float
 
 
 def _entropy(p: Floats) -> Floats:
-    safe = np.clip(p, 1e-12, 1 - 1e-12)
+    safe = np.minimum(np.maximum(p, 1e-12), 1 - 1e-12)
     return np.asarray(-(safe * np.log2(safe) + (1 - safe) * np.log2(1 - safe)))
