@@ -135,8 +135,7 @@ def _negated(tokens: tuple[str, ...], breaks: frozenset[int]) -> tuple[bool, ...
 # --- phrases in a text --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(NamedTuple):
     """A phrase found in a text."""
 
     key: str
@@ -165,17 +164,18 @@ class Phrasebook:
 
     def find_in(self, clause: Clause) -> list[Mention]:
         found: list[Mention] = []
-        if self._lengths.keys().isdisjoint(clause.words):
+        said, lengths = clause.words, self._lengths
+        if lengths.keys().isdisjoint(said):
             return found
-        index, count = 0, len(clause.words)
+        index, count = 0, len(said)
         while index < count:
             step = 1
-            for length in self._lengths.get(clause.words[index], ()):
+            for length in lengths.get(said[index], ()):
                 end = index + length
-                keys = self._keys.get(clause.words[index:end], ()) if end <= count else ()
+                keys = self._keys.get(said[index:end], ()) if end <= count else ()
                 if keys:
                     negated = clause.negated[index] or clause.denied_after(end)
-                    found += [Mention(key, clause.words[index:end], negated) for key in keys]
+                    found += [Mention(key, said[index:end], negated) for key in keys]
                     step = length
                     break
             index += step
