@@ -6,9 +6,10 @@ probability; k findings of one correlated group count as the square root of k in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +38,12 @@ class Beliefs:
     column: Mapping[str, int]
     likelihood: Floats
     entropy: Floats
-    ratio: Floats
-    """log P(finding | disease) - log leak, a row for each finding; 0 if the disease does not list it. Here and below,
-    first for the absent finding, then for the present one."""
+    listed: Sequence[Sequence[tuple[int, float]]]
+    """The diseases that list a finding, each with log P(finding | disease) - log leak. All absent findings, then all
+    present ones."""
     leak: Floats
+    """Here and below, a row for absent findings, then one for present ones."""
     other: Floats
-    linked: NDArray[np.bool_]
     group: tuple[str | None, ...]
     """The correlated group of each finding."""
     by_name: NDArray[np.int64]
@@ -56,26 +57,28 @@ class Beliefs:
         return result
 
     def _log_likelihood(self, evidence: Evidence) -> Floats:
-        total = np.zeros(len(self.hypotheses))
         if not evidence:
-            return total
-        columns = np.array([self.column[name] for name in evidence])
-        seen = np.array(list(evidence.values()), dtype=np.intp), columns
-        total[-1] = self.other[seen].sum()
-        ratio, rows = self.ratio.reshape(-1, self.ratio.shape[2]), seen[0] * self.ratio.shape[1] + columns
+            return np.zeros(len(self.hypotheses))
+        columns = [self.column[name] for name in evidence]
+        seen = np.array(list(evidence.values()), dtype=np.intp), np.array(columns)
         groups: dict[str | int, list[int]] = {}
-        for place, column in enumerate(columns.tolist()):
-            groups.setdefault(self.group[column] or column, []).append(place)
-        # One row for each group, at the place of its first finding: what findings on their own say is copied at once.
-        terms = np.empty((len(groups) + 1, len(total) - 1))
-        terms[0] = self.leak[seen].sum()
-        ratio.take(rows[[places[0] for places in groups.values()]], axis=0, out=terms[1:], mode="clip")
-        for row, places in enumerate(groups.values(), start=1):
-            if len(places) > 1:
-                listed = np.count_nonzero(self.linked[columns[places]], axis=0)
-                terms[row] = ratio.take(rows[places], axis=0).sum(axis=0) / np.sqrt(np.maximum(listed, 1))
-        terms.sum(axis=0, out=total[:-1])
-        return total
+        for column, present in zip(columns, evidence.values(), strict=True):
+            groups.setdefault(self.group[column] or column, []).append(present * len(self.group) + column)
+        # A finding is in a few diseases out of a hundred: the others have its leak probability.
+        total = [float(self.leak[seen].sum())] * (len(self.hypotheses) - 1)
+        for findings in groups.values():
+            if len(findings) == 1:
+                for disease, ratio in self.listed[findings[0]]:
+                    total[disease] += ratio
+                continue
+            sums: dict[int, float] = {}
+            counts: dict[int, int] = {}
+            for disease, ratio in (pair for finding in findings for pair in self.listed[finding]):
+                sums[disease] = sums.get(disease, 0.0) + ratio
+                counts[disease] = counts.get(disease, 0) + 1
+            for disease, ratios in sums.items():
+                total[disease] += ratios / sqrt(counts[disease])
+        return np.array([*total, self.other[seen].sum()])
 
     def expected_information(self, posterior: Floats) -> Floats:
         """Mutual information between the hypotheses and each finding, in bits: what asking is expected to tell."""
@@ -99,16 +102,19 @@ def beliefs(known: Knowledge) -> Beliefs:
             rows[row, place], linked[row, place] = link.p, True
             group[place] = group[place] or link.group
     likelihood = np.vstack([rows, other])
+    ratios = np.hstack([np.log1p(-rows) - np.log1p(-leak), np.log(rows) - np.log(leak)]).T
+    diseases = [np.flatnonzero(column).tolist() for column in linked.T] * 2
     return Beliefs(
         known=known,
         hypotheses=(*known.diseases, OTHER),
         column=column,
         likelihood=likelihood,
         entropy=_entropy(likelihood),
-        ratio=np.stack([(np.log1p(-rows) - np.log1p(-leak)).T, (np.log(rows) - np.log(leak)).T]),
+        listed=[
+            list(zip(those, row[those].tolist(), strict=True)) for those, row in zip(diseases, ratios, strict=True)
+        ],
         leak=np.stack([np.log1p(-leak), np.log(leak)]),
         other=np.stack([np.log1p(-other), np.log(other)]),
-        linked=linked.T.copy(),
         group=tuple(group),
         by_name=np.argsort(np.argsort(np.array(list(known.diseases)))),
     )
@@ -129,5 +135,5 @@ def _log_prior(known: Knowledge, age: float | None, gender: str | None) -> Float
 
 
 def _entropy(p: Floats) -> Floats:
-    safe = np.clip(p, 1e-12, 1 - 1e-12)
+    safe = np.minimum(np.maximum(p, 1e-12), 1 - 1e-12)
     return np.asarray(-(safe * np.log2(safe) + (1 - safe) * np.log2(1 - safe)))

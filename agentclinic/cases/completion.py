@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
 from agentclinic.cases.matcher.order_items import one_line
-from agentclinic.cases.matcher.order_words import Reading, american, reading, spelled_out
+from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, spelled_out
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
@@ -123,13 +123,9 @@ def _completion(
     case_id: str, door: str, sex_: str | None, told: Facts, charted: Facts, normal: frozenset[str]
 ) -> Completion:
     patient = _Patient(case_id, door, sex_, told, charted)
-    without = frozenset(
-        entry.rank
-        for entry in _of_some_patients()
-        if not entry.applies(patient.age, patient.sex, pregnant=patient.pregnant)
-    )
+    without = _not_for(patient.age, patient.sex, patient.pregnant)
     usual = _usual(without)
-    answers, entries = dict(usual.answers), dict(usual.entries)
+    answers, entries, rare = dict(usual.answers), dict(usual.entries), set(usual.rare)
     charted_or_covered = set()
     for entry in {entry.rank: entry for _, entry in patient.entries if entry.rank not in without}.values():
         answers[entry.heading] = Answer(tuple(patient.held[entry.heading]), own=True)
@@ -142,15 +138,18 @@ def _completion(
     facts = [(rank, fact) for rank, fact in usual.facts if rank not in charted_or_covered]
     for rank in charted_or_covered & usual.paths.keys():
         del entries[usual.paths[rank]]
+        rare.discard(usual.paths[rank])
     for entry in usual.worded_variously:
         if entry.rank not in charted_or_covered:
             fact = patient.fact(entry)
             answers[entry.heading] = Answer((fact,), own=True)
             facts.append((entry.rank, fact))
             entries[fact.path] = entry
+            if entry.rare:
+                rare.add(fact.path)
     return Completion(
         _in_order(charted, facts),
-        frozenset(path for path, entry in entries.items() if entry.rare),
+        frozenset(rare),
         answers,
         without,
         patient,
@@ -168,6 +167,8 @@ class _Usual(NamedTuple):
     """Their entries, by path."""
     paths: Mapping[int, str]
     """Their paths, by rank."""
+    rare: frozenset[str]
+    """The paths of those that are rare."""
     worded_variously: Sequence[Normal]
     """The other entries: they have several headings, and the case decides."""
 
@@ -175,15 +176,28 @@ class _Usual(NamedTuple):
 @lru_cache(maxsize=32)
 def _usual(without: frozenset[int]) -> _Usual:
     """`without` are the ranks of entries that the patient cannot have."""
-    entries = [entry for entry in normals() if entry.rank not in without]
-    facts = {e.rank: _unworded(next(iter(e.heads)), e) for e in entries if len(e.heads) == 1}
+    known = [(e, fact) for e, fact in _unworded_all() if e.rank not in without]
+    alike = [(e, fact) for e, fact in known if fact]
     return _Usual(
-        {e.heading: Answer((facts[e.rank],) if e.rank in facts else (), own=True) for e in entries},
-        list(facts.items()),
-        {facts[e.rank].path: e for e in entries if e.rank in facts},
-        {rank: fact.path for rank, fact in facts.items()},
-        [e for e in entries if e.rank not in facts],
+        {e.heading: Answer((fact,) if fact else (), own=True) for e, fact in known},
+        [(e.rank, fact) for e, fact in alike],
+        {fact.path: e for e, fact in alike},
+        {e.rank: fact.path for e, fact in alike},
+        frozenset([fact.path for e, fact in alike if e.rare]),
+        [e for e, fact in known if not fact],
     )
+
+
+@lru_cache(maxsize=1)
+def _unworded_all() -> Sequence[tuple[Normal, Fact | None]]:
+    """Each entry of the table with its fact, if that is the same for all patients."""
+    return [(e, _unworded(next(iter(e.heads)), e) if len(e.heads) == 1 else None) for e in normals()]
+
+
+@lru_cache(maxsize=512)  # more than there are ages in years, of either sex
+def _not_for(age: float, sex_: str | None, pregnant: bool) -> frozenset[int]:
+    """Ranks of the entries that such patients cannot have."""
+    return frozenset(entry.rank for entry in _of_some_patients() if not entry.applies(age, sex_, pregnant=pregnant))
 
 
 @lru_cache(maxsize=1)
@@ -214,14 +228,19 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
 @lru_cache(maxsize=32)
 def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
     """A fact for every spelling of every entry, for the matcher, with the entries by path."""
-    spelled = [
+    spelled = [(fact, entry) for fact, entry in _spelled() if entry.rank not in without]
+    return Facts([fact for fact, _ in spelled]), {fact.path: entry for fact, entry in spelled}
+
+
+@lru_cache(maxsize=1)
+def _spelled() -> Sequence[tuple[Fact, Normal]]:
+    """A fact for every spelling of every entry, in the order of the table."""
+    return [
         (_unworded(heading, entry) if entry.region else _headed(heading), entry)
         for entry in normals()
-        if entry.rank not in without
         for heading in entry.headings
         if not _names_more(heading, entry)
     ]
-    return Facts(fact for fact, _ in spelled), {fact.path: entry for fact, entry in spelled}
 
 
 def _names_more(heading: str, entry: Normal) -> bool:
@@ -286,7 +305,7 @@ def _in_order(charted: Iterable[Fact], completed: Iterable[tuple[int, Fact]]) ->
         last = entry.rank if entry else last
         placed.append((last, fact))
     placed += completed
-    return Facts(fact for _, fact in sorted(placed, key=itemgetter(0)))
+    return Facts([fact for _, fact in sorted(placed, key=itemgetter(0))])
 
 
 def is_completed(path: str) -> bool:
@@ -334,10 +353,20 @@ _GAS = frozenset({"blood gas"})
 """A panel that has its own bicarbonate and pH."""
 
 
-@lru_cache(maxsize=16384)
 def _about(fact: Fact) -> _Tokens:
     """What a result is about, as the order matcher reads its heading."""
-    read = charted_as(fact)
+    tested, read = fact.section is Section.TESTS, charted_as(fact)
+    by_heads, tokens = _about_heads(fact.heads, tested)
+    return tokens if read == by_heads else _tokens(read, tested)
+
+
+@lru_cache(maxsize=8192)  # charts have the same headings
+def _about_heads(heads: tuple[str, ...], tested: bool) -> tuple[Reading, _Tokens]:
+    read = joined(map(reading, heads))
+    return read, _tokens(read, tested)
+
+
+def _tokens(read: Reading, tested: bool) -> _Tokens:
     where = tuple(sorted(read.of("specimens") - {"blood"} | read.of("panels") & _GAS | read.of("qualifiers")))
     values = read.of("values")
     if values - IMMUNOGLOBULINS:
@@ -349,7 +378,7 @@ def _about(fact: Fact) -> _Tokens:
     tokens |= {("image", image, site) for image in read.of("modalities") for site in sites}
     if not read.of("values"):
         tokens |= {("test", test, *where, *sorted(read.of("sites"))) for test in read.of("tests")}
-    if fact.section is not Section.TESTS:
+    if not tested:
         tokens |= {("part", part) for part in read.of("parts")} | {
             ("vital", name, *where, *sorted(read.words), *sorted(read.of("sites")))
             for name in read.of("vitals") - {"vital signs"}
@@ -508,7 +537,8 @@ class _Patient:
         said = entry.fields.get("said")
         if not said:
             return []
-        return [fact for fact in self.facts if fact.section is Section.EXAMINATION and re.search(said, fact.text)]
+        search = re.compile(said).search
+        return [fact for fact in self.facts if fact.section is Section.EXAMINATION and search(fact.text)]
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:
@@ -533,7 +563,7 @@ class _Patient:
     def abnormal(self, fact: Fact, entry: Normal) -> bool:
         """Whether a charted result is outside its normal range, or worded unlike a normal one."""
         spread = entry.spread(self.groups)
-        number = re.match(r"\s*[<>]?\s*(\d[\d,]*(?:\.\d+)?)", fact.text)
+        number = _LEADING_NUMBER.match(fact.text) if spread else None
         if spread and number:
             return not spread.low <= float(number[1].replace(",", "")) <= spread.high
         return fact.text not in entry.forms(self.groups) and not _reads_normal(fact.text)
@@ -660,6 +690,10 @@ _NORMAL_CLAUSE = re.compile(
 )
 
 
+_LEADING_NUMBER = re.compile(r"\s*[<>]?\s*(\d[\d,]*(?:\.\d+)?)")
+
+
+@lru_cache(maxsize=8192)  # charts say in the same words that something is normal
 def _reads_normal(text: str) -> bool:
     """Whether every clause of a result says that something is normal or absent."""
     clauses = [clause for clause in _CLAUSES.split(text.strip(" .")) if clause]

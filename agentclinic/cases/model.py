@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -236,6 +236,7 @@ _MALE = re.compile(r"\b(?:male|man|boy|gentleman|son)\b", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^)]{0,200}\)")
 
 
+@lru_cache(maxsize=1024)  # asked on every turn
 def age_in_years(demographics: str) -> float | None:
     """The stated age in years (0 for a newborn); None if there is none."""
     if _NEWBORN.search(demographics):
@@ -244,6 +245,7 @@ def age_in_years(demographics: str) -> float | None:
     return float(found[1]) * _YEARS_PER[found[2].lower()] if found else None
 
 
+@lru_cache(maxsize=1024)
 def sex(demographics: str) -> str | None:
     """`female`, `male`, or None if not stated. Companions in parentheses do not count."""
     patient = _ASIDE.sub("", demographics)

@@ -129,9 +129,9 @@ def _from_result(exchange: Exchange, age: float | None) -> Evidence:
     found.update(_measured(exchange.content, reply, age))
     # A report that finds nothing makes everything it could have shown absent. One that finds something may mention
     # the rest in words we do not know, so the rest stays unknown.
-    if finds_nothing(reply) and not any(found.values()):
+    if not any(found.values()) and finds_nothing(reply):
         shown = _reported(exchange)
-        for finding in knowledge().findings.values():
+        for finding in knowledge().findings.values() if shown else ():
             if finding.order in shown and finding.measure is None:
                 found.setdefault(finding.id, False)
     return found
@@ -147,12 +147,11 @@ def _reported(exchange: Exchange) -> set[str]:
 
 def _measured(order: str, reply: str, age: float | None) -> Evidence:
     found: Evidence = {}
-    named = set(_NAME_PART.findall(reply.casefold()))
-    for finding, begins in _measures().items():
-        if not begins.isdisjoint(named):
-            present = _read_number(finding, order, reply, age)
-            if present is not None:
-                found[finding] = present
+    named = _measures().keys() & _NAME_PART.findall(reply.casefold())
+    for _, finding in sorted({measure for word in named for measure in _measures()[word]}):
+        present = _read_number(finding, order, reply, age)
+        if present is not None:
+            found[finding] = present
     return found
 
 
@@ -160,13 +159,14 @@ _NAME_PART = re.compile(r"[^\W_]+")
 
 
 @lru_cache(maxsize=1)
-def _measures() -> dict[str, frozenset[str]]:
-    """The findings that are measured, with the words their names begin with: most results have none of these."""
-    return {
-        finding.id: frozenset(_NAME_PART.findall(name.casefold())[0] for name in finding.measure.names)
-        for finding in knowledge().findings.values()
-        if finding.measure
-    }
+def _measures() -> dict[str, list[tuple[int, str]]]:
+    """The measured findings, with their places, by the first words of their names: most results have none of these."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for place, finding in enumerate(knowledge().findings.values()):
+        names = finding.measure.names if finding.measure else ()
+        for word in dict.fromkeys(_NAME_PART.findall(name.casefold())[0] for name in names):
+            found.setdefault(word, []).append((place, finding.id))
+    return found
 
 
 # The specimen of a value is the last one named before it in the report, or else in the order.

@@ -41,6 +41,7 @@ def shown_by_examination(facts: tuple[Fact, ...]) -> int:
     return shown & lexicon.of_types("symptom") & ~lexicon.roots()
 
 
+@lru_cache(maxsize=8192)  # charts say in the same words that something is normal
 def _noticed(text: str) -> int:
     pieces: Iterable[str] = _PIECE.split(text)
     return _all(piece for piece in pieces if not _NORMAL.search(piece) and not is_denial(piece))

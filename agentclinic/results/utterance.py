@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -197,10 +197,18 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     With `cut`, only its own words count and a near-token is not an action. Otherwise slips are counted, and the whole
     text counts as in the original.
     """
-    text, slips = own_words(raw, _DOCTOR, _NOT_THE_DOCTOR)
+    text, own_slips, read = _read(raw, cut)
     words = _spoken(text)
     if text and any(_spoken(said) == words for said in earlier):
-        slips.append(REPEATED)
+        return replace(read, slips=(*own_slips, REPEATED, *read.slips[len(own_slips) :]))
+    return read
+
+
+@lru_cache(maxsize=512)  # the builtin doctor has some 500 utterances
+def _read(raw: str, cut: bool) -> tuple[str, tuple[str, ...], Utterance]:
+    """A doctor's own words, the slips in cutting them out, and the utterance as if it were the first."""
+    text, slips = own_words(raw, _DOCTOR, _NOT_THE_DOCTOR)
+    own_slips = tuple(slips)
     if not text:
         slips.append(EMPTY)
     token = _near_token(text)
@@ -214,12 +222,12 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
         slips.append(PLACEHOLDER)
     if not cut:
         whole = shortened(raw)
-        return Utterance(whole, parse_action(whole), tuple(slips))
+        return text, own_slips, Utterance(whole, parse_action(whole), tuple(slips))
     if not text or token:
         action = Action("none", _exact_form(text, token) if token else "")
     elif blank:
         action = Action("none", f"{DIAGNOSIS_READY if action.kind == 'diagnosis' else REQUEST_TEST}:")
-    return Utterance(text, action, tuple(slips))
+    return text, own_slips, Utterance(text, action, tuple(slips))
 
 
 def shortened(text: str) -> str:

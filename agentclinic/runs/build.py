@@ -119,6 +119,7 @@ class Models:
         self._ongoing = ongoing
         self.gate = gate_for(settings, privacy.strictest_seen() if data_class is None else data_class, resolve=resolve)
         self._settings = settings
+        self._by_role = settings.models
         self._stack = AsyncExitStack()
         self._chosen: dict[tuple[str, str | None], Model] = {}
         self._models: dict[tuple[str, str | None], Model] = {}
@@ -212,8 +213,7 @@ class Models:
 
     def model_for(self, role: str) -> RoleModel:
         """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""
-        models = self._settings.models
-        return models.get(role, models["doctor"])
+        return self._by_role.get(role, self._by_role["doctor"])
 
     def simulates(self, role: str) -> bool:
         """Whether a language model plays a role, or a recording of one: not builtin, and not a person."""

@@ -183,7 +183,7 @@ class UnitSeat(Seat):
     async def record(self, doctor: Speaker | None = None) -> Record:
         """Judge the encounter and make its record; without one of our doctors, its history is what was heard here."""
         plan, unit, models, transcript = self._plan, self._unit, self._models, self.transcript
-        run, planner, case = plan.settings.run, plan.settings.planner, unit.case
+        run, planner, case, named = plan.settings.run, plan.settings.planner, unit.case, plan.settings.models
         judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], plan.roles.judge)
         verdict = await judged(transcript, case, judge)
         undecided = False if transcript.status in (Status.MAX_INFS_REACHED, Status.DOCTOR_FAILED) else None
@@ -202,7 +202,7 @@ class UnitSeat(Seat):
                 "ground_truth": case.diagnosis,
                 "diagnosis_text": _diagnosis_text(transcript, run.preset),
                 "final_doctor_dialogue": _last_words(transcript) or None,
-                **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
+                **{f"{role}_llm": named[role].name for role in ROLES},
                 **({f"{role}_llm": EXACT for role in ROLES if role != "doctor"} if case.drawn else {}),
                 "max_infs": run.total_inferences,
                 "image_request_enabled": run.doctor_image_request,

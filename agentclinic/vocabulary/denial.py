@@ -6,7 +6,7 @@ All other modules use this one to read denials.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -41,13 +41,13 @@ _RESUMES = frozenset(
 """After a comma, these start a statement that an earlier negation does not reach: "no fever, has chills"."""
 # A negation does not reach past the end of a sentence, or past a word that turns to what is present.
 _CLAUSE_END = re.compile(
-    r"(?<!\d)\.(?!\d)|[;!?\n]|\.(?=\s)"
+    r"(?<!\d)\.(?!\d)|[!?]|\.(?=\s)"
     r"|\b(?:but|however|though|although|except|(?<!\bno )(?<!without )reports?|endorses?|admits?"
     r"|positive for|notable for)\b",
     re.IGNORECASE,
 )
 _MAY_END = (
-    ".", ";", "!", "?", "\n", "but", "though", "however", "except", "report", "endorse", "admit", "positive", "notable",
+    ".", "!", "?", "but", "though", "however", "except", "report", "endorse", "admit", "positive", "notable",
 )  # fmt: skip
 """Without any of these nothing matches `_CLAUSE_END`, which is slow to look for."""
 _COMMA = re.compile(r",(?!\d)")
@@ -55,7 +55,7 @@ _NEGATING = _NEGATIONS | _SHORT_NEGATIONS | {pair[0] for pair in (*_PHRASE_NEGAT
 """Without one of these no word is negated, which spares most clauses the closer look."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clause:
     """The words of a stretch of text, and which of them are negated."""
 
@@ -85,8 +85,14 @@ class Clause:
 @lru_cache(maxsize=16384)
 def clauses(text: str) -> tuple[Clause, ...]:
     """The clauses of a text, cut where a negation cannot reach further."""
-    lower = text.lower()
-    parts = _CLAUSE_END.split(text) if any(one in lower for one in _MAY_END) else [text]
+    return tuple([clause for item in text.replace("\n", ";").split(";") for clause in _clauses_of(item)])
+
+
+@lru_cache(maxsize=16384)  # laboratories report the same normal results in every encounter
+def _clauses_of(item: str) -> tuple[Clause, ...]:
+    """The clauses of a text without semicolons and line breaks, which end every clause."""
+    lower = item.lower()
+    parts = _CLAUSE_END.split(item) if any(one in lower for one in _MAY_END) else [item]
     return tuple([clause for part in parts if (clause := _clause(part)).words])
 
 
@@ -129,8 +135,7 @@ def _negated(tokens: tuple[str, ...], breaks: frozenset[int]) -> tuple[bool, ...
 # --- phrases in a text --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(NamedTuple):
     """A phrase found in a text."""
 
     key: str
@@ -155,23 +160,31 @@ class Phrasebook:
 
     def find(self, text: str) -> list[Mention]:
         """Every phrase in the text, without those inside a longer one."""
+        return [mention for clause in clauses(text) for mention in _found(self, clause)]
+
+    def find_in(self, clause: Clause) -> list[Mention]:
         found: list[Mention] = []
-        for clause in clauses(text):
-            if self._lengths.keys().isdisjoint(clause.words):
-                continue
-            index, count = 0, len(clause.words)
-            while index < count:
-                step = 1
-                for length in self._lengths.get(clause.words[index], ()):
-                    end = index + length
-                    keys = self._keys.get(clause.words[index:end], ()) if end <= count else ()
-                    if keys:
-                        negated = clause.negated[index] or clause.denied_after(end)
-                        found += [Mention(key, clause.words[index:end], negated) for key in keys]
-                        step = length
-                        break
-                index += step
+        said, lengths = clause.words, self._lengths
+        if lengths.keys().isdisjoint(said):
+            return found
+        index, count = 0, len(said)
+        while index < count:
+            step = 1
+            for length in lengths.get(said[index], ()):
+                end = index + length
+                keys = self._keys.get(said[index:end], ()) if end <= count else ()
+                if keys:
+                    negated = clause.negated[index] or clause.denied_after(end)
+                    found += [Mention(key, said[index:end], negated) for key in keys]
+                    step = length
+                    break
+            index += step
         return found
+
+
+@lru_cache(maxsize=16384)  # clauses come again as the items of a text do
+def _found(book: Phrasebook, clause: Clause) -> Sequence[Mention]:
+    return book.find_in(clause)
 
 
 # --- lists of denied things in a chart ------------------------------------------------------------------------------

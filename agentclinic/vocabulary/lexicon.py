@@ -142,8 +142,10 @@ def _found(words: tuple[str, ...]) -> tuple[Found, ...]:
 @lru_cache(maxsize=65536)
 def _forms(word: str) -> tuple[str, ...]:
     """How a wording may have a word: in full, or by its beginning."""
-    beginnings = (f"{word[:end]}*" for end in range(len(word) + 1) if word != _STOP)
-    return (word, *(one for one in beginnings if one in _lexicon().begun))
+    if word == _STOP:
+        return (word,)
+    begun = _lexicon().begun
+    return (word, *[one for end in range(len(word) + 1) if (one := f"{word[:end]}*") in begun])
 
 
 @lru_cache(maxsize=65536)
@@ -156,18 +158,16 @@ def _begun(word: str) -> Sequence[_Reached]:
 def _hits(words: tuple[str, ...]) -> list[Found]:
     """The concepts whose wordings are among some words, by where these begin."""
     hits: list[Found] = []
-    count = len(words)
+    count, forms = len(words), list(map(_forms, words))
     for start, reached in enumerate(map(_begun, words)):
         end, before = start + 1, len(hits)
         while reached:
             for one in reached:
                 if one.concepts:
                     hits += [Found(concept, start, end) for concept in one.concepts]
-            longer = [one.longer for one in reached if one.longer] if end < count else []
-            if not longer:
+            if end == count:
                 break
-            forms = _forms(words[end])
-            reached = [one[form] for one in longer for form in forms if form in one]
+            reached = [one.longer[form] for one in reached for form in forms[end] if form in one.longer]
             end += 1
         if len(hits) > before + 1:
             hits[before:] = dict.fromkeys(hits[before:])

@@ -94,7 +94,14 @@ class Normal:
             and self.fields.get("from", 0) <= age < self.fields.get("to", 200)
         )
 
+    @cached_property
+    def _same_for_all(self) -> bool:
+        """Whether the entry has nothing of its own for a group of patients."""
+        return not any(name.startswith(("number_", "as_", "says_")) for name in self.fields)
+
     def _given(self, name: str, groups: Iterable[str]) -> Any:
+        if self._same_for_all:
+            return self.fields.get(name)
         own = (self.fields[f"{name}_{group}"] for group in groups if f"{name}_{group}" in self.fields)
         return next(own, self.fields.get(name))
 
