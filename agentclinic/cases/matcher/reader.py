@@ -28,8 +28,8 @@ _TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[?.,;:!/()-]")
 _NO_PART = re.compile(r"[?.,;:!/()-]|or|and|but|so|then")
 """What no part begins or ends with."""
 _EMPTY = frozenset(
-    "a an the is are was were be been do does did have has had having you your yours he his she her it its they their i "
-    "me my of to in on at for with and or any some that this these those there as by from about if so just than then "
+    "a an the is are was were be been do does did have has had having you your yours he his she her it its they their "
+    "i me my of to in on at for with and or any some that this these those there as by from about if so just than then "
     "also ever get got can could would will please tell how what like especially including say such even particularly "
     "anything else well now noticed notice".split()
 )
@@ -105,7 +105,8 @@ class _Network:
 
 
 def _dequantized(table: Any, name: str) -> Floats:
-    return np.asarray(table[name], dtype=np.float32) * table[f"{name}_scale"].astype(np.float32)[:, None]
+    scaled: Floats = table[name].astype(np.float32) * table[f"{name}_scale"].astype(np.float32)[:, None]
+    return scaled
 
 
 @lru_cache(maxsize=1)
@@ -125,10 +126,17 @@ def network(path: Path = TABLE) -> _Network:
                 return weights(f"layer{at}_{name}")
 
             return _Layer(
-                *(of(name) for name in ("qkv", "qkv_bias", "out", "out_bias", "distance")),
+                of("qkv"),
+                of("qkv_bias"),
+                of("out"),
+                of("out_bias"),
+                of("distance"),
                 (of("first"), of("first_bias")),
                 (of("second"), of("second_bias")),
-                *(of(name) for name in ("up", "up_bias", "down", "down_bias")),
+                of("up"),
+                of("up_bias"),
+                of("down"),
+                of("down_bias"),
             )
 
         return _Network(
@@ -181,8 +189,8 @@ def _normed(x: Floats, by: tuple[Floats, Floats]) -> Floats:
 
 
 _SMALL = 800_000
-"""Multiplications below which a product of matrices stays in one thread. Above about a million, the library behind NumPy
-starts several, which on busy cores wait for each other a hundred times as long as the product takes."""
+"""Multiplications below which a product of matrices stays in one thread. Above about a million, the library behind
+NumPy starts several, which on busy cores wait for each other a hundred times as long as the product takes."""
 
 
 def _times(x: Floats, weights: Floats) -> Floats:
@@ -200,7 +208,8 @@ def _times(x: Floats, weights: Floats) -> Floats:
 @lru_cache(maxsize=LONGEST)
 def _distances(count: int) -> NDArray[np.intp]:
     places = np.arange(count)
-    return np.clip(places[None] - places[:, None], -REACH, REACH) + REACH
+    apart: NDArray[np.intp] = np.clip(places[None] - places[:, None], -REACH, REACH) + REACH
+    return apart
 
 
 def _through(layer: _Layer, x: Floats) -> Floats:
@@ -318,7 +327,8 @@ def index_of(facts: Facts) -> Index:
     for fact in facts:
         said = [text for text in (fact.text, fact.says) if text] or [""]
         for text in (*fact.asked, *said):
-            texts.append([_place(word) for word in _TOKEN.findall(_plain(text))] or [UNKNOWN])
+            words = _TOKEN.findall(_plain(text))
+            texts.append([_place(word) for word in words] or [UNKNOWN])
         own += [False] * len(fact.asked) + [True] * len(said)
         counts.append(len(fact.asked) + len(said))
         name = fact.section.value

@@ -48,9 +48,7 @@ MOST_TOLD = 6
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
 SAME_NAME = -4.0
-"""The same for a fact that names what would be denied."""
-DOUBT = -1.0
-"""The same for a fact on account of which nothing is denied."""
+"""How much nearer a fact must be that names what would be denied; it may be farther than needed."""
 DIRECT = 3.0
 """How much nearer than needed a fact is that is asked for by name: what is only told if pressed is told then."""
 CLOSE = 2.0
@@ -61,7 +59,9 @@ _TELL = re.compile(
     r"|^what(?:'s| is| was) (?:it|the pain|that) like",
     re.IGNORECASE,
 )
-_OPEN = re.compile(r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE)
+_OPEN = re.compile(
+    r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
+)
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
     r"|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
@@ -84,7 +84,8 @@ WHOLE = -1.0
 """How near a fact of such a section must be, beside what the reader asks for."""
 MOST_OF_SECTION = 5
 _NARROWED = re.compile(
-    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b", re.IGNORECASE
+    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b",
+    re.IGNORECASE,
 )
 _TALK = {talk.value: talk for talk in Talk}
 _SENTENCE_END = re.compile(r"[.?!]")
@@ -121,7 +122,9 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
         return []
     for section, name in _WHOLE.items():
         if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~lexicon.bit(name):
-            rows = [row for row in np.flatnonzero(near >= asks.needed + WHOLE).tolist() if facts[row].section is section]
+            rows = [
+                row for row in np.flatnonzero(near >= asks.needed + WHOLE).tolist() if facts[row].section is section
+            ]
             rows = [row for row in rows if not facts[row].denied] or rows
             best = int(near.argmax())
             if best not in rows and near[best] >= asks.needed + DIRECT:  # "no regular medicines before the operation"
