@@ -199,7 +199,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         topics = [topic for topic in topics if topic.kind is not Asked.REST]
     topics.sort(key=lambda topic: topic.kind in (Asked.REST, Asked.TALK))
     topics += [topic for topic in feelings if topic not in topics]
-    return topics or talk[:1] or [Topic(question.strip(), Asked.UNCLEAR, ())]
+    return topics or talk[:1] or [_story(rest, (), facts) or Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
 @lru_cache(maxsize=4096)
@@ -237,17 +237,25 @@ def _trimmed(found: Sequence[_Found]) -> list[_Found]:
 def _topic(one: _Found, facts: Facts, *, answers: bool, only: bool) -> Topic | None:
     text = one.asks.text
     if only and (not one.rows or one.nearness[0] < DIRECT or cues.OPENING.search(text)):
-        if cues.MORE.search(text):
-            return Topic("more", Asked.MORE, tuple(facts[row] for row in one.rows) if finding_names(text) else ())
-        if cues.OPENING.search(text):
-            return Topic("opening", Asked.OPENING, opening(facts))
-        if cues.ANYTHING_ELSE.search(text) and not finding_names(text):
-            return Topic("other symptoms", Asked.MORE, tuple(facts[row] for row in one.rows))
+        story = _story(text, one.rows, facts)
+        if story:
+            return story
     names = finding_names(text)
     name = names[0] if names else label(text)
     if one.rows:
         return _told(one, facts, name)
     return _silent(one, name, names, answers=answers, facts=facts)
+
+
+def _story(text: str, rows: Sequence[int], facts: Facts) -> Topic | None:
+    """What is told when a question asks for the story, or for more of it; None if it asks for something else."""
+    if cues.MORE.search(text):
+        return Topic("more", Asked.MORE, tuple(facts[row] for row in rows) if finding_names(text) else ())
+    if cues.OPENING.search(text):
+        return Topic("opening", Asked.OPENING, opening(facts))
+    if cues.ANYTHING_ELSE.search(text) and not finding_names(text):
+        return Topic("other symptoms", Asked.MORE, tuple(facts[row] for row in rows))
+    return None
 
 
 def _told(one: _Found, facts: Facts, name: str) -> Topic:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from agentclinic.cases.matcher import Asked, asked_of_patient
-from agentclinic.cases.matcher.spoken import asked_directly, asks
-from agentclinic.cases.matcher.talk import small_talk
-from agentclinic.cases.matcher.vectors import index_of, vector
+from agentclinic.cases.matcher.spoken import MOST_ASKED, asked_directly
+from agentclinic.cases.matcher.talk import Talk, small_talk
 from agentclinic.cases.model import Fact, Facts, Section
 
 
@@ -57,51 +55,36 @@ def test_a_word_that_no_one_knows_is_asked_back_about() -> None:
     assert topic.kind is Asked.UNCLEAR
 
 
-def test_two_ends_of_one_thing_are_asked_together() -> None:
-    assert [one.text for one in asks("Is it better or worse with use?")] == ["Is it better worse with use"]
+def test_a_denial_is_of_each_thing_asked() -> None:
+    topics = asked_of_patient("Have you ever had asthma, heartburn or hay fever?", CHART)
+    assert [topic.kind for topic in topics] == [Asked.SYMPTOM] * 3
+    assert not any(topic.facts for topic in topics)
 
 
-def test_another_way_to_say_the_same_is_near_and_another_thing_is_not() -> None:
-    wind = vector("Have you been able to pass wind?")
-    assert wind @ vector("Have you passed any gas?") > 0.6
-    assert wind @ vector("Does your brother have asthma?") < 0.3
+def test_how_and_when_are_not_denied() -> None:
+    topics = asked_of_patient("When was your last meal, and how big was it?", CHART)
+    assert {topic.kind for topic in topics} == {Asked.DETAIL}
 
 
-def test_a_chart_is_read_as_each_of_its_questions_is() -> None:
-    index = index_of(CHART)
-    assert index is not None
-    texts = [text for one in CHART for text in one.asked]
-    assert np.allclose(index.vectors, np.stack([vector(text) for text in texts]), atol=1e-5)
+def test_a_worry_is_answered_beside_a_fact() -> None:
+    topics = asked_of_patient("Do you smoke, and what worries you most about this?", CHART)
+    assert [topic.name for topic in topics if topic.kind is Asked.TALK] == [Talk.WORRY]
+    assert [fact.path for topic in topics for fact in topic.facts] == ["smoke"]
 
 
-def test_what_follows_a_circumstance_is_not_asked_about_by_itself() -> None:
-    moving, coughing = asks("Does it get worse when you move or cough?")
-    assert "cough" not in coughing.wordings
-    assert all("worse" in wording for wording in (*moving.wordings, *coughing.wordings))
+@pytest.mark.parametrize("question", ["Anything else?", "Is there anything else you noticed?", "What else?"])
+def test_anything_else_asks_for_more_of_the_story(question: str) -> None:
+    assert [topic.kind for topic in asked_of_patient(question, CHART)] == [Asked.MORE]
 
 
-def test_it_is_what_was_just_asked_about() -> None:
-    assert asks("When was your last meal, and was it a big one?")[1].means == "was meal a big one"
+def test_of_a_very_long_list_only_the_first_items_are_looked_up() -> None:
+    topics = asked_of_patient("Any " + ", ".join(f"pain in toe {number}" for number in range(200)) + "?", CHART)
+    assert len(topics) <= MOST_ASKED
 
 
-def test_an_item_of_a_list_is_also_looked_up_without_when_it_happens() -> None:
-    assert "coughing" in asks("Do you get shoulder pain or coughing when your period is on?")[1].wordings
-
-
-def test_no_item_of_a_list_is_lost() -> None:
-    """Not even one that begins like "hear", and none beside a question that begins with "or"."""
-    assert [one.text for one in asks("Have you ever had asthma, heartburn or hay fever?")][1:] == [
-        "heartburn",
-        "hay fever",
-    ]
-    assert [one.text for one in asks("Any weight loss, had fevers, or does it ever wake you?")][1:] == [
-        "had fevers",
-        "does it ever wake you",
-    ]
-
-
-def test_two_answers_to_one_question_are_one_thing_asked() -> None:
-    assert len(asks("Does it stay there, or does it travel?")) == 1
+@pytest.mark.parametrize("question", ["", "???", "...", "or and, or", "\u0000", "🙂🙂", "a" * 100_000])
+def test_what_is_no_question_gets_no_fact(question: str) -> None:
+    assert not [fact for topic in asked_of_patient(question, CHART) for fact in topic.facts if topic.kind != Asked.MORE]
 
 
 def test_a_sentence_that_names_nothing_is_not_asked_back_about() -> None:
