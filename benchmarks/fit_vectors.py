@@ -1,4 +1,4 @@
-"""Learn the vectors by which the builtin patient compares a question with those that an author gives.
+"""Learn the vectors by which the builtin patient compares a question with statements of charts without questions.
 
 `python benchmarks/fit_vectors.py [--write]` reads the questions of the bundled charts without the lockbox (`asked`) and
 the wordings of the lexicon. It leaves out a fifth of the charts, learns from the others and prints how many questions

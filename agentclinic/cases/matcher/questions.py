@@ -15,7 +15,7 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
-from agentclinic.cases.matcher import cues
+from agentclinic.cases.matcher import cues, reader
 from agentclinic.cases.matcher.asking import Clause, Part, clauses
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import FEATURES, Chart, Floats, chances, chart_of, parts_of, threshold
@@ -61,6 +61,8 @@ LEFT_BESIDE = 0.08
 """If any statement that is not told has this probability, nothing is denied beside an answer."""
 LEFT_ALONE = 0.16
 """The same where nothing is told."""
+NEAR_TO_READER = -1.7
+"""Where nothing is told, nothing is denied either if a statement is nearer than this beside what the reader needs."""
 DENIAL_ALONE = 0.06
 """Where nothing is told, a statement that denies something is told from this probability on, rather than denied."""
 SAME_NAME = 0.25
@@ -118,7 +120,9 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     ]
     topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
-    if answered and answered[0].left >= (LEFT_BESIDE if answers else LEFT_ALONE):
+    left = answered[0].left if answered else 0.0
+    in_doubt = left >= (LEFT_BESIDE if answers else LEFT_ALONE)
+    if in_doubt or (not answers and any(map(_denies, clear)) and _may_be_said(said.rest or question, facts)):
         undenied = dict.fromkeys(_undenied(topic, beside=answers) for topic in clear)
         clear = sorted(undenied, key=lambda topic: topic.kind is Asked.REST)
     said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
@@ -127,10 +131,19 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
+def _may_be_said(question: str, facts: Facts) -> bool:
+    """Whether the reader finds a statement too near to something asked for a denial of everything."""
+    index = reader.index_of(facts)
+    return any(index.nearness(asks).max() >= asks.needed + NEAR_TO_READER for asks in reader.read(question))
+
+
+def _denies(topic: Topic) -> bool:
+    return topic.kind in (Asked.SYMPTOM, Asked.BACKGROUND, Asked.FAMILY) and not topic.facts
+
+
 def _undenied(topic: Topic, *, beside: bool) -> Topic:
     """A topic of which the patient cannot say more, if it would be denied."""
-    denied = topic.kind in (Asked.SYMPTOM, Asked.BACKGROUND, Asked.FAMILY) and not topic.facts
-    if not denied:
+    if not _denies(topic):
         return topic
     return Topic("rest", Asked.REST, ()) if beside else Topic(topic.name, Asked.DETAIL, ())
 

@@ -62,6 +62,10 @@ _TELL = re.compile(
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
+_CHOICE = re.compile(
+    r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b", re.IGNORECASE
+)
+"""Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
     r"|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
@@ -284,7 +288,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
         return Topic(name, Asked.UNCLEAR, (), span(text, strange))
     if one.of_kin:
         return Topic("family history", Asked.FAMILY, (), text)
-    if one.asks.kind == "no" and not _OPEN.match(text) and not WELL.search(text):
+    if one.asks.kind == "no" and not any(cue.search(text) for cue in (_OPEN, _CHOICE, WELL)):
         for section in cues.BACKGROUND:
             if section.section is not Section.FAMILY and section.asked.search(text):
                 return Topic(section.section.value.replace("_", " "), section.kind, (), text)

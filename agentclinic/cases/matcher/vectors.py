@@ -1,8 +1,9 @@
-"""Vectors of what questions ask and statements tell, learned from questions that authors wrote for each fact.
+"""Vectors of what questions ask and statements tell, for charts whose author gives no questions.
 
-A question is the sum of the vectors of its words and pairs of words. They were learned so that the questions of one
-fact are near each other and far from the other questions of the chart, and so that the wordings of one concept of the
-lexicon are near each other (`benchmarks/fit_vectors.py`).
+A question is the sum of the vectors of its words and pairs of words. They were learned from questions
+that authors of other charts wrote for each fact, so that the questions of one fact are near each other and far from the
+other questions of the chart, and so that the wordings of one concept of the lexicon are near each other
+(`benchmarks/fit_vectors.py`).
 
 Words and pairs of a statement have vectors of their own, learned so that a statement is near the questions it answers
 (`benchmarks/fit_statement_vectors.py`); those that charts do not use have the same as in questions. Both
@@ -15,7 +16,6 @@ import math
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentclinic.cases.matcher.asking import stem
-from agentclinic.cases.model import Facts
 from agentclinic.vocabulary.text import singular
 
 Floats = NDArray[np.float32]
@@ -71,12 +70,6 @@ def learned(path: Path = TABLE) -> tuple[dict[str, int], Floats]:
         names = bytes(table["names"]).decode().split("\n")
         vectors = table["vectors"].astype(np.float32) * table["scales"].astype(np.float32)[:, None]
     return {name: place for place, name in enumerate(names)}, vectors
-
-
-def knows(text: str) -> bool:
-    """Whether every word of a text has a learned vector."""
-    places, _ = learned()
-    return all(one in places for one in features(text) if " " not in one)
 
 
 _NEW = 4096
@@ -138,33 +131,3 @@ def _sums(texts: Sequence[list[int]]) -> Floats:
     sums = np.add.reduceat(_all_vectors()[list(chain.from_iterable(texts))], starts, axis=0)
     sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
     return np.asarray(sums, dtype=np.float32)
-
-
-@dataclass(frozen=True, eq=False)
-class Index:
-    """The vectors of a chart's authored questions."""
-
-    vectors: Floats
-    rows: NDArray[np.intp]
-    """The facts with questions."""
-    starts: NDArray[np.intp]
-    """The first question of each."""
-    facts: int
-
-    def likeness(self, asked: Floats) -> Floats:
-        """How like a question is to the question of each fact that is most like it."""
-        found = np.zeros(self.facts, dtype=np.float32)
-        if len(self.rows):
-            found[self.rows] = np.maximum.reduceat(self.vectors @ asked, self.starts)
-        return found
-
-
-@lru_cache(maxsize=512)
-def index_of(facts: Facts) -> Index | None:
-    """The index of a chart; None if its author gives no questions."""
-    asking = [row for row, fact in enumerate(facts) if fact.asked]
-    if not asking:
-        return None
-    counts = [len(facts[row].asked) for row in asking]
-    vectors = _sums([_places(text) for row in asking for text in facts[row].asked])
-    return Index(vectors, np.array(asking), np.cumsum([0, *counts[:-1]]), len(facts))
