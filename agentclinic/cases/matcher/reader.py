@@ -30,8 +30,8 @@ _NO_PART = re.compile(r"[?.,;:!/()-]|or|and|but|so|then")
 _EMPTY = frozenset(
     "a an the is are was were be been do does did have has had having you your yours he his she her it its they their "
     "i me my of to in on at for with and or any some that this these those there as by from about if so just than then "
-    "also ever get got can could would will please tell how what like especially including say such even particularly "
-    "anything else well now noticed notice".split()
+    "also ever get got can could would will please tell like especially including say such even particularly "
+    "anything else well now noticed notice own words".split()
 )
 """Words that ask for nothing by themselves."""
 REACH = 8

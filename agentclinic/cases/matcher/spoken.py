@@ -17,7 +17,7 @@ from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import DID_IT_HELP
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.reader import Asks, Floats, index_of, knows, read
-from agentclinic.cases.matcher.talk import ASKED_BESIDE, Talk, small_talk
+from agentclinic.cases.matcher.talk import ASKED_BESIDE, ASKS, Talk, small_talk
 from agentclinic.cases.matcher.topics import (
     WELL,
     Topic,
@@ -33,8 +33,10 @@ from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.text import content_words
 
-MARGIN = 0.25
-"""How much nearer than the reader asks for a fact must be to be told."""
+MARGIN = 1.2
+"""How much nearer than the reader asks for a fact must be to be told, with what it is ahead of all others."""
+AHEAD, MOST_AHEAD = 0.63, 6.0
+"""What it counts to be nearer than all others, and up to where."""
 ALSO = 2.0
 """How much nearer another fact must be to be told as well."""
 AS_NEAR = 0.7
@@ -47,7 +49,7 @@ MOST_TOLD = 6
 """Facts told at once, unless more things are asked."""
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
-SAME_NAME = -4.0
+SAME_NAME = -2.0
 """How much nearer a fact must be that names what would be denied; it may be farther than needed."""
 DIRECT = 3.0
 """How much nearer than needed a fact is that is asked for by name: what is only told if pressed is told then."""
@@ -58,6 +60,9 @@ _TELL = re.compile(
     r"(?:tell me|describe|talk me through|walk me through|hear (?:more )?about|explain)\b"
     r"|^what(?:'s| is| was) (?:it|the pain|that) like",
     re.IGNORECASE,
+)
+_TELL_ALL = re.compile(
+    r"\b(?:tell me|hear|talk) (?:more |all )?about (?:it|this|that|them|these|those)\W*$", re.IGNORECASE
 )
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
@@ -93,6 +98,13 @@ _NARROWED = re.compile(
 )
 _TALK = {talk.value: talk for talk in Talk}
 _SENTENCE_END = re.compile(r"[.?!]")
+_STATEMENT = re.compile(
+    r"(?:(?:ok(?:ay)?|all ?right|right|so|and|but|well|oh|ah|now|great|good|thanks?|thank you|hi|hello|sorry|i see)[,. ]+)*"
+    r"(?:i|i'(?:m|ve|ll|d)|you|you'(?:re|ve|ll|d)|it|it's|that|that's|this|these|those|we|we'(?:re|ve|ll)|he|she|they|he's"
+    r"|she's|they're|there(?:'s| is)?|your|the|my|let's|let|no|congratulations|take|don't|please|sounds|must|glad|\w+ (?:days|weeks|months|years))\b",
+    re.IGNORECASE,
+)
+"""A sentence of a doctor that tells something, if it is no question."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +126,19 @@ def _sentence(question: str, asks: Asks) -> str:
     begins = max((hit.end() for hit in _SENTENCE_END.finditer(question, 0, asks.start)), default=0)
     after = _SENTENCE_END.search(question, end)
     return question[begins : after.start() if after else len(question)]
+
+
+def _asked_in(question: str) -> list[Asks]:
+    """The things that a question asks, without those in sentences that only tell something, if it also asks."""
+    parts = read(question)[:MOST_ASKED]
+    asking = [one for one in parts if not _only_tells(question, one)]
+    return asking or list(parts)
+
+
+def _only_tells(question: str, asks: Asks) -> bool:
+    after = _SENTENCE_END.search(question, asks.start)
+    sentence = _sentence(question, asks).strip()
+    return bool(after and after[0] != "?" and _STATEMENT.match(sentence) and not ASKS.search(sentence))
 
 
 def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
@@ -140,14 +165,16 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
 def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Found:
     index = index_of(facts)
     near = index.nearness(asks)
-    if before is not None and _ONLY_WHEN.fullmatch(asks.text):
-        near = 0.5 * (near + index.nearness(before) - before.needed + asks.needed)
+    if before is not None and near.max() < asks.needed + ALSO and _ONLY_WHEN.fullmatch(asks.text):
+        near_before = index.nearness(before) - before.needed
+        if near_before.max() >= DIRECT:
+            near = 0.5 * (near + near_before + asks.needed)
     sentence = _sentence(question, asks)
     of_kin = bool(cues.ASKS_OF_KIN.search(sentence)) and not _YOU_TOO.search(sentence)
     rows = _of_section(asks, near, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
-    if not rows and near[best] >= asks.needed + MARGIN:
+    if not rows and near[best] + AHEAD * min(MOST_AHEAD, _ahead(near)) >= asks.needed + MARGIN:
         reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
         enough = max(asks.needed + ALSO, float(near[best]) - reach)
         others = np.flatnonzero(near >= enough)
@@ -156,6 +183,14 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
     return _Found(asks, tuple(rows), tuple(float(near[row]) - asks.needed for row in rows), of_kin, whole)
+
+
+def _ahead(near: Floats) -> float:
+    """How much nearer the nearest fact is than all others."""
+    if len(near) < 2:
+        return MOST_AHEAD
+    second, first = np.partition(near, -2)[-2:]
+    return float(first - second)
 
 
 @lru_cache(maxsize=32768)
@@ -188,10 +223,11 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
     if talk and not content_words(said.rest):
-        return talk
+        story = _story(said.rest, (), facts) if said.rest else None
+        return [story] if story else talk
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
     rest = said.rest or question
-    parts = read(rest)[:MOST_ASKED]
+    parts = _asked_in(rest)
     found = _trimmed([_find(one, before, rest, facts) for before, one in zip((None, *parts), parts, strict=False)])
     topics: list[Topic] = []
     answers = any(one.rows for one in found)
@@ -203,7 +239,9 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         topics = [topic for topic in topics if topic.kind is not Asked.REST]
     topics.sort(key=lambda topic: topic.kind in (Asked.REST, Asked.TALK))
     topics += [topic for topic in feelings if topic not in topics]
-    return topics or talk[:1] or [_story(rest, (), facts) or Topic(question.strip(), Asked.UNCLEAR, ())]
+    if not topics and said.rest and (story := _story(said.rest, (), facts)):
+        return [story]
+    return topics or talk[:1] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
 @lru_cache(maxsize=4096)
@@ -213,7 +251,7 @@ def asked_directly(question: str, facts: Facts) -> frozenset[str]:
         return frozenset()
     index = index_of(facts)
     paths: set[str] = set()
-    for asks in read(small_talk(question).rest or question)[:MOST_ASKED]:
+    for asks in _asked_in(small_talk(question).rest or question):
         near = index.nearness(asks)
         paths |= {facts[row].path for row in np.flatnonzero(near >= max(asks.needed + DIRECT, near.max() - CLOSE))}
     return frozenset(paths)
@@ -240,7 +278,8 @@ def _trimmed(found: Sequence[_Found]) -> list[_Found]:
 
 def _topic(one: _Found, facts: Facts, *, answers: bool, only: bool) -> Topic | None:
     text = one.asks.text
-    if only and (not one.rows or one.nearness[0] < DIRECT or cues.OPENING.search(text)):
+    vague = not one.rows or one.nearness[0] < DIRECT
+    if (only or _TELL_ALL.search(text)) and (vague or cues.OPENING.search(text)):
         story = _story(text, one.rows, facts)
         if story:
             return story
@@ -255,7 +294,7 @@ def _story(text: str, rows: Sequence[int], facts: Facts) -> Topic | None:
     """What is told when a question asks for the story, or for more of it; None if it asks for something else."""
     if cues.MORE.search(text):
         return Topic("more", Asked.MORE, tuple(facts[row] for row in rows) if finding_names(text) else ())
-    if cues.OPENING.search(text):
+    if cues.OPENING.search(text) or _TELL_ALL.search(text):
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.ANYTHING_ELSE.search(text) and not finding_names(text):
         return Topic("other symptoms", Asked.MORE, tuple(facts[row] for row in rows))

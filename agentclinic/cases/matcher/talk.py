@@ -128,7 +128,7 @@ _TELLS = re.compile(
     r"|great|good|perfect|excellent|sorry)\b",
     re.IGNORECASE,
 )
-_ASKS = re.compile(
+ASKS = re.compile(
     r"\b(?:tell me|describe|explain (?:to|how|what)|(?:want|like|love|need|have) to (?:ask|know|hear|learn"
     r"|understand|clarify|get|discuss|talk|go over|explore)|wonder\w*|curious|ask(?:ing)? (?:you |a |some |about)|"
     r"know (?:if|whether|about|more|when|how|what)|please (?:tell|describe|list|share|explain|mention)|let me know"
@@ -160,7 +160,7 @@ def small_talk(utterance: str) -> Said:
     for sentence in _SENTENCE.split(tidy(utterance).replace("’", "'")):
         plain = _LEAD.sub("", sentence).strip()
         here = [kind for kind, pattern in _PATTERNS if pattern.search(plain or sentence)]
-        if not here and sentence.strip() and (not plain or (_TELLS.match(plain) and not _ASKS.search(plain))):
+        if not here and sentence.strip() and (not plain or (_TELLS.match(plain) and not ASKS.search(plain))):
             here = [Talk.EXPLAINED]
         kinds += here
         if not here:

@@ -25,7 +25,7 @@ def fact(path: str, text: str, *asked: str, section: Section = Section.HISTORY) 
         ("Have you ever had asthma, heartburn or hay fever?", ["Have you ever had asthma", "heartburn", "hay fever"]),
         ("Is it better or worse with use?", ["Is it better or worse with use"]),
         ("Does it stay there, or does it travel?", ["Does it stay there, or does it travel"]),
-        ("Thanks, that helps. Any drugs you react to?", ["Any drugs you react to"]),
+        ("Good morning. Any drugs you react to?", ["Any drugs you react to"]),
         ("", []),
         ("Anything else?", []),
     ],
