@@ -99,9 +99,10 @@ _NARROWED = re.compile(
 _TALK = {talk.value: talk for talk in Talk}
 _SENTENCE_END = re.compile(r"[.?!]")
 _STATEMENT = re.compile(
-    r"(?:(?:ok(?:ay)?|all ?right|right|so|and|but|well|oh|ah|now|great|good|thanks?|thank you|hi|hello|sorry|i see)[,. ]+)*"
-    r"(?:i|i'(?:m|ve|ll|d)|you|you'(?:re|ve|ll|d)|it|it's|that|that's|this|these|those|we|we'(?:re|ve|ll)|he|she|they|he's"
-    r"|she's|they're|there(?:'s| is)?|your|the|my|let's|let|no|congratulations|take|don't|please|sounds|must|glad|\w+ (?:days|weeks|months|years))\b",
+    r"(?:(?:ok(?:ay)?|all ?right|right|so|and|but|well|oh|ah|now|great|good|thanks?|thank you|hi|hello|sorry"
+    r"|i see)[,. ]+)*"
+    r"(?:(?:i|you|he|she|it|we|they|that|there|let)(?:['’](?:m|s|ve|ll|d|re))?|this|these|those|your|the|my|no"
+    r"|congratulations|take|don['’]t|please|sounds|must|glad|\w+ (?:days|weeks|months|years))\b",
     re.IGNORECASE,
 )
 """A sentence of a doctor that tells something, if it is no question."""
