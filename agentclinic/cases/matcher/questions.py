@@ -61,7 +61,7 @@ LEFT_BESIDE = 0.08
 """If any statement that is not told has this probability, nothing is denied beside an answer."""
 LEFT_ALONE = 0.16
 """The same where nothing is told."""
-NEAR_TO_READER = -1.7
+NEAR_TO_READER = -0.9
 """Where nothing is told, nothing is denied either if a statement is nearer than this beside what the reader needs."""
 DENIAL_ALONE = 0.06
 """Where nothing is told, a statement that denies something is told from this probability on, rather than denied."""

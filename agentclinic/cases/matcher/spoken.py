@@ -33,7 +33,7 @@ from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.text import content_words
 
-MARGIN = 1.2
+MARGIN = 1.0
 """How much nearer than the reader asks for a fact must be to be told, with what it is ahead of all others."""
 AHEAD, MOST_AHEAD = 0.63, 6.0
 """What it counts to be nearer than all others, and up to where."""
@@ -49,7 +49,7 @@ MOST_TOLD = 6
 """Facts told at once, unless more things are asked."""
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
-SAME_NAME = -2.0
+SAME_NAME = -3.0
 """How much nearer a fact must be that names what would be denied; it may be farther than needed."""
 DIRECT = 3.0
 """How much nearer than needed a fact is that is asked for by name: what is only told if pressed is told then."""
@@ -169,7 +169,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     if before is not None and near.max() < asks.needed + ALSO and _ONLY_WHEN.fullmatch(asks.text):
         near_before = index.nearness(before) - before.needed
         if near_before.max() >= DIRECT:
-            near = 0.5 * (near + near_before + asks.needed)
+            near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
     sentence = _sentence(question, asks)
     of_kin = bool(cues.ASKS_OF_KIN.search(sentence)) and not _YOU_TOO.search(sentence)
     rows = _of_section(asks, near, facts, of_kin=of_kin)
