@@ -133,6 +133,8 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
 
 def _may_be_said(question: str, facts: Facts) -> bool:
     """Whether the reader finds a statement too near to something asked for a denial of everything."""
+    if not facts:
+        return False
     index = reader.index_of(facts)
     return any(index.nearness(asks).max() >= asks.needed + NEAR_TO_READER for asks in reader.read(question))
 

@@ -318,7 +318,7 @@ class Index:
 
 @lru_cache(maxsize=512)
 def index_of(facts: Facts) -> Index:
-    """The index of a chart."""
+    """The index of a chart, which must have facts."""
     known = network()
     texts: list[list[int]] = []
     own: list[bool] = []
