@@ -395,7 +395,8 @@ def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:
     return [fact for fact, _ in chart if fact.path in paths]
 
 
-def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact]:
+def _part(part: str, asked: Reading, chart: Chart, examined: Chart, *, alone: bool = False) -> list[Fact]:
+    """What a chart says of a part of an examination, or, unless `alone`, of one that it is within."""
     known = vocabulary().parts[part]
     systems = asked.of("systems")
     own = [
@@ -425,8 +426,8 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact
     ]
     if not own and known.main == "psychiatric":
         own = [f for f, _ in examined if f.heads[1:] and known.main in reading(f.heads[-1]).of("systems")]
-    for other in sorted(known.within - {part}) if not own else ():
-        own = own or _part(other, asked, chart, examined)
+    for other in sorted(known.within - {part}) if not own and not alone else ():
+        own = own or _part(other, asked, chart, examined, alone=True)
     return own or [
         f
         for f, c in examined

@@ -6,6 +6,7 @@ import pytest
 from helpers import bundled_cases
 
 from agentclinic.cases.completion import completion
+from agentclinic.cases.matcher.order_words import vocabulary
 from agentclinic.clinic.laboratory import matched, results_line
 from agentclinic.clinic.payloads import LaboratoryPayload
 from agentclinic.clinic.pending import hours_for
@@ -83,3 +84,10 @@ def test_a_sign_is_answered_by_the_finding_that_speaks_of_it(case: str, order: s
 def test_a_small_place_is_answered_by_its_own_findings(case: str, order: str, other: str) -> None:
     assert other not in reply(case, order)
     assert "not available" not in reply(case, order)
+
+
+@pytest.mark.parametrize("case", ["osce-t13", "osce-d03"])
+def test_every_part_of_an_examination_can_be_ordered(case: str) -> None:
+    """Two parts may be within each other, as the lids and their fatigue test are."""
+    for part in vocabulary().parts:
+        assert reply(case, f"{part} examination")
