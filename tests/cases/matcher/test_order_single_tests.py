@@ -20,7 +20,7 @@ ORDERS = [
     ("galactomannan", set()),
     ("calcium score", set()),
     ("AUDIT-C", set()),
-    ("BAER", set()),
+    ("BAER", {"Auditory Evoked Potentials / Findings"}),
     ("IgG subclasses", set()),
     ("hep C Ab with reflex RNA", {"Hepatitis C Antibody"}),
     ("sputum for AFB smear and culture", AFB),
