@@ -291,8 +291,15 @@ def _covered(name: str, added: Completion) -> tuple[Fact, ...]:
 def _as_charted_alone(item: Ordered) -> Ordered:
     """An item without completed results of which the chart has one of its own, under whatever heading."""
     charted = [fact for fact in item.facts if not is_completed(fact.path)]
-    kept = tuple(f for f in item.facts if not is_completed(f.path) or not any(_say_same(f, own) for own in charted))
-    return replace(item, facts=kept) if len(kept) < len(item.facts) else item
+    kept = [f for f in item.facts if not is_completed(f.path) or not any(_say_same(f, own) for own in charted)]
+    sided = reading(item.name).sides
+    both = [fact for fact in kept if is_completed(fact.path) and not (sided or _is_sided(fact))]
+    kept = [f for f in kept if not (is_completed(f.path) and _is_sided(f) and any(_say_same(f, own) for own in both))]
+    return replace(item, facts=tuple(kept)) if len(kept) < len(item.facts) else item
+
+
+def _is_sided(fact: Fact) -> bool:
+    return fact.heads[-1].startswith(("Left ", "Right "))
 
 
 def _say_same(one: Fact, other: Fact) -> bool:

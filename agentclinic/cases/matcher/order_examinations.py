@@ -301,7 +301,8 @@ def _examined(chart: Chart) -> Chart:
 
 def _systems(asked: Reading) -> frozenset[str]:
     known = vocabulary()
-    named = asked.of("systems") or _NOTHING.union(*(known.examined[site] for site in asked.of("sites")))
+    sites = asked.of("sites") & {"skin"} or asked.of("sites")  # the skin of the back is not the spine
+    named = asked.of("systems") or _NOTHING.union(*(known.examined[site] for site in sites))
     return _NOTHING.union(*(known.covers[system] for system in named))
 
 

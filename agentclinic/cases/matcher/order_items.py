@@ -76,8 +76,8 @@ _REASON = re.compile(
     r"|checking for|per (?!rect|vagin)"
     r"|(?:before|prior to) (?:the )?(?:lp\b|lumbar|spinal tap|antibiotic|surgery|operation|treatment|transfer|discharge"
     r"|contrast|intubation|transfusion|thrombolysis)"
-    r"|after (?:the |an? |each |one |two )?(?:epinephrine|adrenaline|fluids?|bolus|treatment|oxygen|nitroglycerin|analgesi"
-    r"|nebuli|antipyretic|insulin|conversion|cardioversion|adenosine|therapy|medication))\b.*$"
+    r"|after (?:the |an? |each |one |two )?(?:epinephrine|adrenaline|fluids?|bolus|treatment|oxygen|nitroglycerin"
+    r"|analgesi|nebuli|antipyretic|insulin|conversion|cardioversion|adenosine|therapy|medication))\b.*$"
 )
 EXAM = re.compile(r"\b(?:exam\w*|otoscop\w*|rhinoscop\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
 EXAM_OF = re.compile(r"\w exam\w*$")
@@ -141,13 +141,17 @@ _BESIDE_VITALS = r"(?:RR|HR|BP|sats|SpO2|temp(?:erature)?)"
 _WRITTEN_OUT = (
     (
         re.compile(
-            r",?\s*\b(?:with|paying)? ?(?:special |particular |close |careful )?(?:attention (?:paid )?to|focus(?:ing)? on)\b",
+            r",?\s*\b(?:with|paying)? ?(?:special |particular |close |careful )?"
+            r"(?:attention (?:paid )?to|focus(?:ing)? on)\b",
             re.IGNORECASE,
         ),
         " including",
     ),
     (re.compile(r"\(?\bL[1-5]\b(?:\s*(?:,|/|and|&|-|–|to)\s*[LS]\d\b)*\)?"), ""),  # the levels of nerve roots
     (re.compile(r"\bHRCT\b"), "high resolution CT"),
+    (re.compile(r"\s*,?\s*\bcompared? (?:with|to|against)\b[^,;.]*", re.IGNORECASE), ""),
+    (re.compile(r"(\burine colou?r) (?:on|after|when|over|in)\b[^,;.]*", re.IGNORECASE), r"\1"),
+    (re.compile(r"(\b(?:abdom\w+|guarding|rebound|periton\w+)\b[^.;]*?)\brigidity\b", re.IGNORECASE), r"\1guarding"),
     (re.compile(r"\b(?:PR|rectal) tone\b"), "anal tone"),
     (re.compile(r"\b[CTLS]\d{1,2} ?(?:-|–|to) ?[CTLS]?\d{1,2}\b"), ""),  # the levels of nerve roots
     (re.compile(r"\b((?:cranial nerves?|CNs?)) (?:[IVX]+\b(?:\s*(?:[-–,/&+]|and|to)\s*)?)+"), r"\1 "),
@@ -1027,7 +1031,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if last is not None and "skin" in last.of("sites") and len(last.of("sites")) > 1 and not _tests(last):
             # "Skin of the legs and arms"
             return _with(own, Reading({"sites": frozenset({"skin"})}))
-        if last is None and after and after[0].of("parts") and after[0].of("sites"):
+        if last is None and after and after[0].of("sites") and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
         if imaged is None and before and before[-1].measured and (taken := before[-1].read.of("tests") & TAKEN):
@@ -1091,6 +1095,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return replace(_with(own, source), detail=True) if source and source.named else None
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         return _of_fluid(own, last)
+    if kinds == {"tests", "sites"} and "pcr" in read.of("tests") and last.of("values") & _CLASSES:
+        germ = last.of("values") - _CLASSES  # "measles IgM and PCR throat swab"
+        return _with(own, Reading({"values": germ})) if germ else own
     if kinds == {"tests"} and read.of("tests") <= _METHODS and read.words and last.of("specimens") & _NOT_PUNCTURED:
         return own  # "stool microscopy, amoebic serology"
     if kinds == {"tests"} and read.of("tests") <= TAKEN:
@@ -1143,6 +1150,13 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
+
+
+def _may_be_at(sign: Reading, place: Reading) -> bool:
+    """Whether a sign is looked for at a place too: not the buccal mucosa, in "skin and buccal mucosa"."""
+    wider = vocabulary().wider
+    there = _examined(place) | place.of("sites").union(*(wider[site] for site in place.of("sites")))
+    return any(vocabulary().parts[part].of & there for part in sign.of("parts"))
 
 
 _TESTED_AT_LIMBS = frozenset({"reflexes", "motor", "sensory"})

@@ -65,7 +65,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
     answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
     missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
     told = [fact for _, found in answered for answer in found for fact in answer.facts]
-    examined = any(fact.section is not Section.TESTS for fact in told)
+    beside_findings = any(fact.section is not Section.TESTS for fact in told)
     undivided = _NOTHING.union(
         *(
             item.read.of("specimens")
@@ -80,7 +80,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
         if answer.facts
         or not (
             item.detail
-            or (examined and _is_unknown_sign(item))
+            or (beside_findings and _is_unknown_sign(item))
             or _redundant(item, ordered[:place], [other for other in missing if other is not item])
             or _only_in(told, item.read)
             or (not item.measured and not item.given and any(set(words(item.text)) <= said_in(fact) for fact in told))
@@ -433,6 +433,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
     panels = read.of("panels")
     # "Stool culture" wants the culture, not everything about the stool.
     narrow = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
+    if values:  # "pertussis PCR of a nasopharyngeal swab" is not every germ looked for there
+        narrow = frozenset(panel for panel in narrow if "swab" not in words(phrases[("panels", panel)]))
     if values or tests or narrow:
         panels = narrow
     for kind, concepts, answers in (
@@ -495,6 +497,8 @@ def _name(phrase: str, asked: Reading) -> str:
     if test is None:
         return phrase
     usual = reading(test.name)
+    if asked.of("modalities") and usual.of("tests") - asked.of("tests"):
+        return phrase  # the table has an image and a biopsy as one test
     if not asked.of("sites") <= usual.of("sites") or not asked.of("specimens") - {"blood"} <= usual.of("specimens"):
         return phrase
     named = [
