@@ -290,6 +290,8 @@ def _label(fact: Fact) -> str:
     if fact.heads[-1] != "Findings":
         return fact.heads[-1]
     entry = normal_of(fact.heads)
+    if entry and entry.rare and not entry.heading.endswith("Findings"):
+        return levels(entry.heading)[-1]  # the flow-volume loop, charted as the findings of a spirometry
     summary = fact.section is Section.EXAMINATION and not (entry and entry.maneuver)
     return "" if summary else fact.heads[0]
 

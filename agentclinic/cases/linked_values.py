@@ -443,6 +443,13 @@ def _alcohol_and_drugs(patient: Patient) -> str | None:
 
 _DRUG_SCREENS = (("Urine Drug Screen",), ("Urine Toxicology",))
 
+
+def _level(drug: str, taken: str) -> Words:
+    """The level of a drug: in the usual range if the patient takes it."""
+    name = re.compile(rf"\b{drug}", re.IGNORECASE)
+    return lambda patient: taken if patient.says(name) else None
+
+
 RESTATED: Mapping[str, Words] = {
     "Forced Vital Capacity": _share_of("{}% of predicted", "FVC", "FVC before"),
     "Pulmonary Function Tests / FVC": _share_of("{}% predicted", "FVC", "FVC before"),
@@ -459,4 +466,12 @@ LINKED_WORDS: Mapping[str, Words] = {
     "Electrocardiogram / Findings": _rhythm,
     "Urinalysis / Glucose": _sugar,
     "Urinalysis / Ketones": _ketones,
+    "Valproate Level": _level("valpro", "72 mg/L (ref 50-100)"),
+    "Lithium Level": _level("lithium", "0.8 mmol/L (ref 0.6-1.0)"),
+    "Digoxin Level": _level("digoxin", "0.8 ng/mL (ref 0.5-0.9)"),
+    "Phenytoin Level": _level("phenytoin", "14 mg/L (ref 10-20)"),
+    "Carbamazepine Level": _level("carbamazepine", "7.8 mg/L (ref 4-12)"),
+    "Theophylline Level": _level("theophylline", "12 mg/L (ref 10-20)"),
+    "Tacrolimus Level": _level("tacrolimus", "7.2 ng/mL (ref 5-10)"),
+    "Cyclosporine Level": _level("c[iy]closporine?", "160 ng/mL (ref 100-200)"),
 }

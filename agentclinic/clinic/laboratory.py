@@ -11,7 +11,7 @@ What the chart does not hold is reported as unavailable, as normal, or as a plau
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, NamedTuple
@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
 from agentclinic.cases.matcher.order_examinations import covering
-from agentclinic.cases.matcher.order_items import conditional, is_treatment
+from agentclinic.cases.matcher.order_items import MEASURED, conditional, is_treatment
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
-from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, PHYSICAL_EXAMINATION, chart_of, charted_as
+from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, PHYSICAL_EXAMINATION, chart_of, charted_as, same_study
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.limits import Limits, Order
@@ -247,7 +247,8 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     every = offered(payload.request, added.not_offered)
     anywhere = {name for name, headings in every if _says_not_where(name, headings)}
     asked = _of_this_order([(name, () if name in anywhere else headings) for name, headings in every])
-    found = [_only_charted(item) if _is_unplaced(item.name) else item for item in found]
+    systems = {heading.split(" / ")[0] for _, headings in asked for heading in headings}
+    found = [_only_charted(item, systems) if _is_unplaced(item.name) else item for item in found]
     found = [replace(item, facts=(), equivalent=None) if item.name in anywhere else item for item in found]
     # In a limited setting, what is offered there has a time of its own.
     horizon = None if payload.limits and payload.limits.setting else payload.horizon
@@ -255,13 +256,13 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     found = [_of_the_place(item, said) for item in found]
     tabled = [_answered(name, headings, horizon, added, chosen.get(name, ())) for name, headings in asked]
     if all(item.facts for item in tabled):
-        more = [_further(item, horizon) for item in found if not item.equivalent]
+        more = [_further(item, horizon) for item in _without_like_studies(found, tabled) if not item.equivalent]
         if len(found) > len(tabled):
             same = {item.name for item in tabled}
             more = [item for item in more if item.name in same and all(map(_is_finding, item.facts))]
         return [_as_charted_alone(item) for item in _as_charted(_merged(tabled, more, added), payload)]
     found = [item for item in found if not _told_otherwise(item, found, said)]
-    usual = [_usual(item, added, said) for item in found if not item.equivalent]
+    usual = [_usual(item, added, said) for item in _without_like_studies(found, tabled) if not item.equivalent]
     named = {item.name: item for item in tabled if item.facts}
     items = _as_charted(_merged([named.get(item.name, item) for item in found], usual, added), payload)
     return [
@@ -290,8 +291,15 @@ def _covered(name: str, added: Completion) -> tuple[Fact, ...]:
 def _as_charted_alone(item: Ordered) -> Ordered:
     """An item without completed results of which the chart has one of its own, under whatever heading."""
     charted = [fact for fact in item.facts if not is_completed(fact.path)]
-    kept = tuple(f for f in item.facts if not is_completed(f.path) or not any(_say_same(f, own) for own in charted))
-    return replace(item, facts=kept) if len(kept) < len(item.facts) else item
+    kept = [f for f in item.facts if not is_completed(f.path) or not any(_say_same(f, own) for own in charted)]
+    sided = reading(item.name).sides
+    both = [fact for fact in kept if is_completed(fact.path) and not (sided or _is_sided(fact))]
+    kept = [f for f in kept if not (is_completed(f.path) and _is_sided(f) and any(_say_same(f, own) for own in both))]
+    return replace(item, facts=tuple(kept)) if len(kept) < len(item.facts) else item
+
+
+def _is_sided(fact: Fact) -> bool:
+    return fact.heads[-1].startswith(("Left ", "Right "))
 
 
 def _say_same(one: Fact, other: Fact) -> bool:
@@ -340,7 +348,10 @@ def _as_charted(items: list[Ordered], payload: LaboratoryPayload) -> list[Ordere
     charted = {item.name: item.facts for item in asked_of_measurement(payload.request, payload.facts) if item.facts}
     return [
         replace(item, facts=(*charted[item.name], *(item.facts if _EXAMINED.search(item.name) else ())))
-        if item in added and item.name in charted and (_replaces(item.name) or _is_elsewhere(item, charted[item.name]))
+        if item in added
+        and item.name in charted
+        and (_replaces(item.name) or _is_elsewhere(item, charted[item.name]))
+        and not _is_nearer(item, charted[item.name])
         else item
         for item in items
     ]
@@ -350,9 +361,23 @@ def _is_elsewhere(item: Ordered, charted: Sequence[Fact]) -> bool:
     """Whether a place was charted with its own examination, and the table has it with another: a bitten tongue."""
     read = reading(item.name)
     here = frozenset[str]().union(*(vocabulary().examined[site] for site in read.of("sites")))
-    if set(read.by_kind) != {"sites"} or any(here & _examined(fact.heads[0]) for fact in item.facts):
+    own = any(here & _examined(fact.heads[0]) or read.of("sites") & charted_as(fact).of("sites") for fact in item.facts)
+    if set(read.by_kind) != {"sites"} or own:
         return False
     return any(here & _examined(fact.heads[0]) for fact in charted)
+
+
+def _is_nearer(item: Ordered, charted: Sequence[Fact]) -> bool:
+    """Whether the table has the very place or sign, and the chart only what is around it: the temporal arteries.
+
+    Of a sign, that is certain only if the table has how charts speak of it.
+    """
+    said = all((entry := normal_of(fact.heads)) and entry.fields.get("said") for fact in item.facts)
+    for kind in ("sites", "parts") if said else ("sites",):
+        wanted = reading(item.name).of(kind)
+        if any(wanted & charted_as(fact).of(kind) for fact in item.facts):
+            return not any(wanted & (charted_as(fact).of(kind) | reading(fact.text).of(kind)) for fact in charted)
+    return False
 
 
 def _replaces(name: str) -> bool:
@@ -424,8 +449,22 @@ def _says_not_where(name: str, headings: Sequence[str] = ()) -> bool:
     return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) == {"modalities"}
 
 
-def _only_charted(item: Ordered) -> Ordered:
-    return replace(item, facts=tuple(fact for fact in item.facts if not is_completed(fact.path)))
+def _only_charted(item: Ordered, systems: Set[str]) -> Ordered:
+    """A biopsy without a place, of what the order names; of anything, if it names nothing else."""
+    charted = [fact for fact in item.facts if not is_completed(fact.path)]
+    return replace(item, facts=tuple(fact for fact in charted if not systems or fact.heads[0] in systems))
+
+
+def _without_like_studies(found: Sequence[Ordered], tabled: Sequence[Ordered]) -> list[Ordered]:
+    """Items without images that show what one of the table's shows: "CT Chest", next to "High Resolution CT"."""
+    images = [fact for item in tabled for fact in item.facts if charted_as(fact).of("modalities")]
+
+    def again(fact: Fact) -> bool:
+        return any(
+            fact.heads[0] != other.heads[0] and same_study(charted_as(fact), charted_as(other)) for other in images
+        )
+
+    return [replace(item, facts=tuple(fact for fact in item.facts if not again(fact))) for item in found]
 
 
 def _further(item: Ordered, horizon: float | None) -> Ordered:
@@ -509,7 +548,8 @@ def _answered(
     first = next(iter(others))
     if first.section is Section.EXAMINATION:
         others = {fact: None for fact in others if fact in chosen} or others
-    return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS else None)
+    signs = reading(name).of("parts") and not any(reading(name).of(kind) for kind in MEASURED)
+    return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS and not signs else None)
 
 
 def _one_report(name: str, facts: Sequence[Fact]) -> Sequence[Fact]:

@@ -136,3 +136,24 @@ def test_what_is_often_ordered_has_a_result(order: str) -> None:
     text = reply(order)
     assert "not available" not in text
     assert "No result" not in text
+
+
+def test_a_drug_level_is_found_in_those_who_take_the_drug() -> None:
+    assert reply("Lithium level") == "RESULTS: Lithium Level: Not detected."
+    taking = replace(charted(), facts=(*charted().facts, Fact("Drugs", Section.DRUGS, (), "Takes lithium")))
+    payload = LaboratoryPayload(taking.exam_facts, "Lithium level", "completed", completion(taking))
+    assert "0.8 mmol/L" in report(payload).text
+
+
+def test_a_study_under_two_headings_is_reported_once() -> None:
+    text = "Net-like lines at both bases"
+    heads = (("High Resolution CT", "Findings"), ("CT Chest", "Findings"))
+    facts = [Fact(f"Test_Results/{head}", Section.TESTS, (head, last), text + head) for head, last in heads]
+    case = replace(CASE, facts=(*CASE.patient_facts, *facts))
+    payload = LaboratoryPayload(case.exam_facts, "HRCT chest", "completed", completion(case))
+    assert report(payload).text.count(text) == 1
+
+
+def test_both_eyes_are_not_reported_again_one_by_one() -> None:
+    assert "Left Fundus" not in reply("fundoscopy")
+    assert "Left Fundus" in reply("left fundus")

@@ -122,7 +122,8 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     found = list(of_aim(item, found))
     if item.listed:
         narrow = set(_parts(item.listed, asked, chart))
-        found = [fact for fact in found if fact in narrow] or found
+        there = asked.of("sites")
+        found = [f for f in found if f in narrow or there & reading(f.heads[-1]).of("sites")] if narrow else found
     if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
         return _mental_status(found, chart)
     return tuple(found)
@@ -300,7 +301,8 @@ def _examined(chart: Chart) -> Chart:
 
 def _systems(asked: Reading) -> frozenset[str]:
     known = vocabulary()
-    named = asked.of("systems") or _NOTHING.union(*(known.examined[site] for site in asked.of("sites")))
+    sites = asked.of("sites") & {"skin"} or asked.of("sites")  # the skin of the back is not the spine
+    named = asked.of("systems") or _NOTHING.union(*(known.examined[site] for site in sites))
     return _NOTHING.union(*(known.covers[system] for system in named))
 
 

@@ -73,7 +73,11 @@ _REASON = re.compile(
     r"|monitor|guide|locali[sz]e|differentiate|characteri[sz]e|establish|test|find|document|clarify|investigate|screen|help|further|better|define"
     r"|follow|gauge|quantify|support|narrow|make sure|ensure)"
     r"|rule out|r o|rule in|look for|looking for|evaluate for|evaluating for|assess for|assessing for|check for"
-    r"|checking for|per (?!rect|vagin))\b.*$"
+    r"|checking for|per (?!rect|vagin)"
+    r"|(?:before|prior to) (?:the )?(?:lp\b|lumbar|spinal tap|antibiotic|surgery|operation|treatment|transfer|discharge"
+    r"|contrast|intubation|transfusion|thrombolysis)"
+    r"|after (?:the |an? |each |one |two )?(?:epinephrine|adrenaline|fluids?|bolus|treatment|oxygen|nitroglycerin"
+    r"|analgesi|nebuli|antipyretic|insulin|conversion|cardioversion|adenosine|therapy|medication))\b.*$"
 )
 EXAM = re.compile(r"\b(?:exam\w*|otoscop\w*|rhinoscop\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
 EXAM_OF = re.compile(r"\w exam\w*$")
@@ -131,8 +135,23 @@ _POLITE = re.compile(
 _DASH = re.compile(r"\s+[-–—]+\s+")
 
 
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+"""Of a sign: "Brudzinski's"."""
 _BESIDE_VITALS = r"(?:RR|HR|BP|sats|SpO2|temp(?:erature)?)"
 _WRITTEN_OUT = (
+    (
+        re.compile(
+            r",?\s*\b(?:with|paying)? ?(?:special |particular |close |careful )?"
+            r"(?:attention (?:paid )?to|focus(?:ing)? on)\b",
+            re.IGNORECASE,
+        ),
+        " including",
+    ),
+    (re.compile(r"\(?\bL[1-5]\b(?:\s*(?:,|/|and|&|-|–|to)\s*[LS]\d\b)*\)?"), ""),  # the levels of nerve roots
+    (re.compile(r"\bHRCT\b"), "high resolution CT"),
+    (re.compile(r"\s*,?\s*\bcompared? (?:with|to|against)\b[^,;.]*", re.IGNORECASE), ""),
+    (re.compile(r"(\burine colou?r) (?:on|after|when|over|in)\b[^,;.]*", re.IGNORECASE), r"\1"),
+    (re.compile(r"(\b(?:abdom\w+|guarding|rebound|periton\w+)\b[^.;]*?)\brigidity\b", re.IGNORECASE), r"\1guarding"),
     (re.compile(r"\b(?:PR|rectal) tone\b"), "anal tone"),
     (re.compile(r"\b[CTLS]\d{1,2} ?(?:-|–|to) ?[CTLS]?\d{1,2}\b"), ""),  # the levels of nerve roots
     (re.compile(r"\b((?:cranial nerves?|CNs?)) (?:[IVX]+\b(?:\s*(?:[-–,/&+]|and|to)\s*)?)+"), r"\1 "),
@@ -264,7 +283,7 @@ _WRITTEN_OUT = (
     (
         re.compile(
             r"\s*\b(?:(?:incl(?:uding|\b\.?)|with|and|plus)\s+)?(?:(?:posterior|right[- ]sided|right|additional)"
-            r"\s*(?:and|,|&|/)?\s*)+leads?\b",
+            r"\s*(?:and|,|&|/)?\s*)+leads?\b(?:\s*[-(,]?\s*\bV\d{1,2}R?\b\)?)*",
             re.IGNORECASE,
         ),
         "",
@@ -273,7 +292,7 @@ _WRITTEN_OUT = (
     (re.compile(r"\be?-?FAST (?:scan|exam(?:ination)?|ultrasound)\b|\be-?FAST\b"), "bedside ultrasound"),
     (
         re.compile(
-            r"\bairway (?:exam(?:ination)?|assessment|inspection)\b|(?:^|(?<=[,;:] ))airway ?(?=[,;]|$)", re.IGNORECASE
+            r"\bairway (?:exam(?:ination)?|assessment|inspection)\b|(?:^|(?<=[,;:] ))airway ?(?=[,;:]|$)", re.IGNORECASE
         ),
         "stridor and throat exam",
     ),
@@ -456,6 +475,7 @@ def one_line(order: str) -> str:
     """An order as one line: a list's lines, numbers and slashes become commas, a dash before an explanation a colon."""
     lines = [_NUMBERED.sub(", ", _undashed(line.strip())) for line in _unconditional(order)[0].split("\n")]
     line = _DASH.sub(": ", re.sub(r"(?:\s*[,;]\s*){2,}", ", ", ", ".join(lines)).strip(" ,;"))
+    line = _POSSESSIVE.sub("", line)
     for written, meant in _WRITTEN_OUT:
         line = written.sub(meant, line)
     return _SLASHED.sub(lambda found: _without_slashes(found[0]), line) if "/" in line else line
@@ -548,6 +568,7 @@ def items(order: str) -> tuple[Item, ...]:
             continue  # "anti-ganglioside (GM1) antibodies"
         if found and (
             _WHEN.match(segment.text)
+            or (not read.by_kind and _LATER.match(segment.text))
             or (read.by_kind and set(read.by_kind) == {"timings"} and read.of("timings") <= _AGAIN)
         ):
             continue  # "repeat in 20 minutes" says when, not what
@@ -572,6 +593,8 @@ def items(order: str) -> tuple[Item, ...]:
             # The ascites of an examination is not a fluid.
             examined = [kind for kind in own.read.by_kind if kind not in ("panels", "specimens")]
             own = replace(own, read=_only(own.read, *examined) or own.read)
+        if segment.joined and segment.listed and found and found[-1].within and _adds_nothing(own, found[-1]):
+            continue  # "LP (cell count with differential)"
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
                 if head in found:
@@ -590,7 +613,10 @@ def items(order: str) -> tuple[Item, ...]:
             if head.measured and (_how(head, own) or not (own.measured or (segment.included and _orders_more(own)))):
                 continue
             if set(own.read.by_kind) == {"qualifiers"} and head in found:
-                head = _replaced(found, head, _with(head, own.read))
+                if segment.included and head.read.of("vitals"):  # "vital signs, including orthostatic ones"
+                    found.append(_with(own, _only(head.read, "vitals")))
+                else:
+                    head = _replaced(found, head, _with(head, own.read))
                 continue
             taken = ["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []
             taken += ["sites"] if "swab" in head.read.of("tests") else []
@@ -645,6 +671,7 @@ def _of_germs(read: Reading, after: Sequence[_Segment]) -> bool:
 
 _AGAIN = frozenset({"repeat", "initial"})
 _KINDS_OF_TEST = frozenset({"antibody", "autoantibody", "antigen", "ab"})
+_LATER = re.compile(r"(?:again|later|afterwards?|after|serially|daily|now)\b")
 _WHEN = re.compile(
     r"(?:at|in|after|every|q|within) ?\d+ ?(?:h|hr|hrs|hours?|m|min|mins|minutes?|days?|weeks?)?\b[^,]*$"
 )
@@ -718,9 +745,13 @@ def _adds_nothing(own: Item, last: Item) -> bool:
         or (kinds == {"modalities"} and own.read.of("modalities") <= last.read.of("modalities"))
         or (kinds == {"values"} and own.read.of("values") <= values)
         or (own.read.by_kind == {"tests": {"microscopy"}} and bool(last.read.of("panels")))
-        or (own.read.of("values") == {"differential"} and "white cells" in last.read.of("values"))
+        or (own.read.of("values") == {"differential"} and _counts_cells(last.read))
         or (own.read.of("modalities") == {"ultrasound"} and "echocardiogram" in last.read.of("modalities"))
     )
+
+
+def _counts_cells(read: Reading) -> bool:
+    return "white cells" in read.of("values") or bool(read.of("panels") & _OF_ANY_FLUID)
 
 
 def _how(head: Item, own: Item) -> bool:
@@ -837,7 +868,7 @@ def _segments(order: str) -> Iterable[_Segment]:
     order = _REGIONS.sub(r"\1 spine", order)
     order = _COMPLEMENT.sub("c3, c4", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
-    together, reasoned, examined, begins, start = False, False, False, True, 0
+    together, reasoned, examined, begins, either, start = False, False, False, True, False, 0
     lists: list[str] = []  # what has opened the lists that we are in, the innermost last
     reason_in = 0  # how many lists there were when the reason began: it ends with its brackets
     for cut in (*_SPLIT.finditer(order), None):
@@ -846,9 +877,9 @@ def _segments(order: str) -> Iterable[_Segment]:
         # A reason may be a list: "ultrasound for gallstones, cholecystitis or a dilated duct".
         given = text != whole.strip()
         if reasoned and not given:
-            reasoned = not (
-                _orders(text) or (examined and (_only_sites(reading(text)) or _goes_on(order, start, text)))
-            )
+            # "for atrophy or vascular disease": after "or" only a test is ordered.
+            orders = _tests(reading(text)) if either else _orders(text)
+            reasoned = not (orders or (examined and (_names_place(reading(text)) or _goes_on(order, start, text))))
         reasoned = given or reasoned
         if given:
             reason_in = len(lists)
@@ -865,7 +896,7 @@ def _segments(order: str) -> Iterable[_Segment]:
                 lists.append(cut["open"])
             elif cut["close"]:
                 lists = _lists_after(cut["close"], lists)
-            together = bool(cut["with"])
+            together, either = bool(cut["with"]), cut[0].strip() == "or"
             begins = begins or cut["close"] in _ENDS
             # A reason does not reach beyond its clause or its brackets.
             reasoned = reasoned and cut["close"] not in _ENDS and len(lists) >= reason_in
@@ -909,6 +940,11 @@ def _only_sites(read: Reading) -> bool:
     return set(read.by_kind) == {"sites"} and not read.words
 
 
+def _names_place(read: Reading) -> bool:
+    """Whether a text names a part of the body, not something that is looked for there: a fissure."""
+    return _only_sites(read) and not read.of("sites") <= _SEEN_ANYWHERE
+
+
 _BEGINS = re.compile(r"(?:please |also |then )*(?:check|look|listen|feel|assess|measure|test)\b")
 
 
@@ -938,8 +974,9 @@ def _without_reason(segment: str) -> str:
     reason = _REASON.search(segment)
     if not reason:
         return segment
-    if _CAUSE.match(reason[0]):
-        return segment[: reason.start()]
+    pathology = EXAM.search(segment[: reason.start()]) and "for" not in reason[0].split()[:1]
+    if _CAUSE.match(reason[0]) or pathology:
+        return segment[: reason.start()]  # "pelvic exam to exclude adnexal pathology"
     named, rest = reading(segment[: reason.start()]), reading(reason[0])
     kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
     bare = kinds <= {"tests"} and named.of("tests") <= TAKEN | {"swab"}
@@ -984,13 +1021,17 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     kinds = set(read.by_kind) - {"timings"}
     if kinds == {"sites"} and after and after[0].of("sites") and after[0].of("parts") & _AT_A_LIMB:
         return _with(own, _only(after[0], "parts"))  # "ankle and knee reflexes"
+    if kinds == {"sites"} and last is not None and last.of("parts") & _TESTED_AT_LIMBS and _at_limbs(last, read):
+        return _with(
+            own, _only(last, "parts")
+        )  # "reflexes in the arms and legs", "power of hip flexors, knee extensors"
     if kinds == {"sites"} and not EXAM.search(own.text):
         if last is not None and (method := _method_before(last)):
             return replace(own, read=joined((method, own.read)))  # "auscultation of the heart and lungs"
         if last is not None and "skin" in last.of("sites") and len(last.of("sites")) > 1 and not _tests(last):
             # "Skin of the legs and arms"
             return _with(own, Reading({"sites": frozenset({"skin"})}))
-        if last is None and after and after[0].of("parts") and after[0].of("sites"):
+        if last is None and after and after[0].of("sites") and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
         if imaged is None and before and before[-1].measured and (taken := before[-1].read.of("tests") & TAKEN):
@@ -1054,6 +1095,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return replace(_with(own, source), detail=True) if source and source.named else None
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         return _of_fluid(own, last)
+    if kinds == {"tests", "sites"} and "pcr" in read.of("tests") and last.of("values") & _CLASSES:
+        germ = last.of("values") - _CLASSES  # "measles IgM and PCR throat swab"
+        return _with(own, Reading({"values": germ})) if germ else own
     if kinds == {"tests"} and read.of("tests") <= _METHODS and read.words and last.of("specimens") & _NOT_PUNCTURED:
         return own  # "stool microscopy, amoebic serology"
     if kinds == {"tests"} and read.of("tests") <= TAKEN:
@@ -1106,6 +1150,22 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
+
+
+def _may_be_at(sign: Reading, place: Reading) -> bool:
+    """Whether a sign is looked for at a place too: not the buccal mucosa, in "skin and buccal mucosa"."""
+    wider = vocabulary().wider
+    there = _examined(place) | place.of("sites").union(*(wider[site] for site in place.of("sites")))
+    return any(vocabulary().parts[part].of & there for part in sign.of("parts"))
+
+
+_TESTED_AT_LIMBS = frozenset({"reflexes", "motor", "sensory"})
+
+
+def _at_limbs(*reads: Reading) -> bool:
+    """Whether each names only places at the limbs."""
+    wider = vocabulary().wider
+    return all(read.of("sites") and all({"limb"} & {site, *wider[site]} for site in read.of("sites")) for read in reads)
 
 
 _TISSUE = frozenset({"biopsy", "fine needle aspiration", "bone marrow"})

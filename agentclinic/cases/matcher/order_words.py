@@ -13,7 +13,7 @@ from agentclinic.vocabulary.tests import KINDS, names_of, split_list, table
 from agentclinic.vocabulary.text import fold, words
 
 # Reading drops plurals, but the pulses of a limb are not the pulse rate.
-_PULSES = re.compile(r"\b(?:peripheral )?pulses\b")
+_PULSES = re.compile(r"(?<!\bpedal )(?<!\bfoot )(?<!\btibial )(?<!\bpedis )\b(?:peripheral )?pulses\b")
 # British spellings in names of tests.
 _BRITISH = (
     ("haem", "hem"), ("aemia", "emia"), ("oedema", "edema"), ("paed", "ped"), ("gynaec", "gynec"), ("oesoph", "esoph"),

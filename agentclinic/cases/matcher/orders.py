@@ -65,6 +65,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
     answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
     missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
     told = [fact for _, found in answered for answer in found for fact in answer.facts]
+    beside_findings = any(fact.section is not Section.TESTS for fact in told)
     undivided = _NOTHING.union(
         *(
             item.read.of("specimens")
@@ -79,6 +80,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
         if answer.facts
         or not (
             item.detail
+            or (beside_findings and _is_unknown_sign(item))
             or _redundant(item, ordered[:place], [other for other in missing if other is not item])
             or _only_in(told, item.read)
             or (not item.measured and not item.given and any(set(words(item.text)) <= said_in(fact) for fact in told))
@@ -107,6 +109,14 @@ def as_written(name: str, request: str) -> str:
 
 Matches = Callable[[Fact, Reading], bool]
 Found = list[tuple[Fact, Reading]]
+
+
+_SOUNDS_MEASURED = re.compile(r"\b(?:tests?|scores?|scales?|index|levels?|questionnaire|antibod\w+|scan)\b")
+
+
+def _is_unknown_sign(item: Item) -> bool:
+    """Whether an item is a word that we do not know, next to examinations: most likely one more sign to look for."""
+    return not item.read.by_kind and not item.given and not _SOUNDS_MEASURED.search(item.text)
 
 
 def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> bool:
@@ -373,7 +383,7 @@ def _one_study(item: Item, found: tuple[Fact, ...]) -> tuple[Fact, ...]:
     kept: dict[str, Reading] = {}
     for head in sorted(dict.fromkeys(fact.heads[0] for fact in found if fact.heads), key=partial(_unlike, item)):
         read = charted_as(next(fact for fact in found if fact.heads[:1] == (head,)))
-        if not any(_same_study(read, other) for other in kept.values()):
+        if not any(same_study(read, other) for other in kept.values()):
             kept[head] = read
     return tuple(fact for fact in found if not fact.heads or fact.heads[0] in kept)
 
@@ -383,7 +393,8 @@ def _unlike(item: Item, head: str) -> tuple[int, int]:
     return len(sites ^ own) if own else len(sites), len(_content(head) ^ _content(item.text))
 
 
-def _same_study(one: Reading, other: Reading) -> bool:
+def same_study(one: Reading, other: Reading) -> bool:
+    """Whether two images are of the same kind and show a part of the body in common."""
     return (
         one.of("modalities") == other.of("modalities")
         and one.of("qualifiers") == other.of("qualifiers")
@@ -422,6 +433,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
     panels = read.of("panels")
     # "Stool culture" wants the culture, not everything about the stool.
     narrow = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
+    if values:  # "pertussis PCR of a nasopharyngeal swab" is not every germ looked for there
+        narrow = frozenset(panel for panel in narrow if "swab" not in words(phrases[("panels", panel)]))
     if values or tests or narrow:
         panels = narrow
     for kind, concepts, answers in (
@@ -484,6 +497,8 @@ def _name(phrase: str, asked: Reading) -> str:
     if test is None:
         return phrase
     usual = reading(test.name)
+    if asked.of("modalities") and usual.of("tests") - asked.of("tests"):
+        return phrase  # the table has an image and a biopsy as one test
     if not asked.of("sites") <= usual.of("sites") or not asked.of("specimens") - {"blood"} <= usual.of("specimens"):
         return phrase
     named = [
@@ -924,7 +939,7 @@ def _once_each(answers: list[Ordered]) -> list[Ordered]:
     studies = [(fact, _shown(fact)) for fact in facts if charted_as(fact).of("modalities")]
     for place, (fact, read) in enumerate(studies):
         for at, (other, larger) in enumerate(studies):
-            alike = fact.heads[0] != other.heads[0] and _same_study(read, larger)
+            alike = fact.heads[0] != other.heads[0] and same_study(read, larger)
             wider = read.of("sites") < larger.of("sites") or (at < place and read.of("sites") == larger.of("sites"))
             if alike and wider and other.path not in again:
                 again.add(fact.path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from helpers import bundled_cases
 
@@ -91,3 +93,64 @@ def test_every_part_of_an_examination_can_be_ordered(case: str) -> None:
     """Two parts may be within each other, as the lids and their fatigue test are."""
     for part in vocabulary().parts:
         assert reply(case, f"{part} examination")
+
+
+@pytest.mark.parametrize(
+    ("case", "order", "told"),
+    [
+        ("osce-c10", "Deep tendon reflexes in arms and legs, plantar responses", {"Neurological Examination"}),
+        ("osce-c10", "Motor power in hip flexors, knee extensors", {"Neurological Examination"}),
+        ("osce-t10", "Lhermitte's sign and neck range of motion", {"Musculoskeletal Examination"}),
+        ("osce-b13", "Hernia exam (inguinal and femoral)", {"Abdominal Examination"}),
+        ("osce-c06", "Lower limb reflexes and sensation by dermatome (L4, L5, S1)", {"Neurological Examination"}),
+        ("osce-b08", "Abdomen: tenderness, rigidity, bowel sounds", {"Abdominal Examination"}),
+        ("osce-a07", "Sacral and ankle oedema", {"Cardiovascular Examination"}),
+        ("osce-a03", "Calf tenderness, Homans sign", {"Cardiovascular Examination"}),
+        ("osce-b10", "Perianal inspection for skin tags, fissures", {"Abdominal Examination"}),
+        ("osce-d04", "Throat: tonsillar exudate, palatal petechiae", {"ENT Examination"}),
+        ("osce-b05", "Pelvic exam to exclude adnexal pathology", {"Pelvic Examination"}),
+    ],
+)
+def test_an_examination_is_not_answered_by_that_of_another_organ(case: str, order: str, told: set[str]) -> None:
+    assert set(re.findall(r"\w+ Examination", reply(case, order))) == told
+    assert "pending" not in reply(case, order)
+
+
+@pytest.mark.parametrize(
+    ("case", "order", "told"),
+    [
+        ("osce-t10", "Upper limb neuro exam: tone, power, reflexes", "Arms: Small hand muscles thin"),
+        ("osce-d19", "Urethral discharge, penile lesions", "Penis: No discharge"),
+        ("osce-b15", "Breath odor", "fruity smell"),
+        ("osce-c02", "Temporal artery tenderness", "Temporal Arteries: Soft"),
+        ("osce-c06", "Pedal pulses", "Foot Pulses: "),
+        ("osce-d15", "Brudzinski's sign", "Kernig and Brudzinski signs absent"),
+        ("osce-c15", "Tender and swollen joint count", "Hands: Boggy tender swelling"),
+        ("osce-a22", "Subcutaneous emphysema", "no crackling"),
+        ("osce-t02", "Tongue", "Tongue: No bite mark"),
+    ],
+)
+def test_a_sign_is_answered_by_the_place_where_it_is(case: str, order: str, told: str) -> None:
+    assert told in reply(case, order)
+
+
+def test_a_word_that_we_do_not_know_next_to_findings_is_passed_over() -> None:
+    assert reply("osce-d15", "Neck stiffness, grumblosis").count(":") == reply("osce-d15", "Neck stiffness").count(":")
+    assert "'grumblosis score'" in reply("osce-d15", "Neck stiffness, grumblosis score")
+
+
+def test_vital_signs_with_a_posture_are_all_vital_signs_and_the_posture() -> None:
+    text = reply("osce-a04", "Vitals including pulse ox and orthostatics")
+    assert "Temperature: 38.2" in text
+    assert "Blood Pressure Standing" in text
+
+
+@pytest.mark.parametrize(
+    ("order", "contradiction"),
+    [
+        ("Lips, tongue and oropharynx", "Throat: Normal"),
+        ("Hands and feet for erythema, edema", "Hands: No swelling"),
+    ],
+)
+def test_no_normal_finding_contradicts_what_another_examination_found(order: str, contradiction: str) -> None:
+    assert contradiction not in reply("osce-d07", order)
