@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import DID_IT_HELP
@@ -49,6 +50,8 @@ MOST_TOLD = 6
 """Facts told at once, unless more things are asked."""
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
+ELSEWHERE = 1.0
+"""What is taken off the nearness of a fact about another place."""
 SAME_NAME = -3.0
 """How much nearer a fact must be that names what would be denied; it may be farther than needed."""
 DIRECT = 3.0
@@ -89,8 +92,8 @@ _FAMILY = re.compile(
 """Asks for the history of the whole family."""
 _WHOLE = {Section.DRUGS: "medication", Section.PAST: "medical condition"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
-WHOLE = -1.0
-"""How near a fact of such a section must be, beside what the reader asks for."""
+WHOLE = 0.0
+"""How much nearer than the reader asks for a fact of such a section must be."""
 MOST_OF_SECTION = 5
 _NARROWED = re.compile(
     r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b",
@@ -142,6 +145,35 @@ def _only_tells(question: str, asks: Asks) -> bool:
     return bool(after and after[0] != "?" and _STATEMENT.match(sentence) and not ASKS.search(sentence))
 
 
+_HEAD = re.compile(
+    r"(?:,|;|\band\b|\bor\b|[-–—])\s*(?:and |or |also )*"
+    r"(?:do|does|did|is|are|was|were|has|have|had|any|what|who|how|can)\b",
+    re.IGNORECASE,
+)
+"""Begins another question in a sentence."""
+
+
+def _of_kin(question: str, asks: Asks) -> bool:
+    """Whether something is asked of relatives: by its own words, those before, or the end of its list."""
+    sentence = _sentence(question, asks)
+    if _YOU_TOO.search(sentence) and not cues.ASKS_OF_KIN.search(asks.text):
+        return False
+    cue = cues.ASKS_OF_KIN.search(sentence)
+    if cue is None:
+        return False
+    end = asks.start + len(asks.text)
+    begins = question.index(sentence) + cue.start()
+    return begins < end or not _HEAD.search(question, end, begins)
+
+
+@lru_cache(maxsize=4096)
+def _elsewhere(text: str, facts: Facts) -> NDArray[np.bool_]:
+    """The facts about another place than the one that a text names."""
+    places = lexicon.named(text).closed & lexicon.of_types("place")
+    told = (_named_in(fact) & lexicon.of_types("place") for fact in facts)
+    return np.array([bool(places and there and not places & there) for there in told])
+
+
 def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
     """The facts of a section of the background that is asked for as a whole."""
     named = lexicon.named(asks.text).names
@@ -170,8 +202,8 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         near_before = index.nearness(before) - before.needed
         if near_before.max() >= DIRECT:
             near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
-    sentence = _sentence(question, asks)
-    of_kin = bool(cues.ASKS_OF_KIN.search(sentence)) and not _YOU_TOO.search(sentence)
+    of_kin = _of_kin(question, asks)
+    near = np.where(_elsewhere(asks.text, facts), near - ELSEWHERE, near)
     rows = _of_section(asks, near, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
@@ -261,10 +293,10 @@ def asked_directly(question: str, facts: Facts) -> frozenset[str]:
 def _trimmed(found: Sequence[_Found]) -> list[_Found]:
     """Each thing's best answer, and of the others the nearest as long as there is room."""
     answered = [one for one in found if one.rows]
-    spare = sorted((score for one in answered for score in one.nearness[1:]), reverse=True)
+    spare = sorted((score for one in answered if not one.whole for score in one.nearness[1:]), reverse=True)
     room = max(0, MOST_TOLD - len(answered))
     bound = spare[room - 1] if room and len(spare) >= room else (-np.inf if room else np.inf)
-    kept = [[at for at in range(len(one.rows)) if not at or one.nearness[at] >= bound] for one in found]
+    kept = [[at for at in range(len(one.rows)) if not at or one.whole or one.nearness[at] >= bound] for one in found]
     return [
         _Found(
             one.asks,
