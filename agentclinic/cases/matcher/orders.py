@@ -159,7 +159,9 @@ def chart_of(facts: Facts) -> Chart:
 @lru_cache(maxsize=512)
 def _tested_in(facts: Facts) -> Chart:
     """The facts that can be results of a measurement: those that name something measured, a specimen or a sign."""
-    return tuple([(fact, charted) for fact, charted in chart_of(facts) if not _TESTED_KINDS.isdisjoint(charted.by_kind)])
+    return tuple(
+        [(fact, charted) for fact, charted in chart_of(facts) if not _TESTED_KINDS.isdisjoint(charted.by_kind)]
+    )
 
 
 _TESTED_KINDS = frozenset({*MEASURED, "specimens", "parts"})
