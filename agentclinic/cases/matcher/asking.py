@@ -230,7 +230,7 @@ def _clause(text: str, before: int, most: int) -> Clause:
     parts = _parts(plain, most)
     if len(parts) == 1 and plain != text:  # "are you well between the attacks?"
         parts[0] = replace(parts[0], wordings=(*parts[0].wordings, text))
-    background = tuple([bool(part.asked.search(plain)) for part in cues.BACKGROUND])
+    background = cues.which(cues.BACKGROUND_ASKED, plain)
     if len(parts) != 1 or parts[0].named != whole.named:
         parts.append(Part(plain, whole.named, whole.main, whole.stems, True, len(parts), False, (plain,)))
     return Clause(
@@ -242,7 +242,7 @@ def _clause(text: str, before: int, most: int) -> Clause:
         whole.main or before,
         before,
         _known(text),
-        tuple([bool(aspect.asked.search(text)) for aspect in cues.ASPECTS]),
+        cues.which(cues.ASPECTS_ASKED, text),
         background,
         frozenset([part.section for part, on in zip(cues.BACKGROUND, background, strict=True) if on]),
         bool(cues.ASKS_OF_KIN.search(plain)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache, reduce
@@ -63,22 +64,22 @@ class Cue:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = re.compile(pattern)
-        self._bit = 1 << next(_PLACES)
+        self.bit = 1 << next(_PLACES)
         pieces = needed(pattern)
         for piece in pieces:
-            _NEEDING[piece] = _NEEDING.get(piece, 0) | self._bit
+            _NEEDING[piece] = _NEEDING.get(piece, 0) | self.bit
         if not pieces:
-            _ANY.append(self._bit)
+            _ANY.append(self.bit)
         _of_word.cache_clear()
         _lowered.cache_clear()
 
     def search(self, text: str) -> re.Match[str] | None:
         lower, possible = _lowered(text)
-        return self.pattern.search(lower) if possible & self._bit else None
+        return self.pattern.search(lower) if possible & self.bit else None
 
     def match(self, text: str) -> re.Match[str] | None:
         lower, possible = _lowered(text)
-        return self.pattern.match(lower) if possible & self._bit else None
+        return self.pattern.match(lower) if possible & self.bit else None
 
     def sub(self, replacement: str, text: str) -> str:
         """The text with its matches replaced; everything else keeps its case."""
@@ -98,6 +99,12 @@ class Cue:
     @cached_property
     def _any_case(self) -> re.Pattern[str]:
         return re.compile(self.pattern.pattern, re.IGNORECASE)
+
+
+def which(cues: Sequence[Cue], text: str) -> tuple[bool, ...]:
+    """Which of some cues a text has."""
+    lower, possible = _lowered(text)
+    return tuple([bool(possible & cue.bit and cue.pattern.search(lower)) for cue in cues])
 
 
 def _any(*patterns: str) -> Cue:
@@ -290,6 +297,7 @@ ASPECTS = (
         ),
     ),
 )
+ASPECTS_ASKED, ASPECTS_TOLD = tuple(one.asked for one in ASPECTS), tuple(one.told for one in ASPECTS)
 WHEN = _any(r"(?:and |so )?(?:when did|when was|how long (?:has|have|had|did|ago)|for how long|since when)\b")
 """Asks only for a time."""
 CLOCK = _any(r"\b\d{1,2}[:.]\d{2}\b|\b(?:noon|midnight|breakfast|supper|dinner)\b")
@@ -480,3 +488,4 @@ BACKGROUND = (
         ),
     ),
 )
+BACKGROUND_ASKED = tuple(one.asked for one in BACKGROUND)

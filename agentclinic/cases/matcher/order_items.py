@@ -471,6 +471,7 @@ _WRITTEN_OUT = (
 """How doctors write things, and the same in words that are read elsewhere."""
 
 
+@lru_cache(maxsize=4096)  # an order is matched against several charts
 def one_line(order: str) -> str:
     """An order as one line: a list's lines, numbers and slashes become commas, a dash before an explanation a colon."""
     lines = [_NUMBERED.sub(", ", _undashed(line.strip())) for line in _unconditional(order)[0].split("\n")]

@@ -169,13 +169,17 @@ def chart_of(facts: Facts) -> Chart:
 @lru_cache(maxsize=512)
 def _tested_in(facts: Facts) -> Chart:
     """The facts that can be results of a measurement: those that name something measured, a specimen or a sign."""
-    kinds = (*MEASURED, "specimens", "parts")
-    return tuple(pair for pair in chart_of(facts) if any(pair[1].of(kind) for kind in kinds))
+    return tuple(
+        [(fact, charted) for fact, charted in chart_of(facts) if not _TESTED_KINDS.isdisjoint(charted.by_kind)]
+    )
+
+
+_TESTED_KINDS = frozenset({*MEASURED, "specimens", "parts"})
 
 
 def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
     """Everything below the heading that an order names, if it names one exactly."""
-    nodes = _headings(facts).get(_number(asked), {}) if asked.named else {}
+    nodes = _below(_number(asked), facts) if asked.named else {}
     # "Blood pressure and vital signs" are two things, not the blood pressure among the vital signs.
     paths = [path for path in nodes if _joints(" ".join(path)) == _joints(order)]
     whole = [p for p in paths if _signature(asked) in (_signature(_of_path(p)), _signature(reading(" ".join(p))))]
@@ -203,22 +207,41 @@ def _joints(text: str) -> int:
     return len(_JOINT.findall(vocabulary().with_and.sub("", fold(text))))
 
 
-@lru_cache(maxsize=512)
-def _headings(facts: Facts) -> Mapping[int, Mapping[tuple[str, ...], Sequence[Fact]]]:
-    """The headings with the facts below each, by what a heading, with those above it, names."""
-    below: dict[tuple[str, ...], list[Fact]] = {}
-    found: dict[int, dict[tuple[str, ...], list[Fact]]] = {}
-    for fact in facts:
-        heads = fact.heads
-        for depth in range(1, len(heads) + 1):
-            path = heads[:depth]
-            known = below.get(path)
-            if known is None:
-                known = below[path] = []
-                for named in _signatures(path):
-                    found.setdefault(named, {})[path] = known
-            known.append(fact)
+def _below(named: int, facts: Facts) -> Mapping[tuple[str, ...], Sequence[Fact]]:
+    """The headings that, with those above them, name this, and the facts below each."""
+    found: dict[tuple[str, ...], list[Fact]] = {}
+    for fact in _by_named(facts).get(named, ()):
+        for path, signatures in _levels(fact.heads):
+            if named in signatures:
+                found.setdefault(path, []).append(fact)
     return found
+
+
+@lru_cache(maxsize=512)
+def _by_named(facts: Facts) -> Mapping[int, Sequence[Fact]]:
+    """The facts below a heading, by what it names."""
+    found: dict[int, list[Fact]] = {}
+    for fact in facts:
+        for named in _named_by(fact.heads):
+            below = found.get(named)
+            if below is None:
+                found[named] = [fact]
+            else:
+                below.append(fact)
+    return found
+
+
+@lru_cache(maxsize=32768)  # charts have the same headings
+def _named_by(heads: tuple[str, ...]) -> tuple[int, ...]:
+    """What any of a fact's headings names."""
+    return tuple(dict.fromkeys(named for _, signatures in _levels(heads) for named in signatures))
+
+
+@lru_cache(maxsize=32768)
+def _levels(heads: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]:
+    """Each of a fact's headings, after those above it, with what they name."""
+    paths = [heads[:depth] for depth in range(1, len(heads) + 1)]
+    return tuple([(path, _signatures(path)) for path in paths])
 
 
 @lru_cache(maxsize=32768)

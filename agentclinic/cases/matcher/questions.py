@@ -248,7 +248,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     left = 0.0
     if found.size:
         likeliest = found.max(axis=1)
-        first = np.isin(np.arange(len(facts)), found.argmax(axis=0))
+        first = np.zeros(len(facts), dtype=bool)
+        first[found.argmax(axis=0)] = True
         chosen = likeliest >= threshold() + np.where(first, MARGIN, MARGIN_MORE)
         for row in chosen.nonzero()[0]:
             best = asked[found[row].argmax()]

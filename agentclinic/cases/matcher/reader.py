@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,12 @@ def _place(word: str) -> int:
     return place
 
 
+@lru_cache(maxsize=65536)  # charts are in much the same words
+def _places(run: str) -> tuple[int, ...]:
+    """The places of the words and signs in a run of text without spaces, as in "pain,"."""
+    return tuple([_place(word) for word in _TOKEN.findall(run)])
+
+
 def _plain(text: str) -> str:
     return text.lower().replace("’", "'")
 
@@ -320,24 +327,24 @@ class Index:
 def index_of(facts: Facts) -> Index:
     """The index of a chart, which must have facts."""
     known = network()
-    texts: list[list[int]] = []
+    places: list[int] = []
+    starts: list[int] = []
     own: list[bool] = []
     counts: list[int] = []
     sections: list[int] = []
     for fact in facts:
         said = [text for text in (fact.text, fact.says) if text] or [""]
         for text in (*fact.asked, *said):
-            words = _TOKEN.findall(_plain(text))
-            texts.append([_place(word) for word in words] or [UNKNOWN])
+            starts.append(len(places))
+            places += chain.from_iterable(map(_places, _plain(text).split()))
+            if len(places) == starts[-1]:  # no words
+                places.append(UNKNOWN)
         own += [False] * len(fact.asked) + [True] * len(said)
         counts.append(len(fact.asked) + len(said))
         name = fact.section.value
         sections.append(known.section_names.index(name) if name in known.section_names else -1)
-    flat = np.fromiter((place for text in texts for place in text), dtype=np.intp)
-    lengths = np.fromiter(map(len, texts), dtype=np.intp, count=len(texts))
-    starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-    sums = np.add.reduceat(known.keys[flat], starts, axis=0)
-    sums /= np.add.reduceat(known.weights[flat], starts)[:, None]
+    sums = np.add.reduceat(known.keys[places], starts, axis=0)
+    sums /= np.add.reduceat(known.weights[places], starts)[:, None]
     of_fact = np.repeat(np.arange(len(facts)), counts)
     section = np.array(sections)
     names = len(known.section_names)

@@ -77,7 +77,7 @@ def statement(fact: Fact) -> Statement:
         bool(cues.NOTHING_ELSE.search(text)),
         any(fold(head) == "primary symptom" for head in fact.heads),
         bool(cues.TELLS_DRUGS.search(text)),
-        tuple([bool(aspect.told.search(text)) for aspect in cues.ASPECTS]),
+        cues.which(cues.ASPECTS_TOLD, text),
         bool(named.names & lexicon.of_types("time") or _TIMING.told.search(text) or cues.CLOCK.search(text)),
         bool(cues.WORSE.search(text)),
         bool(cues.BETTER.search(text)),

@@ -114,7 +114,7 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
     ),
     (Talk.THANKS, r"^(?:ok(?:ay)?,? |great,? |alright,? )?(?:thank|thanks|many thanks|i appreciate)\b[^?]*$"),
 )
-_PATTERNS = tuple((kind, cues.Cue(pattern)) for kind, pattern in _KINDS)
+_CUES = tuple(cues.Cue(pattern) for _, pattern in _KINDS)
 # A sentence that tells the patient something and asks nothing.
 _TELLS = re.compile(
     r"^(?:(?:ok(?:ay)?|all ?right|right|well|so|now|and|great|good|sure|of course|in the meantime|meanwhile|first"
@@ -144,7 +144,7 @@ _LEAD = re.compile(
     r"(?:,? (?:mr|mrs|ms|miss|sir|madam|ma'am)\b\.?(?: [A-Z]\w+)?)?[,.!;:—-]+\s*)+",
     re.IGNORECASE,
 )
-_PRIVATE = _PATTERNS[0][1]
+_PRIVATE = _CUES[0]
 
 
 def asks_for_privacy(text: str) -> bool:
@@ -159,7 +159,7 @@ def small_talk(utterance: str) -> Said:
     kinds: list[Talk] = []
     for sentence in _SENTENCE.split(tidy(utterance).replace("’", "'")):
         plain = _LEAD.sub("", sentence).strip()
-        here = [kind for kind, pattern in _PATTERNS if pattern.search(plain or sentence)]
+        here = [kind for (kind, _), on in zip(_KINDS, cues.which(_CUES, plain or sentence), strict=True) if on]
         if not here and sentence.strip() and (not plain or (_TELLS.match(plain) and not ASKS.search(plain))):
             here = [Talk.EXPLAINED]
         kinds += here
@@ -179,7 +179,7 @@ def _is_question(clause: str) -> bool:
 
 
 def _is_talk(clause: str) -> bool:
-    return any(pattern.search(f"{clause}?") for _, pattern in _PATTERNS)
+    return any(cues.which(_CUES, f"{clause}?"))
 
 
 def _answered(kinds: list[Talk]) -> tuple[Talk, ...]:
