@@ -49,6 +49,8 @@ _CANNOT_SAY = {
 UNCLEAR = "I'm not sure what you mean. Could you ask in another way?"
 EXAMINE = "You would have to examine or test that yourself, doctor."
 NO_FAMILY = "I don't know about my family history."
+NOBODY = ("Nobody in my family that I know of.", "Nobody in the family that I know of.")
+NOBODY_ELSE = "Nothing else in the family that I know of."
 NOTHING_MORE = "I think that's everything."
 NOT_NOW = "I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
@@ -70,7 +72,7 @@ _TALK: Mapping[str, str] = {
 # What is said of the background if the chart is silent: the first pattern that the question matches. In each line the
 # patient's own words come first, then a caregiver's.
 _NOTHING: Mapping[str, tuple[tuple[str, str, str], ...]] = {
-    "family history": (("", "Nobody in my family that I know of.", "Nobody in the family that I know of."),),
+    "family history": (("", *NOBODY),),
     "allergies": (("", "No allergies that I know of.", "No allergies that we know of."),),
     "drugs": (("", "No, I don't take anything like that.", "No, nothing like that."),),
     "past history": (
@@ -102,7 +104,16 @@ SET_PHRASES = (
         EXAMINE,
         REST,
     ),
-    *(NO_FAMILY, NOTHING_MORE, NOT_NOW, NOTHING_TO_TELL, FORGOTTEN, "I'm not sure what you mean by", "You mean"),
+    *(
+        NO_FAMILY,
+        NOBODY_ELSE,
+        NOTHING_MORE,
+        NOT_NOW,
+        NOTHING_TO_TELL,
+        FORGOTTEN,
+        "I'm not sure what you mean by",
+        "You mean",
+    ),
     *_CANNOT_SAY.values(),
     *_TALK.values(),
     *(sentence for lines in _NOTHING.values() for line in lines for sentence in line[1:]),
@@ -344,6 +355,8 @@ def worded(parts: Sequence[Part]) -> str:
         return _joined([worded(asked_for), *(part.text for part in added)])
     denied = [part for part in parts if part.text in _PLAIN_DENIALS]
     said = list(dict.fromkeys(part.text for part in parts if part.text not in _PLAIN_DENIALS))
+    if any(text in NOBODY for text in said) and any(f.section is Section.FAMILY for part in parts for f in part.facts):
+        said = [*(text for text in said if text not in NOBODY), NOBODY_ELSE]
     if NOT_WATCHED in said and (len(said) > 1 or denied):
         said.remove(NOT_WATCHED)
         said.append(REST_NOT_WATCHED)
@@ -359,7 +372,9 @@ def worded(parts: Sequence[Part]) -> str:
     if denied and not any(part.facts for part in parts):
         return _joined([_denial(denied, alone=True), *said])
     if denied:
-        said.append(_denial(denied, alone=not said))
+        denial = _denial(denied, alone=not said)
+        if denial != OTHERWISE_NO or REST_NOT_WATCHED not in said:
+            said.append(denial)
     return _joined(said)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +66,11 @@ _TELL = re.compile(
     re.IGNORECASE,
 )
 _TELL_ALL = re.compile(
-    r"\b(?:tell me|hear|talk) (?:more |all )?about (?:it|this|that|them|these|those)\W*$", re.IGNORECASE
+    r"\b(?:tell me|hear|talk) (?:(?:a (?:bit|little) )?more |all )?about (?:it|this|that|them|these|those)"
+    r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))",
+    re.IGNORECASE,
 )
+"""Asks for the whole story."""
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
@@ -90,7 +94,7 @@ _FAMILY = re.compile(
     re.IGNORECASE,
 )
 """Asks for the history of the whole family."""
-_WHOLE = {Section.DRUGS: "medication", Section.PAST: "medical condition"}
+_WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
 WHOLE = 0.0
 """How much nearer than the reader asks for a fact of such a section must be."""
@@ -100,7 +104,7 @@ _NARROWED = re.compile(
     re.IGNORECASE,
 )
 _TALK = {talk.value: talk for talk in Talk}
-_SENTENCE_END = re.compile(r"[.?!]")
+_SENTENCE_END = re.compile(r"[.?!]|\s[-–—]\s|—")
 _STATEMENT = re.compile(
     r"(?:(?:ok(?:ay)?|all ?right|right|so|and|but|well|oh|ah|now|great|good|thanks?|thank you|hi|hello|sorry"
     r"|i see)[,. ]+)*"
@@ -174,6 +178,12 @@ def _elsewhere(text: str, facts: Facts) -> NDArray[np.bool_]:
     return np.array([bool(places and there and not places & there) for there in told])
 
 
+@lru_cache(maxsize=1)
+def _in_general() -> int:
+    """The concepts that name no medicine or illness in particular."""
+    return reduce(or_, map(lexicon.bit, (*_WHOLE.values(), "over the counter drug", "supplement")))
+
+
 def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
     """The facts of a section of the background that is asked for as a whole."""
     named = lexicon.named(asks.text).names
@@ -183,7 +193,7 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
     if of_kin or _NARROWED.search(asks.text):
         return []
     for section, name in _WHOLE.items():
-        if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~lexicon.bit(name):
+        if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~_in_general():
             rows = [
                 row for row in np.flatnonzero(near >= asks.needed + WHOLE).tolist() if facts[row].section is section
             ]
@@ -268,6 +278,8 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)
         if topic is not None and topic not in topics:
             topics.append(topic)
+    if _TELL_ALL.search(rest) and not any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics):
+        topics.insert(0, Topic("opening", Asked.OPENING, opening(facts)))
     if any(topic.kind is Asked.SYMPTOM and not topic.facts for topic in topics):
         topics = [topic for topic in topics if topic.kind is not Asked.REST]
     topics.sort(key=lambda topic: topic.kind in (Asked.REST, Asked.TALK))
@@ -358,7 +370,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
     strange = [word for word in strange_words(_SHORT.sub(" ", text)) if not knows(word)]
     if strange:
         return Topic(name, Asked.UNCLEAR, (), span(text, strange))
-    if one.of_kin:
+    if one.of_kin and one.asks.kind == "no":
         return Topic("family history", Asked.FAMILY, (), text)
     if one.asks.kind == "no" and not any(cue.search(text) for cue in (_OPEN, _CHOICE, WELL)):
         for section in cues.BACKGROUND:

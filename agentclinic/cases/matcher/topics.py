@@ -128,13 +128,23 @@ _SEVERAL = re.compile(r"[,(]|\bor\b")
 """In the name of a finding that stands for several things."""
 
 
+_PARTICLE = re.compile(r"^(?:your|the|this|that)\b|\b(?:up|out|over|off|down|at|on|for|to|when|while|than)\b")
+"""In what is no noun by itself: "picking up infections"."""
+
+
 def called(text: str, names: Sequence[str]) -> str:
-    """What a patient calls the thing when denying it: the doctor's own noun, or else its name."""
+    """What a patient calls the thing when denying it: the doctor's own noun, or else its name.
+
+    The name of a finding says too much if the doctor asked for less: "waking at night short of breath".
+    """
     begins = _BEFORE_NOUN.match(text.strip(" ?."))
     noun = begins[1].lower() if begins else ""
-    if _NOUN.fullmatch(noun) and not noun.startswith(("your ", "the ", "this ", "that ")):
+    if _NOUN.fullmatch(noun) and not _PARTICLE.search(noun):
         return noun.replace("your ", "the ")
-    return names[0].lower() if names and not _SEVERAL.search(names[0]) else ""
+    if not names or _SEVERAL.search(names[0]):
+        return ""
+    named = {word for mention in knowledge().finding_terms.find(text) for word in mention.words}
+    return names[0].lower() if content_words(text) <= named else ""
 
 
 @lru_cache(maxsize=16384)
