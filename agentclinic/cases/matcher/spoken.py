@@ -13,7 +13,6 @@ from functools import lru_cache, reduce
 from operator import or_
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import DID_IT_HELP
@@ -51,12 +50,14 @@ MOST_TOLD = 6
 """Facts told at once, unless more things are asked."""
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
-ELSEWHERE = 1.0
-"""What is taken off the nearness of a fact about another place."""
 SAME_NAME = -3.0
 """How much nearer a fact must be that names what would be denied; it may be farther than needed."""
 DIRECT = 3.0
 """How much nearer than needed a fact is that is asked for by name: what is only told if pressed is told then."""
+DOUBT = 1.5
+"""How much farther than needed a fact may be for the patient not to say that it knows nothing of the rest."""
+SURE = 1.5
+"""How much nearer than needed a fact is that is told again beside news."""
 CLOSE = 2.0
 """How far behind the nearest fact one may be and still be asked for directly."""
 
@@ -66,7 +67,7 @@ _TELL = re.compile(
     re.IGNORECASE,
 )
 _TELL_ALL = re.compile(
-    r"\b(?:tell me|hear|talk) (?:(?:a (?:bit|little) )?more |all )?about (?:it|this|that|them|these|those)"
+    r"\b(?:tell me|hear|talk) (?:all )?about (?:it|this|that|them|these|those)"
     r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))",
     re.IGNORECASE,
 )
@@ -113,6 +114,8 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 """A sentence of a doctor that tells something, if it is no question."""
+_SAYS = re.compile(r"(?:(?:and|so|well|okay|right)[, ]+)*(?:i|you|he|she|it|we|they)\b", re.IGNORECASE)
+"""The same before a dash, where "and the cough - how long?" asks."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,8 @@ class _Found:
     of_kin: bool
     whole: bool = False
     """Whether it asks for a section of the background."""
+    doubtful: bool = False
+    """Whether a fact is nearly near enough."""
 
 
 def _sentence(question: str, asks: Asks) -> str:
@@ -146,7 +151,9 @@ def _asked_in(question: str) -> list[Asks]:
 def _only_tells(question: str, asks: Asks) -> bool:
     after = _SENTENCE_END.search(question, asks.start)
     sentence = _sentence(question, asks).strip()
-    return bool(after and after[0] != "?" and _STATEMENT.match(sentence) and not ASKS.search(sentence))
+    if not after or after[0] == "?" or ASKS.search(sentence):
+        return False
+    return bool(_STATEMENT.match(sentence)) and (after[0] in ".!" or bool(_SAYS.match(sentence)))
 
 
 _HEAD = re.compile(
@@ -168,14 +175,6 @@ def _of_kin(question: str, asks: Asks) -> bool:
     end = asks.start + len(asks.text)
     begins = question.index(sentence) + cue.start()
     return begins < end or not _HEAD.search(question, end, begins)
-
-
-@lru_cache(maxsize=4096)
-def _elsewhere(text: str, facts: Facts) -> NDArray[np.bool_]:
-    """The facts about another place than the one that a text names."""
-    places = lexicon.named(text).closed & lexicon.of_types("place")
-    told = (_named_in(fact) & lexicon.of_types("place") for fact in facts)
-    return np.array([bool(places and there and not places & there) for there in told])
 
 
 @lru_cache(maxsize=1)
@@ -213,7 +212,6 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         if near_before.max() >= DIRECT:
             near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
     of_kin = _of_kin(question, asks)
-    near = np.where(_elsewhere(asks.text, facts), near - ELSEWHERE, near)
     rows = _of_section(asks, near, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
@@ -225,7 +223,8 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
-    return _Found(asks, tuple(rows), tuple(float(near[row]) - asks.needed for row in rows), of_kin, whole)
+    nearness = tuple(float(near[row]) - asks.needed for row in rows)
+    return _Found(asks, tuple(rows), nearness, of_kin, whole, bool(near[best] >= asks.needed - DOUBT))
 
 
 def _ahead(near: Floats) -> float:
@@ -316,6 +315,7 @@ def _trimmed(found: Sequence[_Found]) -> list[_Found]:
             tuple(one.nearness[at] for at in places),
             one.of_kin,
             one.whole,
+            one.doubtful,
         )
         for one, places in zip(found, kept, strict=True)
     ]
@@ -350,7 +350,8 @@ def _told(one: _Found, facts: Facts, name: str) -> Topic:
     told = tuple(facts[row] for row in one.rows)
     if one.whole and told[0].section is Section.FAMILY:
         return Topic("family history", Asked.FAMILY, told)
-    close = {fact.path for fact, near in zip(told, one.nearness, strict=True) if near >= one.nearness[0] - CLOSE}
+    enough = max(SURE, one.nearness[0] - CLOSE)
+    close = {fact.path for fact, near in zip(told, one.nearness, strict=True) if near >= enough or one.whole}
     return Topic(name, Asked.SYMPTOM, told, direct=frozenset(close))
 
 
@@ -378,6 +379,6 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
                 return Topic(section.section.value.replace("_", " "), section.kind, (), text)
         return Topic(name, Asked.SYMPTOM, (), called(text, names), main)
     if answers:
-        return Topic("rest", Asked.REST, ())
+        return None if one.doubtful else Topic("rest", Asked.REST, ())
     aspects = [aspect.name for aspect in cues.ASPECTS if aspect.asked.search(text)]
     return Topic(aspects[0] if aspects else name, Asked.DETAIL, ())
