@@ -333,7 +333,7 @@ def index_of(facts: Facts) -> Index:
     counts: list[int] = []
     sections: list[int] = []
     for fact in facts:
-        said = [text for text in (fact.text, fact.says) if text] or [""]
+        said = [fact.matched_as] if fact.matched_as else [text for text in (fact.text, fact.says) if text] or [""]
         for text in (*fact.asked, *said):
             starts.append(len(places))
             places += chain.from_iterable(map(_places, _plain(text).split()))

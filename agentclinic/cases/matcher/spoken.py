@@ -95,6 +95,7 @@ _FAMILY = re.compile(
     re.IGNORECASE,
 )
 """Asks for the history of the whole family."""
+_SOCIAL = re.compile(r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b", re.IGNORECASE)
 _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
 WHOLE = 0.0
@@ -189,6 +190,9 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
     if _FAMILY.search(asks.text) and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
+    if _SOCIAL.search(asks.text):
+        rows = [row for row, fact in enumerate(facts) if fact.section is Section.SOCIAL and not fact.denied]
+        return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
     if of_kin or _NARROWED.search(asks.text):
         return []
     for section, name in _WHOLE.items():
@@ -238,7 +242,7 @@ def _ahead(near: Floats) -> float:
 @lru_cache(maxsize=32768)
 def _named_in(fact: Fact) -> int:
     """What a fact names, with what that is a kind of."""
-    return lexicon.named(f"{fact.text} {fact.says}").closed
+    return lexicon.named(fact.matched_as or f"{fact.text} {fact.says}").closed
 
 
 def _same_name(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
