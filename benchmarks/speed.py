@@ -56,6 +56,13 @@ CASE = {
     }
 }
 """A case to load the tables with."""
+SPOKEN = {
+    "OSCE_Examination": {
+        **CASE["OSCE_Examination"],
+        "Patient_Facts": {"Patient_Actor/Demographics": {"says": "I'm 50.", "asked": ["How old are you?"]}},
+    }
+}
+"""The same with the words and questions of an author, for which the patient has other tables."""
 PAIRS = (("Pseudogout", "Gout"), ("Viral myocarditis", "Acute myocarditis due to a virus"), ("Asthma", "Lung cancer"))
 """Diagnoses and truths to load the judge's tables with."""
 QUESTIONS = ("development", "second", "third", "test")
@@ -77,7 +84,7 @@ def load_tables() -> None:
     """Use everything once, on a case that is in no data set."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "case.jsonl"
-        path.write_text(json.dumps(CASE) + "\n", encoding="utf-8")
+        path.write_text("".join(f"{json.dumps(case)}\n" for case in (CASE, SPOKEN)), encoding="utf-8")
         run = RunSettings(dataset=str(path), seed=1, missing_test="completed", pending_results=True)
         with warnings.catch_warnings(action="ignore"):  # this chart was not written to be completed
             play_all(make_plan(Settings(run=run)))

@@ -61,8 +61,8 @@ LEFT_BESIDE = 0.08
 """If any statement that is not told has this probability, nothing is denied beside an answer."""
 LEFT_ALONE = 0.16
 """The same where nothing is told."""
-NEAR_TO_READER = -0.9
-"""Where nothing is told, nothing is denied either if a statement is nearer than this beside what the reader needs."""
+LEFT_UNREAD, NEAR_TO_READER = 0.02, -0.9
+"""The same from this probability on, if the reader finds a statement nearer than this beside what it needs."""
 DENIAL_ALONE = 0.06
 """Where nothing is told, a statement that denies something is told from this probability on, rather than denied."""
 SAME_NAME = 0.25
@@ -122,7 +122,9 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
     left = answered[0].left if answered else 0.0
     in_doubt = left >= (LEFT_BESIDE if answers else LEFT_ALONE)
-    if in_doubt or (not answers and any(map(_denies, clear)) and _may_be_said(said.rest or question, facts)):
+    if not in_doubt and not answers and left >= LEFT_UNREAD and any(map(_denies, clear)):
+        in_doubt = _may_be_said(said.rest or question, facts)
+    if in_doubt:
         undenied = dict.fromkeys(_undenied(topic, beside=answers) for topic in clear)
         clear = sorted(undenied, key=lambda topic: topic.kind is Asked.REST)
     said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
