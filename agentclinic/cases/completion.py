@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
 from agentclinic.cases.matcher.order_items import one_line
-from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, spelled_out
+from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
@@ -507,16 +507,16 @@ class _Patient:
         restated = RESTATED.get(entry.heading)
         if restated and restated(self) is not None:
             return ()
-        found = [fact for fact in self._same.get(entry.same or "", ()) if not self._agrees(fact, entry)]
+        found = [fact for fact in self._same.get(entry.same or "", ()) if not self._agrees(fact)]
         found += self._saying(entry)
         about = (fact for token in _entry_about(entry) for fact in self._tokens.get(token, ()))
-        found += [fact for fact in about if not (_is_another(fact, entry) or self._agrees(fact, entry))]
+        found += [fact for fact in about if not (_is_another(fact, entry) or self._agrees(fact))]
         if _is_summary(entry):
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
             # A normal examination says nothing against a normal sign that it does not mention.
             summed_up = self._summarized_ill if entry.rare and entry.examination else self._summarized
-            found += summed_up.get(entry.system, ())
+            found += [fact for fact in summed_up.get(entry.system, ()) if not _of_other_places(fact, entry)]
         found += self._ill_regions.get(entry.region or "", ())[:1]
         found += self._ill_skin if entry.system == _SKIN else ()
         if not found and entry.examination and not entry.apart:
@@ -525,13 +525,13 @@ class _Patient:
                 found += self._denying(entry)
         return tuple(dict.fromkeys(found))
 
-    def _agrees(self, fact: Fact, entry: Normal) -> bool:
+    def _agrees(self, fact: Fact) -> bool:
         """Whether a result in words is a normal one, so that the chart can have a normal one of the entry, too.
 
         Otherwise the fact would be reported instead, and which orders get such an answer would give the case away.
         """
         own = normal_of(fact.heads)
-        worded = own is not None and not own.spread(self.groups) and not entry.spread(self.groups)
+        worded = own is not None and not own.spread(self.groups)
         return own is not None and worded and not self.abnormal(fact, own)
 
     def _saying(self, entry: Normal) -> list[Fact]:
@@ -719,6 +719,21 @@ _SUMMARIES = frozenset({"findings", "general"})
 
 def _general(fact: Fact) -> bool:
     return fact.heads[-1].lower() in _SUMMARIES
+
+
+@lru_cache(maxsize=8192)
+def _of_other_places(fact: Fact, entry: Normal) -> bool:
+    """Whether a summary says nothing of the place of an entry: "thyroid normal, no lump in the neck", of the ears."""
+    if entry.system not in _OF_PLACES:
+        return False
+    sites, said = charted_as(_template(entry)).of("sites") - _WHOLE, reading(fact.text).of("sites")
+    said = said.union(*(vocabulary().parts[part].of for part in reading(fact.text).of("parts"))) - _WHOLE
+    return bool(sites and said) and not any(same_site(a, b) for a in sites for b in said & vocabulary().wider.keys())
+
+
+_OF_PLACES = frozenset({"ENT Examination", "Musculoskeletal Examination"})
+"""Examinations of places that have little to do with each other."""
+_WHOLE = frozenset({"joint", "muscle", "bone", "limb"})
 
 
 def _is_summary(entry: Normal) -> bool:

@@ -444,6 +444,20 @@ def _alcohol_and_drugs(patient: Patient) -> str | None:
 _DRUG_SCREENS = (("Urine Drug Screen",), ("Urine Toxicology",))
 
 
+def _tolerance(patient: Patient) -> str | None:
+    """Glucose before and after sugar, of a patient whose glucose is high."""
+    glucose, share = patient.charted("glucose"), patient.charted("hba1c")
+    if max(glucose or 0, _DIABETIC if (share or 0) >= _DIABETIC_SHARE else 0) < _DIABETIC:
+        return None
+    fasting = max(glucose or 0, _DIABETIC)
+    return f"Fasting {fasting:.0f} mg/dL, {1.7 * fasting:.0f} mg/dL two hours after 75 g of glucose (ref <140)"
+
+
+_DIABETIC = 126
+_DIABETIC_SHARE = 6.5
+"""The limits of fasting glucose, in mg/dL, and of HbA1c, in percent, from which diabetes is diagnosed."""
+
+
 def _level(drug: str, taken: str) -> Words:
     """The level of a drug: in the usual range if the patient takes it."""
     name = re.compile(rf"\b{drug}", re.IGNORECASE)
@@ -464,6 +478,7 @@ a chart answers under another name would give the case away."""
 LINKED_WORDS: Mapping[str, Words] = {
     **RESTATED,
     "Electrocardiogram / Findings": _rhythm,
+    "Oral Glucose Tolerance Test": _tolerance,
     "Urinalysis / Glucose": _sugar,
     "Urinalysis / Ketones": _ketones,
     "Valproate Level": _level("valpro", "72 mg/L (ref 50-100)"),

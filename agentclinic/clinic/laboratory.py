@@ -254,7 +254,7 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     horizon = None if payload.limits and payload.limits.setting else payload.horizon
     chosen = {item.name: item.facts for item in found if not item.equivalent}
     found = [_of_the_place(item, said) for item in found]
-    tabled = [_answered(name, headings, horizon, added, chosen.get(name, ())) for name, headings in asked]
+    tabled = [_answered(name, headings, horizon, added, chosen.get(name, ()), said) for name, headings in asked]
     if all(item.facts for item in tabled):
         more = [_further(item, horizon) for item in _without_like_studies(found, tabled) if not item.equivalent]
         if len(found) > len(tabled):
@@ -370,9 +370,9 @@ def _is_elsewhere(item: Ordered, charted: Sequence[Fact]) -> bool:
 def _is_nearer(item: Ordered, charted: Sequence[Fact]) -> bool:
     """Whether the table has the very place or sign, and the chart only what is around it: the temporal arteries.
 
-    Of a sign, that is certain only if the table has how charts speak of it.
+    Of a sign, that is certain only if the table has how charts speak of it, or has it apart.
     """
-    said = all((entry := normal_of(fact.heads)) and entry.fields.get("said") for fact in item.facts)
+    said = all((entry := normal_of(fact.heads)) and (entry.fields.get("said") or entry.apart) for fact in item.facts)
     for kind in ("sites", "parts") if said else ("sites",):
         wanted = reading(item.name).of(kind)
         if any(wanted & charted_as(fact).of(kind) for fact in item.facts):
@@ -526,7 +526,12 @@ def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion
 
 
 def _answered(
-    name: str, headings: Sequence[str], horizon: float | None, added: Completion, chosen: Sequence[Fact]
+    name: str,
+    headings: Sequence[str],
+    horizon: float | None,
+    added: Completion,
+    chosen: Sequence[Fact],
+    said: frozenset[str],
 ) -> Ordered:
     """An item with the results for these entries of the table, so that whether it has any does not depend on the chart.
 
@@ -538,7 +543,7 @@ def _answered(
     for heading in headings:
         answer = added.answers[heading]
         if answer.own:
-            own.update(dict.fromkeys(_one_report(name, answer.facts)))
+            own.update(dict.fromkeys(_one_report(name, answer.facts, said)))
         elif late(heading, horizon):
             own[untold(heading)] = None
         else:
@@ -552,13 +557,18 @@ def _answered(
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS and not signs else None)
 
 
-def _one_report(name: str, facts: Sequence[Fact]) -> Sequence[Fact]:
+def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Sequence[Fact]:
     """Of one study that a chart has under two headings, "CT Chest" and "High Resolution CT", the one ordered."""
     reports = dict.fromkeys(fact.heads[0] for fact in facts)
     entry = normal_of(facts[0].heads)
     if len(reports) < 2 or entry is None or not entry.region:
         return facts
-    best = min(reports, key=lambda head: len(set(words(head)) ^ set(words(name))))
+
+    def unlike(head: str) -> tuple[int, int]:
+        named = frozenset(words(head))
+        return len((named ^ frozenset(words(name))) - said), -len(named & said)
+
+    best = min(reports, key=unlike)
     return [fact for fact in facts if fact.heads[0] == best]
 
 

@@ -157,3 +157,39 @@ def test_a_study_under_two_headings_is_reported_once() -> None:
 def test_both_eyes_are_not_reported_again_one_by_one() -> None:
     assert "Left Fundus" not in reply("fundoscopy")
     assert "Left Fundus" in reply("left fundus")
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("OGTT", "Oral Glucose Tolerance Test: Fasting 88"),
+        ("Coronary calcium score", "Coronary Calcium Score: 0"),
+        ("Bubble study", "No bubbles"),
+        ("Ocular biometry with axial length", "Axial length 23.5 mm"),
+        ("Tanner staging", "Tanner Stage: Stage 5"),
+        ("Stool for Giardia antigen", "Stool Giardia Antigen: Negative"),
+        ("Breath tests for lactose malabsorption and bacterial overgrowth", "Bacterial Overgrowth Breath Test"),
+        ("CLO test", "Rapid Urease Test: Negative"),
+        ("Neck circumference", "Neck Circumference: "),
+        ("Bedside vital capacity", "Forced Vital Capacity"),
+        ("Tinel and Phalen", "Negative at both wrists"),
+    ],
+)
+def test_what_a_clinic_has_is_not_called_unavailable(order: str, said: str) -> None:
+    assert said in reply(order)
+
+
+def test_an_immunoglobulin_is_reported_next_to_a_normal_electrophoresis() -> None:
+    case = replace(
+        CASE, facts=(*CASE.patient_facts, Fact("e", Section.TESTS, ("Serum Protein Electrophoresis",), "Normal"))
+    )
+    text = report(LaboratoryPayload(case.exam_facts, "IgG", "completed", completion(case))).text
+    assert "IgG: " in text
+    assert "not done" not in text
+
+
+def test_sugar_does_not_normalize_the_glucose_of_a_diabetic() -> None:
+    glucose = Fact("g", Section.TESTS, ("Basic Metabolic Panel", "Glucose"), "212 mg/dL")
+    case = replace(CASE, facts=(*CASE.patient_facts, glucose))
+    text = report(LaboratoryPayload(case.exam_facts, "OGTT", "completed", completion(case))).text
+    assert "Fasting 212 mg/dL" in text

@@ -132,7 +132,8 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
 def of_aim(item: Item, found: Sequence[Fact]) -> tuple[Fact, ...]:
     """An abdomen that is felt for the spleen, or for what is listed, is not a rectal examination."""
     systems = _systems(item.read)
-    return (item.aimed and tuple(fact for fact in found if not _is_private(fact, systems))) or tuple(found)
+    aimed = item.aimed or bool(item.read.of("methods"))
+    return (aimed and tuple(fact for fact in found if not _is_private(fact, systems))) or tuple(found)
 
 
 def _is_private(fact: Fact, systems: frozenset[str]) -> bool:
@@ -337,6 +338,8 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
     if systems & {"psychiatric", "eye"} & _of_parts(charted) and "ent" not in systems:
         return bool(charted.of("parts") - {"appearance"})
     if fact.heads[1:] and asked.of("sites") & reading(fact.heads[-1]).of("sites"):
+        if "skin" in asked.of("sites") and not reading(fact.text).of("sites") & _ON_SKIN:
+            return False  # tophi on the ears are not the eardrums
         return not first & {"neurological", "skin"}
     if first <= _ABOUT_LIMBS and asked.of("sites") and last & systems:
         return True
@@ -344,6 +347,9 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
     if first <= {"general"} or wider & systems:
         return bool(_own_systems(charted) & systems or _of_parts(charted) & systems - {"psychiatric"})
     return False
+
+
+_ON_SKIN = frozenset({"skin", "wound", "lesion", "vesicle", "soft tissue"})
 
 
 def _of_organ(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:

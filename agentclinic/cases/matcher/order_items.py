@@ -121,6 +121,8 @@ class _Segment:
     """After "including": not all that is wanted, as a list in brackets may be."""
     aimed: bool
     """Whether a reason for it was given."""
+    on_skin: bool
+    """Whether the reason is a sign of the skin: "web spaces for burrows"."""
     begins: bool
     """At the beginning of a clause: the specimen of the one before it does not hold for values any more."""
 
@@ -139,6 +141,132 @@ _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 """Of a sign: "Brudzinski's"."""
 _BESIDE_VITALS = r"(?:RR|HR|BP|sats|SpO2|temp(?:erature)?)"
 _WRITTEN_OUT = (
+    (
+        # Crackling under the skin, not that of a joint or of the lungs.
+        re.compile(
+            r"(\b(?:neck|chest wall|supraclavicular|collarbones?|clavicles?|axillae?)\b[^;.]*?\b(?:for|feeling)\b"
+            r"[^;.]*?)(?<!subcutaneous )(?<!surgical )\b(?:crepit(?:us|ations?)|crackling|emphysema)\b",
+            re.IGNORECASE,
+        ),
+        r"\1subcutaneous emphysema",
+    ),
+    (
+        re.compile(
+            r"\b(?:palpat\w+|feel) (?:of )?(?:the )?(?=(?:(?:neck|shoulder)\b[\s,/&]*(?:and )?)*"
+            r"(?:pericranial|temporal|temporalis|masseter|jaw|scalp|suboccipital|occipital)\b)"
+            r"(?:(?:pericranial|temporal|temporalis|masseters?|jaw|scalp|suboccipital|occipital|cervical|neck|shoulder"
+            r"|trapezius|paraspinal|sternocleidomastoid)\b[\s,/&]*(?:and )?)+muscles?\b",
+            re.IGNORECASE,
+        ),
+        "pericranial muscles",
+    ),
+    (
+        re.compile(
+            r"\b(?:hydrogen |methane )*breath test(?:s|ing)? for (?:suspected )?"
+            r"((?:lactose|fructose|SIBO|small|bacterial)[\w -]*?)"
+            r"(?: (?:and|or) (?:suspected )?((?:lactose|fructose|SIBO|small|bacterial)[\w -]*?))?(?=$|[,;.])",
+            re.IGNORECASE,
+        ),
+        lambda found: ", ".join(f"{what} breath test" for what in found.groups() if what),
+    ),
+    (
+        # Looked for at the bedside, if the order does not sample it.
+        re.compile(
+            r"(?<!\bof )(?<!\bfrom )(?<!\btap )\bascites\b"
+            r"(?! (?:fluid|tap|culture|cell|albumin|protein|analysis|sample|drain|for))",
+            re.IGNORECASE,
+        ),
+        "shifting dullness",
+    ),
+    (re.compile(r"\bweigh (?:(?:the|this) )?(?:patient|him|her|baby|child|infant)\b", re.IGNORECASE), "weight"),
+    (re.compile(r"\s*\bwithout (?:using )?(?:an? |the )?(?:tongue depressor|spatula)\b", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"\bcultures? (?:of|from) (?:an? |the )?(?:nasopharyngeal|NP) (?:swab|aspirate)s?\b"
+            r"|\b(?:nasopharyngeal|NP) (?:swab|aspirate)s? (?:for )?cultures?\b",
+            re.IGNORECASE,
+        ),
+        "nasopharyngeal culture",
+    ),
+    (
+        re.compile(
+            r"\b(?:24[- ]?(?:h|hr|hours?) )?urin(?:e|ary) (?:fractionated )?"
+            r"(?:metanephrines(?: and |/)catecholamines|catecholamines(?: and |/)metanephrines)\b",
+            re.IGNORECASE,
+        ),
+        "urine catecholamine metabolites",
+    ),
+    (
+        re.compile(
+            r"\bMRI (?:of )?(?:the )?(?:brain|head) ?(?:/|and|&|\+|with) ?(?:the )?"
+            r"(?:IAMs?|IACs?|internal (?:auditory|acoustic) (?:meat\w+|canals?))\b",
+            re.IGNORECASE,
+        ),
+        "MRI internal auditory canals",
+    ),
+    (re.compile(r"\s*\b(?:including|and|with) (?:the )?femoral canals?\b", re.IGNORECASE), ""),
+    (re.compile(r"\b(?:NG|nasogastric)(?: tube)? aspirat\w+", re.IGNORECASE), "gastric aspirate appearance"),
+    (
+        re.compile(
+            r"\b((?:nerve conduction (?:stud\w+|tests?|velocit\w+)|NCS|EMG)(?: (?:and|&) (?:EMG|NCS))?) (?:of|in|for) "
+            r"(?:(?:the|right|left|both|bilateral) )*(?:(?:median|ulnar|radial|sural|peroneal|tibial|facial|sciatic)\b"
+            r"(?:\s*(?:,|and|&|/)\s*)?)+ ?nerves?\b",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
+    (
+        re.compile(
+            r"\b(?:median|ulnar|radial|peroneal|tibial|sciatic) nerve (?:exam(?:ination)?|testing|function)\b",
+            re.IGNORECASE,
+        ),
+        "strength and sensation",
+    ),
+    (
+        # One result, whatever it was looked for in.
+        re.compile(
+            r"(\bPCR\b[^,;.]*?\b(?:swab|aspirate|blood|sputum|saliva)) (?:and|&|\+) urine\b(?=\s*(?:$|[,;.]))",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
+    (
+        re.compile(
+            r"\b(?:blanching|glass|tumbler) test(?: (?:of|on) (?:the |any )?(?:rash|spots|skin))?"
+            r"(?: with an? (?:glass|tumbler))?",
+            re.IGNORECASE,
+        ),
+        "skin rash",
+    ),
+    (
+        re.compile(
+            r"\b(?:(?:AP|PA|lateral|axillary|axial|oblique|skyline|sunrise|scapular[- ]Y|outlet|mortise|odontoid)\b"
+            r"(?:\s*(?:,|and|&|/)\s*)?)+ ?views?\b",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (
+        re.compile(
+            r"\bpalpat(?:ion|e)(?: of)?(?: the)? neck\b"
+            r"(?!,? (?:lymph|node|gland|muscle|and thyroid|for (?:lymph|node|thyroid|goit)))",
+            re.IGNORECASE,
+        ),
+        "neck palpation",
+    ),
+    (re.compile(r"\b(?:MRI? )?vessel[- ]wall (?:imaging|MRI?|study)\b", re.IGNORECASE), "MR angiography"),
+    (re.compile(r" (?:arthroscop\w+ )?portals\b(?: sites?| scars?| wounds?)?(?! of)", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"(?:^|(?<=[,;:] )|\b(?:check|assess|examine|inspect) )(?:the )?(?:upper )?airways? (?=for\b)",
+            re.IGNORECASE,
+        ),
+        "stridor and throat ",
+    ),
+    (
+        re.compile(r"\b(?:lumbar |CSF |spinal |large[- ]volume )*tap test\b[^,;.]*", re.IGNORECASE),
+        "gait after removal of spinal fluid",
+    ),
     (
         re.compile(
             r",?\s*\b(?:with|paying)? ?(?:special |particular |close |careful )?"
@@ -556,6 +684,7 @@ def items(order: str) -> tuple[Item, ...]:
     scope: Reading | None = None
     order = _OF_A_LESION.sub("", fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME])))
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
+    segments = _with_skin(segments)
     for index, segment in enumerate(segments):
         read = reading(segment.text)
         if is_treatment(segment.text):
@@ -574,11 +703,16 @@ def items(order: str) -> tuple[Item, ...]:
         ):
             continue  # "repeat in 20 minutes" says when, not what
         scope = scope if segment.listed else None
+        if introduces and _only_sites(read) and _SCREEN.search(segment.text):
+            continue  # "liver screen: hepatitis B serology, ferritin"
         if introduces and not read.by_kind and len(segments) > index + 2:
             continue  # "septic screen: CBC, CRP"
         if introduces and (_is_title(own) or re.search(r"\bscopes?$", own.text)):
             scope = _only(read, "specimens")
             continue
+        if read.of("values") and any(vocabulary().panels[panel].loose for panel in read.of("panels")):
+            # "AFP and LDH tumor markers"
+            own = replace(own, read=_without(read, "panels"))
         if scope is not None:
             own = _of_scope(own, scope)
         if (
@@ -659,6 +793,30 @@ def items(order: str) -> tuple[Item, ...]:
     return tuple(found)
 
 
+def _with_skin(segments: Sequence[_Segment]) -> list[_Segment]:
+    """Places that are looked at for a sign of the skin, as the skin of these: "web spaces and genitals for burrows"."""
+    done = list(segments)
+    for last in [place for place, segment in enumerate(segments) if segment.on_skin]:
+        first = last
+        while first and not segments[first].begins and _is_looked_at(segments[first - 1].text):
+            first -= 1
+        places = segments[first : last + 1]
+        of = frozenset().union(*(_examined(reading(segment.text)) for segment in places))
+        if _is_looked_at(segments[last].text) and (len(places) > 1 or of <= _OUTSIDE):
+            done[first : last + 1] = [replace(place, text=f"skin of {place.text}") for place in places]
+    return done
+
+
+def _is_looked_at(text: str) -> bool:
+    read = reading(text)
+    return bool(read.of("sites")) and set(read.by_kind) <= {"sites", "methods"} and read.words <= _LOOKING
+
+
+_LOOKING = frozenset({"examine", "inspect", "look", "check"})
+_OUTSIDE = frozenset({"musculoskeletal", "breast", "skin"})
+"""Examinations of places whose skin is seen with the rest of it."""
+
+
 def _is_method(read: Reading) -> bool:
     """Whether a reading says only how germs are looked for: "viral serology", "PCR"."""
     return set(read.by_kind) == {"tests"} and read.of("tests") <= _METHODS
@@ -670,11 +828,13 @@ def _of_germs(read: Reading, after: Sequence[_Segment]) -> bool:
     return _is_method(read) and any(reading(segment.text).of("values") for segment in listed)
 
 
+_SCREEN = re.compile(r"\b(?:screen|work ?up|panel|profile|studies|tests)$")
 _AGAIN = frozenset({"repeat", "initial"})
 _KINDS_OF_TEST = frozenset({"antibody", "autoantibody", "antigen", "ab"})
 _LATER = re.compile(r"(?:again|later|afterwards?|after|serially|daily|now)\b")
 _WHEN = re.compile(
-    r"(?:at|in|after|every|q|within) ?\d+ ?(?:h|hr|hrs|hours?|m|min|mins|minutes?|days?|weeks?)?\b[^,]*$"
+    r"(?:at )?\d+ ?(?:h|hrs?|hours?|mins?|minutes?|days?|weeks?)$"
+    r"|(?:at|in|after|every|q|within) ?\d+ ?(?:h|hr|hrs|hours?|m|min|mins|minutes?|days?|weeks?)?\b[^,]*$"
 )
 
 
@@ -887,10 +1047,11 @@ def _segments(order: str) -> Iterable[_Segment]:
             named = reading(text)
             site = _only_sites(named) and not reading(order[:start]).of("modalities")
             examined = not _tests(named) and (site or bool(EXAM.search(text)) or _names_examination(named))
+        on_skin = given and "skin" in reading(whole).of("sites") - reading(text).of("sites")
         if not reasoned or given:
             for piece in _by_specimen(text):
                 included = bool(lists) and lists[-1].startswith("inc")
-                yield _Segment(piece, bool(lists), together, included, given, begins)
+                yield _Segment(piece, bool(lists), together, included, given, on_skin, begins)
                 begins = False
         if cut:
             if cut["open"]:
@@ -981,7 +1142,8 @@ def _without_reason(segment: str) -> str:
     named, rest = reading(segment[: reason.start()]), reading(reason[0])
     kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
     bare = kinds <= {"tests"} and named.of("tests") <= TAKEN | {"swab"}
-    if bare and named.words <= {"antigen", "antibody"} and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
+    anywhere = not named.of("sites") or rest.of("tests") or (rest.of("values") and "swab" in named.of("tests"))
+    if bare and named.words <= {"antigen", "antibody"} and anywhere and rest.by_kind:
         return segment
     if rest.of("tests") & TAKEN:
         return segment
@@ -1029,7 +1191,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if kinds == {"sites"} and not EXAM.search(own.text):
         if last is not None and (method := _method_before(last)):
             return replace(own, read=joined((method, own.read)))  # "auscultation of the heart and lungs"
-        if last is not None and "skin" in last.of("sites") and len(last.of("sites")) > 1 and not _tests(last):
+        placed = last is not None and (len(last.of("sites")) > 1 or _SOMEWHERE.search(before[-1].text))
+        if last is not None and "skin" in last.of("sites") and placed and not _tests(last):
             # "Skin of the legs and arms"
             return _with(own, Reading({"sites": frozenset({"skin"})}))
         if last is None and after and after[0].of("sites") and _may_be_at(after[0], read):
@@ -1060,7 +1223,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if kinds == {"specimens"} and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
-    if kinds == {"modalities"} and read.of("modalities") <= _SITED and after and after[0].of("modalities"):
+    if kinds == {"modalities"} and read.of("modalities") <= _SITED and after and _sited(after[0]):
         where = " ".join(n for n, concepts in after[0].phrases if any(kind == "sites" for kind, _ in concepts))
         return _with(
             replace(own, text=f"{own.text} {where}".strip()), _only(after[0], "sites")
@@ -1091,19 +1254,33 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     tissue = _tissue(before)
     if tissue is not None and read.of("parts") == {"lymph nodes"} and kinds <= {"parts", "sites"}:
         return replace(own, read=joined((Reading({"sites": frozenset({"lymph node"})}), _only(last, "tests") or read)))
+    if tissue is not None and read.of("tests") and read.of("tests") <= _STAINS and not _taken(read):
+        return None  # part of what is said of the biopsy
     if tissue is not None and _is_of_tissue(read):
         source = _only(tissue, "sites", "specimens")
         return replace(_with(own, source), detail=True) if source and source.named else None
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
+        if read.of("values") <= _GERMS_OF_FLUIDS and not read.words:
+            # "CSF cell count, pneumococcal antigen and HSV PCR"
+            bare = takewhile(lambda item: not item.read.of("sites"), reversed(before))
+            last = next((item.read for item in bare if item.read.of("specimens")), last)
         return _of_fluid(own, last)
     if kinds == {"tests", "sites"} and "pcr" in read.of("tests") and last.of("values") & _CLASSES:
         germ = last.of("values") - _CLASSES  # "measles IgM and PCR throat swab"
         return _with(own, Reading({"values": germ})) if germ else own
     if kinds == {"tests"} and read.of("tests") <= _METHODS and read.words and last.of("specimens") & _NOT_PUNCTURED:
         return own  # "stool microscopy, amoebic serology"
+    if kinds == {"tests"} and read.of("tests") <= _METHODS & last.of("tests") and last.of("values") and not read.words:
+        return None  # "Lyme serology with western blot"
+    biopsied = kinds == {"tests", "sites"} and read.of("tests") == {"biopsy"}
+    if biopsied and "colonoscopy" in last.of("tests") and read.of("sites") == {"colon"}:
+        own = replace(own, text="biopsy", read=_only(read, "tests") or read)
+        kinds = {"tests"}
     if kinds == {"tests"} and read.of("tests") <= TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
+            if read.of("tests") == {"biopsy"}:
+                own = replace(own, text="biopsy")  # "segmental biopsies"
             return _with(own, Reading({"sites": reached}))
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
         # A germ by another method, not the glucose: "HSV serology and PCR".
@@ -1153,6 +1330,13 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     return own
 
 
+def _sited(read: Reading) -> bool:
+    return bool(read.of("modalities") and read.of("sites"))
+
+
+_SOMEWHERE = re.compile(r"\w (?:on|of|over) ")
+
+
 def _may_be_at(sign: Reading, place: Reading) -> bool:
     """Whether a sign is looked for at a place too: not the buccal mucosa, in "skin and buccal mucosa"."""
     wider = vocabulary().wider
@@ -1170,6 +1354,7 @@ def _at_limbs(*reads: Reading) -> bool:
 
 
 _TISSUE = frozenset({"biopsy", "fine needle aspiration", "bone marrow"})
+_STAINS = frozenset({"acid fast", "microscopy", "gram stain", "smear", "histopathology"})
 _OF_TISSUE = TAKEN | {"genetic", "fish", "karyotype"}
 _GERMS_OF_TISSUE = frozenset({"tuberculosis", "cmv", "ebv", "herpes"})
 
@@ -1243,6 +1428,10 @@ def _only(read: Reading | None, *kinds: str) -> Reading | None:
         {kind: concepts for kind, concepts in named.items() if concepts},
         tuple((name, concepts) for name, concepts in read.phrases if {kind for kind, _ in concepts} <= set(kinds)),
     )
+
+
+def _without(read: Reading, kind: str) -> Reading:
+    return replace(read, by_kind={other: named for other, named in read.by_kind.items() if other != kind})
 
 
 def _with(item: Item, more: Reading | None) -> Item:

@@ -83,6 +83,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
             or (beside_findings and _is_unknown_sign(item))
             or _redundant(item, ordered[:place], [other for other in missing if other is not item])
             or _only_in(told, item.read)
+            or (item.read.of("specimens") and _says_method(told, item.read))
             or (not item.measured and not item.given and any(set(words(item.text)) <= said_in(fact) for fact in told))
             or (item.read.of("specimens") & undivided and not _apart(item.read))
         )
@@ -158,6 +159,16 @@ def _only_in(told: Sequence[Fact], asked: Reading) -> bool:
         told = [fact for fact in told if wanted & charted_as(fact).of("tests")]
     told = [fact for fact in told if kind == "values" or fact.section is not Section.TESTS]
     return asked.of(kind) <= joined(reading(fact.text) for fact in told).of(kind)
+
+
+def _says_method(told: Sequence[Fact], asked: Reading) -> bool:
+    """Whether what was reported of a fluid says how a germ was looked for: "no organisms; Kingella PCR negative"."""
+    return bool(asked.words and asked.of("tests")) and any(
+        asked.words <= said_in(fact)
+        and asked.of("tests") <= reading(fact.text).of("tests")
+        and asked.of("specimens") & charted_as(fact).of("specimens")
+        for fact in told
+    )
 
 
 @lru_cache(maxsize=512)
@@ -450,6 +461,10 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
     kinds = vocabulary().kinds
     if tests & (kinds["smear"] | kinds["microscopy"]) - {"smear", "microscopy"}:
         tests -= {"smear", "microscopy"}
+    if tests & kinds["questionnaire"]:
+        tests -= {"questionnaire"}
+    if "koh" in tests:
+        tests -= {"mineral oil"}  # of one scraping
     if "bone marrow" in tests:
         tests -= {"biopsy", "fine needle aspiration"}
     phrases = {concept: phrase for phrase, concepts in read.phrases for concept in concepts}
@@ -460,6 +475,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         narrow = frozenset(panel for panel in narrow if "swab" not in words(phrases[("panels", panel)]))
     if values or tests or narrow:
         panels = narrow
+    if "pcr" in tests and read.of("sites"):
+        panels -= {"sti screen"}  # a swab of one place
     for kind, concepts, answers in (
         ("values", values, _is_value),
         ("panels", panels, _of_panel),
@@ -580,6 +597,8 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     ):
         if value not in (written := reading(fact.text).of("values")) and written:
             return False
+        if (named := _in_panels(charted)) and value not in named:
+            return False  # measles is not looked for with chlamydia and gonorrhea
         usual = _NOTHING if asked.of("sites") else _USUAL.get(value, _NOTHING)
         return bool(
             (asked.of("specimens") or usual) & charted.of("specimens") or asked.of("sites") & charted.of("sites")
@@ -594,6 +613,11 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if charted.of("values") or not any(value in panels[panel].values for panel in charted.of("panels")):
         return False
     return sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
+
+
+def _in_panels(charted: Reading) -> frozenset[str]:
+    """The values of the panels that a heading names."""
+    return _NOTHING.union(*(vocabulary().panels[panel].values for panel in charted.of("panels")))
 
 
 def _is_class(fact: Fact, charted: Reading) -> bool:
@@ -657,6 +681,8 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     known = vocabulary().panels
     panel, under = known[name], charted.of("panels")
     if fact.section is Section.VITALS or not _qualified(asked, fact, charted):
+        return False
+    if asked.of("tests") & _SWABBED and not _taken_from_same(asked, charted):
         return False
     if panel.whole:
         return panel.specimen in charted.of("specimens")
@@ -750,18 +776,23 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         named = " ".join(phrase for phrase, concepts in asked.phrases if ("tests", test) in concepts)
         own = _content(named) - _ANY_SCALE
         return not own or bool(own & _all_words((*fact.heads, fact.text)))
-    if test in _BY_NAME_ONLY and charted.words | charted.of("values"):
-        wanted = asked.words | asked.of("values")
+    if test in _BY_NAME_ONLY and charted.words | charted.of("values") | _germs_in_panels(charted):
+        wanted = asked.words | asked.of("values") | (asked.of("panels") and _in_panels(asked))
         elsewhere = bool(asked.of("sites") or asked.of("specimens")) and not (
             charted.of("sites") or charted.of("specimens")
         )
-        if not wanted & (charted.words | charted.of("values")) and (wanted or elsewhere):
+        if not wanted & (charted.words | charted.of("values") | _germs_in_panels(charted)) and (wanted or elsewhere):
             return False
     elif test == "pcr" and asked.words | asked.of("values") and reading(fact.text).of("values") - asked.of("values"):
         return False
     if test not in done and asked.of("specimens") - {"blood"} and not charted.of("specimens"):
         return general and not charted.of("sites")
     return _taken_from_same(asked, charted)
+
+
+def _germs_in_panels(charted: Reading) -> frozenset[str]:
+    """The germs that a test of several looks for: chlamydia and gonorrhea."""
+    return _in_panels(charted) if charted.of("panels") == {"sti screen"} else _NOTHING
 
 
 def _of_a_germ_or_elsewhere(asked: Reading, charted: Reading) -> bool:

@@ -18,7 +18,7 @@ ORDERS = [
     ("total IgA", {"Serum IgA"}),
     ("urine copper", set()),
     ("galactomannan", set()),
-    ("calcium score", set()),
+    ("calcium score", {"Coronary Calcium Score"}),
     ("AUDIT-C", set()),
     ("urine Legionella and pneumococcal antigens", {"Urinary Antigens / Findings"}),
     ("urine colour", {"Urinalysis / Appearance"}),
