@@ -7,7 +7,10 @@ again. In round 4 three doctors played 21 other cases with complete histories (`
 questions and orders were answered again after corrections. In round 6 five doctors played 21 further cases after more
 changes (`newest`; `before` is the version before, asked the same). In round 7 six doctors played 21 cases never played
 before, and were asked to put two or three things into most questions and to order as doctors write; `before` is a
-sample of the replies of the version before that differ.
+sample of the replies of the version before that differ. In round 8 six doctors played 21 cases never played before with
+the network that reads questions (`newest`; `before` as in round 7); the replies are those of a slightly later version
+that was asked the same, since two orders had crashed the laboratory in play. In round 9, after corrections, five
+doctors played the 14 cases of OpenOSCE_Demo, which no one had played (`newest` and `before` as in round 8).
 
 `python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
 called fine or faulty and in what way. `--list` prints the newest replies to which both readers gave a mark.
