@@ -18,6 +18,7 @@ from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import DID_IT_HELP
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.reader import Asks, Floats, index_of, knows, read
+from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.matcher.talk import ASKED_BESIDE, ASKS, Talk, small_talk
 from agentclinic.cases.matcher.topics import (
     WELL,
@@ -25,6 +26,7 @@ from agentclinic.cases.matcher.topics import (
     called,
     deniable,
     finding_names,
+    is_primary,
     label,
     opening,
     span,
@@ -50,6 +52,8 @@ MOST_TOLD = 6
 """Facts told at once, unless more things are asked."""
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
+ELSEWHERE = 2.0
+"""What is taken off the nearness of a denial about another place."""
 SAME_NAME = -3.0
 """How much nearer a fact must be that names what would be denied; it may be farther than needed."""
 DIRECT = 3.0
@@ -79,6 +83,12 @@ _CHOICE = re.compile(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b", re.IGNORECASE
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
+_BEGAN = re.compile(
+    r"(?:and |so )*(?:when|how (?:long|many (?:days|weeks|months|years)(?: or (?:days|weeks|months|years))*) ago)"
+    r" did (?:all )?(?:it|this|that|they|things|these)(?: all| first)? (?:start|begin)\b",
+    re.IGNORECASE,
+)
+"""Asks when the main complaint began: of our labeled questions in these words, four fifths are answered by it."""
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
     r"|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
@@ -95,6 +105,13 @@ _FAMILY = re.compile(
     re.IGNORECASE,
 )
 """Asks for the history of the whole family."""
+_MEDICINES = re.compile(
+    r"\b(?:what|which|any|other|all|your) (?:[a-z]+ )?(?:medicines?|medications?|meds|drugs|tablets|pills)\b"
+    r".*\b(?:you|he|she|they) (?:\w+ )?(?:tak|us|on\b)"
+    r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$",
+    re.IGNORECASE,
+)
+"""Asks for all medicines, perhaps with examples."""
 _SOCIAL = re.compile(r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b", re.IGNORECASE)
 _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
@@ -178,6 +195,16 @@ def _of_kin(question: str, asks: Asks) -> bool:
     return begins < end or not _HEAD.search(question, end, begins)
 
 
+@lru_cache(maxsize=4096)
+def _denied_elsewhere(text: str, facts: Facts) -> Floats:
+    """1 for the facts that deny something at another place than the one that a text names."""
+    places = lexicon.named(text).closed & lexicon.of_types("place")
+    if not places:
+        return np.zeros(len(facts), dtype=np.float32)
+    told = [_named_in(fact) & lexicon.of_types("place") if fact.denied else 0 for fact in facts]
+    return np.array([bool(there and not places & there) for there in told], dtype=np.float32)
+
+
 @lru_cache(maxsize=1)
 def _in_general() -> int:
     """The concepts that name no medicine or illness in particular."""
@@ -195,6 +222,10 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
         return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
     if of_kin or _NARROWED.search(asks.text):
         return []
+    if _MEDICINES.search(asks.text):
+        rows = [row for row, fact in enumerate(facts) if fact.section is Section.DRUGS and not fact.denied]
+        if rows:
+            return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
     for section, name in _WHOLE.items():
         if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~_in_general():
             rows = [
@@ -216,6 +247,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         if near_before.max() >= DIRECT:
             near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
     of_kin = _of_kin(question, asks)
+    near = near - ELSEWHERE * _denied_elsewhere(asks.text, facts)
     rows = _of_section(asks, near, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
@@ -227,8 +259,16 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
+    if _BEGAN.match(asks.text):
+        rows = list(dict.fromkeys((*_onset(facts), *rows)))
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
     return _Found(asks, tuple(rows), nearness, of_kin, whole, bool(near[best] >= asks.needed - DOUBT))
+
+
+@lru_cache(maxsize=512)
+def _onset(facts: Facts) -> tuple[int, ...]:
+    """The main complaint, if it says since when."""
+    return tuple(row for row, fact in enumerate(facts) if is_primary(fact) and statement(fact).timed)
 
 
 def _ahead(near: Floats) -> float:
@@ -373,7 +413,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
     named = lexicon.named(text)
     main = named.names & deniable()
     strange = [word for word in strange_words(_SHORT.sub(" ", text)) if not knows(word)]
-    if strange:
+    if 2 * len(strange) > len(content_words(text)):
         return Topic(name, Asked.UNCLEAR, (), span(text, strange))
     if one.of_kin and one.asks.kind == "no":
         return Topic("family history", Asked.FAMILY, (), text)
