@@ -707,11 +707,20 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         return f"No result available for '{name}'.", Provenance.UNAVAILABLE  # not a test that we know
     lines = _charted(ordered.facts)
     if ordered.equivalent:
-        stated = lines if lines.startswith(f"{ordered.equivalent}: ") else f"{ordered.equivalent}: {lines}"
+        named = lines.casefold().startswith(f"{ordered.equivalent}: ".casefold())
+        named = named or _is_another_image(ordered.facts[0], ordered.equivalent)
+        stated = lines if named else f"{ordered.equivalent}: {lines}"
         shown = _shows(ordered.equivalent, ordered.name) or _names(ordered.facts, ordered.name)
         said = f"{stated}." if shown else f"{capital(ordered.name)} was not done; {stated}."
         return said, Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
+
+
+def _is_another_image(fact: Fact, name: str) -> bool:
+    """Whether a result is of another image than the first one that was found in place of the one ordered."""
+    own, first = reading(fact.heads[0] if fact.heads else ""), reading(name)
+    kinds = ("modalities", "sites")
+    return bool(own.of("modalities")) and any(own.of(kind) != first.of(kind) for kind in kinds)
 
 
 def _shows(wider: str, name: str) -> bool:

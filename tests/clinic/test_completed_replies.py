@@ -159,6 +159,67 @@ def test_both_eyes_are_not_reported_again_one_by_one() -> None:
     assert "Left Fundus" in reply("left fundus")
 
 
+ILL = {
+    ("General Appearance",): "Drowsy but rouses to voice",
+    ("Cardiovascular Examination", "Legs"): "Left calf swollen",
+    ("Neurological Examination", "Mental Status"): "Drowsy, oriented to person",
+    ("Neurological Examination", "Motor"): "Full power in legs",
+    ("Neurological Examination", "Sensory"): "Normal, no level",
+    ("Musculoskeletal Examination", "Findings"): "Knee and ankle move freely without pain in the joint",
+    ("Needle Biopsy", "Findings"): "Disc space T9-T10 sampled, many neutrophils",
+    ("Rectal Swab PCR", "Findings"): "Herpes simplex virus not detected",
+    ("Throat Swab PCR", "HSV 1"): "Detected",
+    ("Pericardial Fluid", "Findings"): "Pocket not reachable, no fluid obtained so far",
+    ("Right Heart Catheterization", "Findings"): "Right atrial pressure 22 mmHg",
+    ("CT Pulmonary Angiography", "Findings"): "No filling defect",
+    ("CT Venography", "Findings"): "Left leg: popliteal vein wide; common femoral and pelvic veins fill normally",
+    ("Upper GI Contrast Study", "Findings"): "Duodenum ends in a beak",
+    ("Ocular Ultrasound", "Findings"): "Both eyes short, 21.0 mm",
+}
+
+
+def reply_of_the_ill(order: str) -> str:
+    sections = {head: Section.EXAMINATION if "Exam" in head or "General" in head else Section.TESTS for head, *_ in ILL}
+    facts = [Fact("/".join(heads), sections[heads[0]], heads, text) for heads, text in ILL.items()]
+    case = replace(CASE, facts=(*CASE.patient_facts, *facts))
+    return report(LaboratoryPayload(case.exam_facts, order, "completed", completion(case))).text
+
+
+@pytest.mark.parametrize(
+    ("order", "said", "not_said"),
+    [
+        ("disc aspirate culture and TB PCR", "Disc space T9-T10", "Culture:"),
+        ("biopsy of T9-T10 disc and vertebra with histology, bacterial culture", "Disc space T9-T10", "Skin"),
+        ("rectal swab NAAT for chlamydia, HSV PCR", "Herpes simplex virus not detected", "Throat"),
+        ("HSV PCR from vesicle and throat swab", "HSV 1: Detected", "Strep"),
+        ("neurological examination of the legs", "Full power in legs; Sensory: Normal, no level", "calf"),
+        ("examination of both legs: skin, knee and ankle", "Knee and ankle move freely", "not available"),
+        ("drainage of the pericardial fluid with cytology and protein", "no fluid obtained so far", "Cytology"),
+        ("pericardial fluid culture, cytology and TB PCR", "no fluid obtained so far", "PCR"),
+        ("drainage of pericardial fluid, right atrial pressures before and after drainage", "22 mmHg", "Skin"),
+        ("contrast CT chest with pulmonary angiography", "No filling defect", "not done"),
+        ("CT chest, pulmonary angiography", "CT Pulmonary Angiography: Findings: No filling defect", "not done"),
+        ("CT venogram of abdomen and pelvis", "RESULTS: CT Venography", "Kidneys"),
+        ("upper gastrointestinal contrast series", "Duodenum ends in a beak", "Barium"),
+        ("ocular biometry with axial length", "21.0 mm", "23"),
+        ("examination of both arms with circumferences", "Upper Limb", "Neck"),
+        ("gait", "Drowsy", "teady"),
+        ("neurological examination", "Full power", "andem"),
+    ],
+)
+def test_what_is_charted_of_the_place_ordered_is_given(order: str, said: str, not_said: str) -> None:
+    text = reply_of_the_ill(order)
+    assert said in text
+    assert not_said not in text
+
+
+def test_allergens_are_each_told_by_name() -> None:
+    text = reply("Specific IgE to rye flour, fungal alpha-amylase, cat and walnut; amylase")
+    assert text.count("0.1 kU/L") == 3
+    assert "Specific IgE to walnut not available" in text
+    assert text.count("U/L (ref 30-110)") == 1
+
+
 @pytest.mark.parametrize(
     ("order", "said"),
     [

@@ -95,9 +95,9 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     charted_as = dict(chart)
-    found = _nearest(asked, found, charted_as)
     if asked.of("systems") == {"neurological"} and _of_limbs(asked):
         found = [fact for fact in found if _neurological_below_the_head(fact)] or found
+    found = _nearest(asked, found, charted_as)
     if "lymph node" in asked.of("sites"):
         # "Neck nodes" are not the arteries of the neck.
         found = [fact for fact in found if _of_nodes(fact)] or found
@@ -124,9 +124,20 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         narrow = set(_parts(item.listed, asked, chart))
         there = asked.of("sites")
         found = [f for f in found if f in narrow or there & reading(f.heads[-1]).of("sites")] if narrow else found
+    if (
+        item.detail
+        and set(asked.by_kind) == {"sites"}
+        and all("joint" in vocabulary().wider[s] for s in asked.of("sites"))
+    ):
+        # A joint that is listed may be charted by itself; a summary may be about other joints.
+        found = [f for f in found if asked.of("sites") & charted_as[f].of("sites") | asked.of("sites") & _seen(f)]
     if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
         return _mental_status(found, chart)
     return tuple(found)
+
+
+def _seen(fact: Fact) -> frozenset[str]:
+    return reading(fact.text).of("sites")
 
 
 def of_aim(item: Item, found: Sequence[Fact]) -> tuple[Fact, ...]:
@@ -177,6 +188,8 @@ def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
         and (systems & _own_systems(charted) or not item.read.by_kind)
         and _same_place(item.read, charted)
         and wanted <= said_in(fact)
+        # The word may be part of the name of a test of another place: the circumference of the neck.
+        and not any(wanted & set(words(head)) and reading(head).of("tests") for head in fact.heads)
     )
 
 

@@ -489,7 +489,94 @@ _WRITTEN_OUT = (
         re.compile(r"\b(?:fractionated bilirubin|bilirubin fraction(?:s|ation))\b", re.IGNORECASE),
         "total and direct bilirubin",
     ),
-    (re.compile(r"\b(?:upper GI|UGI) series\b", re.IGNORECASE), "upper GI contrast study"),
+    (
+        re.compile(
+            r"\b(?:upper GI|UGI|upper gastrointestinal|upper gastro-?intestinal tract)"
+            r" (?:series|(?:contrast|barium) (?:series|study|studies))\b",
+            re.IGNORECASE,
+        ),
+        "upper GI contrast study",
+    ),
+    (
+        re.compile(r"\b(viral PCR) ?(?:and|&|[+/]|plus) ?serolog(?:y|ies)\b(?! (?:for|of)\b)", re.IGNORECASE),
+        r"\1 and viral serology",
+    ),
+    (
+        re.compile(
+            r"\b((?:urine|urinary|spot) (?:spot )?(?:protein|albumin)) ?/ ?creat(?:inine)?\b(?: ratio)?", re.IGNORECASE
+        ),
+        r"\1 creatinine ratio",
+    ),
+    (
+        re.compile(r"(\b(?:CSF|LP|lumbar puncture|spinal tap)\b[^;.]*?)\bbiomarkers\b", re.IGNORECASE),
+        r"\1amyloid and tau",
+    ),
+    (
+        # Several parasites are looked for at once.
+        re.compile(
+            r"\b(?:(?:stool|fecal|faecal) )?"
+            r"(?:(?:entamoeba(?: histolytica)?|cryptosporidium|cyclospora)(?:/|, | and )?)+ PCR\b(?! (?:of|on|from))",
+            re.IGNORECASE,
+        ),
+        "stool pathogen PCR",
+    ),
+    (
+        re.compile(r"\b(urine|urinary|spot) ACR ?(?:and|&|/|,|plus) ?(?:u?PCR|urine PCR)\b", re.IGNORECASE),
+        r"\1 albumin creatinine ratio, urine protein creatinine ratio",
+    ),
+    (
+        # "Serial peak flow at work and away from work"
+        re.compile(
+            r"\s*\b(?:at|in|on|during) (?:the )?work(?:place|ing days|days)?,? (?:and|vs\.?|versus|or)"
+            r" (?:(?:away from|off|out of) (?:the )?work(?:place)?|at home|(?:on )?(?:days off|holidays?|weekends?))\b",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (
+        # Of one study, its vessels say where: "contrast CT chest with pulmonary angiography".
+        re.compile(
+            r"\bCT (?:scan )?(?:of (?:the )?)?(?:chest|thorax|abdomen|heart) with (?:a )?(?:CT )?"
+            r"(?=(?:pulmonary|coronary|aortic|mesenteric|renal) angiogra)",
+            re.IGNORECASE,
+        ),
+        "CT ",
+    ),
+    (
+        re.compile(
+            r"\b(?:intrapericardial (?:and|&|,) )?"
+            r"(?:right (?:atrial|heart|ventricular)|intracardiac|(?:pulmonary )?(?:capillary )?wedge) pressures?\b",
+            re.IGNORECASE,
+        ),
+        "right heart catheterization",
+    ),
+    (
+        re.compile(
+            r"\b(?:needle )?(?:biops(?:y|ies)|aspirat(?:e|ion)|sampling) of\s+(?:the )?(?:affected |infected )?"
+            r"(?:intervertebral )?dis[ck]s?(?: space)?"
+            r"(?:\s+(?:and|or|/)\s+(?:the )?(?:vertebrae?|vertebral body|bone))?\b"
+            r"|\bdis[ck](?: space)? (?:biops(?:y|ies)|aspirat(?:e|ion)|sampling|fluid)\b",
+            re.IGNORECASE,
+        ),
+        "disc biopsy",
+    ),
+    (
+        # A fluid that is drained, not the discharge of a wound.
+        re.compile(
+            r"\b(?:drainage|draining|tapping|evacuation) of (?:(?:the|a|an|any|loculated|encysted|left|right) )*"
+            r"(?=(?:pericardial|pleural|ascitic|peritoneal|synovial|joint|knee|spinal|cerebrospinal)\b)",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (
+        re.compile(
+            r"\s*\b(?:before and after|before or after|before|after) (?:(?:the|this|that) )?"
+            r"(?:drainage|pericardiocentesis|thoracentesis|paracentesis)\b",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
     (
         re.compile(r"(\bthroat\b[^;.]*?)\brapid (?:antigen|test)\b(?: (?:test|detection))?", re.IGNORECASE),
         r"\1rapid strep",
@@ -715,6 +802,8 @@ def items(order: str) -> tuple[Item, ...]:
             own = replace(own, read=_without(read, "panels"))
         if scope is not None:
             own = _of_scope(own, scope)
+        if found and _SIDE.match(segment.text) and _only_sites(read) and _is_of_one_place(found[-1].read, read):
+            continue  # "intraocular pressure and gonioscopy, both eyes"
         if (
             introduces
             and not read.of("values")
@@ -791,6 +880,16 @@ def items(order: str) -> tuple[Item, ...]:
         if not segment.listed:
             head = found[-1]
     return tuple(found)
+
+
+_SIDE = re.compile(r"(?:in |of |on |for )?(?:both|each|either|the (?:left|right)|left|right|bilateral)(?: the)? \w+$")
+
+
+def _is_of_one_place(test: Reading, place: Reading) -> bool:
+    """Whether a test can be of an eye or an ear alone, so that a place after it only names the side: gonioscopy."""
+    only = bool(test.by_kind) and set(test.by_kind) <= {"tests", "parts"} and not test.of("tests") & TAKEN
+    there = all(vocabulary().parts[part].of & place.of("sites") for part in test.of("parts"))
+    return only and there and place.of("sites") <= {"eye", "ear"}
 
 
 def _with_skin(segments: Sequence[_Segment]) -> list[_Segment]:
@@ -988,7 +1087,7 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
         pass  # the mobility of the drum
     elif named and systems and (nerves or not any(known[part].of & systems for part in named)):
         found.append(own)
-    elif elicited or (set(own.read.by_kind) == {"sites"} and own.read.of("sites") <= _SEEN_APART):
+    elif elicited or (set(own.read.by_kind) == {"sites"} and (own.read.of("sites") <= _SEEN_APART or _is_joint(own))):
         # A squeeze test in an examination of the hands is not of the feet.
         there = None if own.read.of("sites") else _only(head.read, "sites")
         found.append(replace(_with(own, there), detail=True))
@@ -998,6 +1097,11 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     if not parts or not neurological or included or ALL_OF_IT.search(head.text):
         return head
     return _replaced(found, head, replace(head, listed=head.listed | parts))
+
+
+def _is_joint(item: Item) -> bool:
+    """Whether an item is one of the joints of a limb, which charts have apart from the limb."""
+    return all("joint" in vocabulary().wider[site] for site in item.read.of("sites"))
 
 
 def _replaced(found: list[Item], item: Item, better: Item) -> Item:
@@ -1182,6 +1286,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     read = own.read
     last = before[-1].read if before else None
     kinds = set(read.by_kind) - {"timings"}
+    if last is not None and _ALLERGENS.search(before[-1].text) and _is_allergen(read):
+        against = Reading({"values": _ALLERGY}, words=read.words | read.of("values"))
+        return replace(own, text=f"specific ige to {own.text}", read=against)  # "prick tests to rye flour, cat, grass"
     if kinds == {"sites"} and after and after[0].of("sites") and after[0].of("parts") & _AT_A_LIMB:
         return _with(own, _only(after[0], "parts"))  # "ankle and knee reflexes"
     if kinds == {"sites"} and last is not None and last.of("parts") & _TESTED_AT_LIMBS and _at_limbs(last, read):
@@ -1240,6 +1347,11 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if sliced and last.of("sites") and kinds == {"modalities"} and read.of("modalities") < _VESSELS:
         done = f"{min(sliced)} {own.text}"  # "CT angiogram and venogram"
         return _completed(Item(done, reading(done)), before, after)
+    pulmonary = (
+        kinds == {"modalities", "sites"} and read.of("modalities") == {"angiography"} and "lung" in read.of("sites")
+    )
+    if sliced and pulmonary and any(same_site(site, "lung") for site in last.of("sites")):
+        return replace(own, text="ct pulmonary angiography", read=reading("ct pulmonary angiography"))
     if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities"):
         if not read.of("modalities") & _VESSELS:
             there = _only(last, "sites")
@@ -1254,17 +1366,32 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     tissue = _tissue(before)
     if tissue is not None and read.of("parts") == {"lymph nodes"} and kinds <= {"parts", "sites"}:
         return replace(own, read=joined((Reading({"sites": frozenset({"lymph node"})}), _only(last, "tests") or read)))
+    if tissue is not None and _is_of_tissue(read) and "bone marrow" in tissue.of("tests"):
+        # "Bone marrow aspirate and biopsy with cytogenetics"
+        kept = read.of("tests") - {"biopsy"} | {"bone marrow"}
+        named = replace(own, text=f"bone marrow {own.text}")
+        own_report = read.of("tests") & {"biopsy", "histopathology", "karyotype", "fish", "genetic"}
+        return replace(named, read=replace(read, by_kind={**read.by_kind, "tests": kept}), detail=not own_report)
     if tissue is not None and read.of("tests") and read.of("tests") <= _STAINS and not _taken(read):
         return None  # part of what is said of the biopsy
     if tissue is not None and _is_of_tissue(read):
         source = _only(tissue, "sites", "specimens")
         return replace(_with(own, source), detail=True) if source and source.named else None
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
+        swabbed = {"swab", "pcr"} <= last.of("tests") and last.of("sites")
+        if swabbed and not read.of("values") & _IN_BLOOD_TOO:
+            return _with(own, Reading({"tests": frozenset({"swab"}), "sites": last.of("sites")}))  # "rectal swab NAAT"
         if read.of("values") <= _GERMS_OF_FLUIDS and not read.words:
             # "CSF cell count, pneumococcal antigen and HSV PCR"
             bare = takewhile(lambda item: not item.read.of("sites"), reversed(before))
             last = next((item.read for item in bare if item.read.of("specimens")), last)
         return _of_fluid(own, last)
+    swab = kinds == {"tests", "sites"} and read.of("tests") == {"swab"}
+    if swab and last.of("sites") and _FROM.search(before[-1].text):
+        # "Enterovirus PCR and HSV PCR from vesicle and throat swab"
+        same_swab = takewhile(lambda item: _methodical(item.read), reversed(before))
+        looked_for = [part for item in same_swab if (part := _only(item.read, "tests", "values"))]
+        return _with(own, joined(looked_for)) if looked_for else own
     if kinds == {"tests", "sites"} and "pcr" in read.of("tests") and last.of("values") & _CLASSES:
         germ = last.of("values") - _CLASSES  # "measles IgM and PCR throat swab"
         return _with(own, Reading({"values": germ})) if germ else own
@@ -1330,6 +1457,18 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     return own
 
 
+_ALLERGY = frozenset({"allergen testing"})
+_ALLERGENS = re.compile(r"\b(?:ige|prick tests?|rast) (?:to|for|against)\b")
+_ALSO_ALLERGENS = frozenset({"amylase", "aspergillus", "candida"})
+"""Values of their own that are also allergens: the amylase of flour."""
+
+
+def _is_allergen(read: Reading) -> bool:
+    """Whether something that follows an allergen is one more of them: a thing that we do not know, or an enzyme."""
+    values = read.of("values")
+    return bool(read.words) and (not read.by_kind or (set(read.by_kind) == {"values"} and values <= _ALSO_ALLERGENS))
+
+
 def _sited(read: Reading) -> bool:
     return bool(read.of("modalities") and read.of("sites"))
 
@@ -1353,6 +1492,9 @@ def _at_limbs(*reads: Reading) -> bool:
     return all(read.of("sites") and all({"limb"} & {site, *wider[site]} for site in read.of("sites")) for read in reads)
 
 
+_FROM = re.compile(r"\b(?:from|of)\b")
+_IN_BLOOD_TOO = frozenset({"cmv", "ebv", "hhv 6", "hiv", "hepatitis b", "hepatitis c", "parvovirus", "tuberculosis"})
+"""Germs that are looked for in blood or sputum rather than in the swab of something else."""
 _TISSUE = frozenset({"biopsy", "fine needle aspiration", "bone marrow"})
 _STAINS = frozenset({"acid fast", "microscopy", "gram stain", "smear", "histopathology"})
 _OF_TISSUE = TAKEN | {"genetic", "fish", "karyotype"}

@@ -62,7 +62,7 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
     if headed := _headed(order, reading(order), facts):
         return [Ordered(_name(fold(order).strip(" .:,"), reading(order)), headed)]
     ordered = items(order)
-    answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
+    answered = _one_image_of_both(order, [(item, list(_answers(item, chart, facts))) for item in ordered])
     missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
     told = [fact for _, found in answered for answer in found for fact in answer.facts]
     beside_findings = any(fact.section is not Section.TESTS for fact in told)
@@ -85,10 +85,25 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
             or _only_in(told, item.read)
             or (item.read.of("specimens") and _says_method(told, item.read))
             or (not item.measured and not item.given and any(set(words(item.text)) <= said_in(fact) for fact in told))
-            or (item.read.of("specimens") & undivided and not _apart(item.read))
+            or (item.read.of("specimens") & undivided and (not _apart(item.read) or _nothing_obtained(told, item.read)))
         )
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
+
+
+def _one_image_of_both(order: str, answered: list[tuple[Item, list[Ordered]]]) -> list[tuple[Item, list[Ordered]]]:
+    """Items without the first half of one image, "CT venogram of abdomen and pelvis", that its other half has shown."""
+
+    def shown_by_the_next(place: int) -> bool:
+        (item, found), (after, shown) = answered[place : place + 2]
+        both = after.text not in fold(order) and item.read.of("modalities") == after.read.of("modalities")
+        stand_in = (
+            both and item.read.of("modalities") and all(answer.equivalent or not answer.facts for answer in found)
+        )
+        return bool(stand_in) and any(answer.facts and not answer.equivalent for answer in shown)
+
+    last = len(answered) - 1
+    return [one for place, one in enumerate(answered) if place == last or not shown_by_the_next(place)]
 
 
 def parts_of_others(order: str) -> frozenset[str]:
@@ -104,7 +119,7 @@ def as_written(name: str, request: str) -> str:
     )
     if written:
         return written[0].replace("_", " ")
-    capitals = {word.lower(): word for word in re.findall(r"\b[A-Z][A-Z0-9]+\b", request)}
+    capitals = {word.lower(): word for word in re.findall(r"\b(?:[A-Z][A-Z0-9]+|\w*[A-Z]\w*[A-Z]\w*)\b", request)}
     return " ".join(capitals.get(word, word) for word in name.split())
 
 
@@ -138,6 +153,15 @@ def _whole(item: Item) -> bool:
 def _apart(asked: Reading) -> bool:
     """Whether a test of a fluid is not part of its usual report: a biopsy, a search for one germ."""
     return "biopsy" in asked.of("tests") or bool(asked.of("tests") & {"pcr", "serology"} and asked.of("values"))
+
+
+def _nothing_obtained(told: Sequence[Fact], asked: Reading) -> bool:
+    """Whether the chart says that there was no fluid to send."""
+    fluid = asked.of("specimens")
+    return any(_NOT_OBTAINED.search(fact.text) and fluid & charted_as(fact).of("specimens") for fact in told)
+
+
+_NOT_OBTAINED = re.compile(r"\bno fluid (?:was |could be )?(?:obtained|aspirated|drawn)\b", re.IGNORECASE)
 
 
 def _only_in(told: Sequence[Fact], asked: Reading) -> bool:
@@ -461,6 +485,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
     kinds = vocabulary().kinds
     if tests & (kinds["smear"] | kinds["microscopy"]) - {"smear", "microscopy"}:
         tests -= {"smear", "microscopy"}
+    if "biopsy" in tests and read.of("sites"):
+        tests -= {"culture"}  # of what is taken
     if tests & kinds["questionnaire"]:
         tests -= {"questionnaire"}
     if "koh" in tests:
@@ -502,7 +528,10 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
         stand_in = _standing_in(knowledge().tests[other], item.read, chart)
         if stand_in:
             return Ordered(name, stand_in, knowledge().tests[other].name)
-    named = frozenset() if item.read.of("qualifiers") else item.read.of("values") | item.read.of("tests")
+    one_allergen = "allergen testing" in item.read.of("values") and item.read.words - _ALLERGEN
+    named = (
+        frozenset() if item.read.of("qualifiers") or one_allergen else item.read.of("values") | item.read.of("tests")
+    )
     spoken = tuple(
         fact
         for fact, _ in chart
@@ -523,7 +552,10 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
             if near := _placed(item.read, near, chart):
                 return Ordered(name, tuple(fact for fact, _ in near), _heading(near[0][0]))
     images = tuple(fact for fact, charted in chart if _is_like_image(item.read, charted))
-    return Ordered(name, images, _heading(images[0])) if images else Ordered(name, ())
+    if images:
+        return Ordered(name, images, _heading(images[0]))
+    fluid = item.read.of("specimens") - {"blood"}
+    return Ordered(name, tuple(f for f, c in chart if fluid & c.of("specimens") and _NOT_OBTAINED.search(f.text)))
 
 
 def _heading(fact: Fact) -> str:
@@ -581,6 +613,8 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if value == "ige" and asked.words - _ALLERGEN and not asked.words & charted.words:
         return False  # against one allergen is neither the total nor another one
+    if value == "allergen testing" and _is_other_allergen(asked, charted):
+        return False
     against = charted.words & _AGAINST or "serology" in charted.of("tests")
     if asked.of("values") & IMMUNOGLOBULINS and charted.of("tests") & _OF_THE_GERM:
         return False  # "VZV IgG" is not looked for in a vesicle
@@ -615,6 +649,13 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     return sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
 
 
+def _is_other_allergen(asked: Reading, charted: Reading) -> bool:
+    """Whether an order names one allergen, and a result is of another one: wheat flour, not rye flour."""
+    one = asked.words.union(asked.of("values")) - _ALLERGEN
+    other = charted.words.union(charted.of("values")) - _ALLERGEN - IMMUNOGLOBULINS
+    return bool(one and other) and not (one <= other or other <= one)
+
+
 def _in_panels(charted: Reading) -> frozenset[str]:
     """The values of the panels that a heading names."""
     return _NOTHING.union(*(vocabulary().panels[panel].values for panel in charted.of("panels")))
@@ -635,7 +676,10 @@ def _own_values(heads: tuple[str, ...]) -> frozenset[str]:
     return own if own and several else above | reading(heads[-1]).of("values")
 
 
-_ALLERGEN = frozenset({"specific", "allergen", "allergy", "rast"})
+_ALLERGEN = frozenset(
+    ("specific", "allergen", "allergen testing", "allergy", "rast", "panel", "common", "inhalant", "aeroallergen",
+     "environmental", "food")
+)  # fmt: skip
 _VIRUSES = vocabulary().panels["respiratory viral panel"].values
 _SWABBED = frozenset({"swab", "pcr", "culture"})
 _USUAL = {"tuberculosis": frozenset({"sputum"})}
@@ -770,6 +814,10 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         )
     if test in _LOOKED_AT and done & _OF_SKIN and asked.of("specimens"):
         return False
+    if test == "genetic" and "swab" in done:
+        return False  # the DNA of a germ
+    if "bone marrow" in asked.of("tests") - done and (charted.of("sites") or charted.of("specimens")):
+        return False  # taken elsewhere
     if test == "culture" and charted.of("values") - asked.of("values"):
         return False  # of one germ alone
     if test == "questionnaire":
@@ -843,6 +891,8 @@ def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
 def _is_like_image(asked: Reading, charted: Reading) -> bool:
     """Whether an image can replace another: a CT angiogram for a CT, "head imaging" for an MRI."""
     wanted, done = asked.of("modalities") - _VESSELS - {"imaging"}, charted.of("modalities")
+    if asked.of("modalities") & _VESSELS and done & _VESSELS and not asked.of("modalities") & done & _VESSELS:
+        return False  # veins, not arteries
     same = wanted if wanted and done == {"imaging"} else wanted & done
     sited = bool(asked.of("sites") and charted.of("sites")) or "echocardiogram" in same
     return bool(same) and sited and _same_sites(asked, charted)
@@ -931,6 +981,7 @@ def _by_words(item: Item, chart: Chart) -> tuple[Fact, ...]:
         if fact.section is Section.TESTS or not item.measured
         # A word that we do not know is none of those that we know: "release" is not that of interferon.
         if charted.words & item.read.words
+        and _same_sites(item.read, charted)
         and (wanted <= _all_words(fact.heads or (fact.text,)) or (bool(fact.heads) and _title(fact.heads) <= wanted))
     )
 
