@@ -1,9 +1,10 @@
 """Read a question as the things it asks, and say which of a chart's facts answers each.
 
-A small network, learned from questions that doctors asked of other charts, marks the words of each thing asked and
-gives it a vector, in which the rest of the question counts: "or the neck?" after "any pain in the back" asks for pain.
+A small network, trained on the questions of charts' authors and on marked questions that language models wrote, marks
+the words of each thing asked and gives it a vector that takes the rest of the question into account: "or the neck?"
+after "any pain in the back" asks for pain.
 Each fact has the vectors of its author's questions and of its own words, and each thing asked says how near a fact must
-be to answer it. `benchmarks/fit_reader.py` learns the network and prints how often it is right.
+be to answer it. `benchmarks/fit_reader.py` trains the network and prints how often it is right.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Floats = NDArray[np.float32]
 TABLE = Path(__file__).parents[1] / "data" / "reader.npz"
 _TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[?.,;:!/()-]")
 _NO_PART = re.compile(r"[?.,;:!/()-]|or|and|but|so|then")
-"""What no part begins or ends with."""
+"""Trimmed from both ends of a part."""
 _EMPTY = frozenset(
     "a an the is are was were be been do does did have has had having you your yours he his she her it its they their "
     "i me my of to in on at for with and or any some that this these those there as by from about if so just than then "
@@ -36,16 +37,17 @@ _EMPTY = frozenset(
 )
 """Words that ask for nothing by themselves."""
 REACH = 8
-"""Words apart from which on the distance between two words no longer counts."""
+"""Words this far apart or farther count as equally distant."""
 LONGEST = 160
 """Words that are read at once; a longer question is read in pieces. Our longest labeled question has 61."""
 MOST_WORDS = 640
 """Words of a question that are read."""
 OUTSIDE, BEGINS, INSIDE = range(3)
 KINDS = ("told", "no", "?", "worry", "idea", "hope", "feel", "talk")
-"""What a thing asked is, if no fact answers it: something that can be denied, or cannot be, or small talk."""
+"""What a thing asked is: `told` if a fact answers it; otherwise something that can be denied, something that cannot, a
+worry, an idea, a hope, a feeling, or small talk."""
 OF_WORDS = 0.02
-"""What is taken off the likeness to a fact's own words, which are no questions."""
+"""Subtracted from the likeness to a fact's own words, which are not questions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +316,7 @@ class Index:
 
     vectors: Floats
     less: Floats
-    """What is taken off the likeness to each."""
+    """Subtracted from the likeness to each."""
     starts: NDArray[np.intp]
     """The first vector of each fact."""
 

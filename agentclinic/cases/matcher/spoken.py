@@ -1,7 +1,8 @@
 """Answer questions about a chart whose author says which questions each fact answers.
 
 A question is read as the things it asks (`reader`), and each gets the facts near enough to answer it. What no fact
-answers is denied, or not known, or not understood; nothing is passed over.
+answers is denied, not known or not understood; beside other answers, a part in doubt is left out. The constants were
+chosen on marked questions about charts that the network had not learned (`benchmarks/fit_reader.py` names them).
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.text import content_words
 
 MARGIN = 1.0
-"""How much nearer than the reader asks for a fact must be to be told, with what it is ahead of all others."""
+"""A fact is told if its nearness, plus a bonus for its lead over all others, exceeds what the reader needs by this."""
 AHEAD, MOST_AHEAD = 0.63, 6.0
-"""What it counts to be nearer than all others, and up to where."""
+"""The bonus per point of lead, and the largest lead that counts."""
 ALSO = 2.0
 """How much nearer another fact must be to be told as well."""
 AS_NEAR = 0.7
@@ -49,19 +50,19 @@ AS_NEAR_OPEN = 2.5
 MOST_ALIKE = 3
 """Facts told of one thing asked."""
 MOST_TOLD = 6
-"""Facts told at once, unless more things are asked."""
+"""Facts told at once, unless more things are asked or a whole section is."""
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
 ELSEWHERE = 2.0
-"""What is taken off the nearness of a denial about another place."""
+"""Subtracted from the nearness of a denial about another part of the body."""
 SAME_NAME = -3.0
-"""How much nearer a fact must be that names what would be denied; it may be farther than needed."""
+"""The least nearness, beside what is needed, of a fact that names what would be denied: it may be farther."""
 DIRECT = 3.0
-"""How much nearer than needed a fact is that is asked for by name: what is only told if pressed is told then."""
+"""How much nearer than needed a fact must be to count as asked for by name: then it is told even if "if pressed"."""
 DOUBT = 1.5
-"""How much farther than needed a fact may be for the patient not to say that it knows nothing of the rest."""
+"""If the nearest fact misses what is needed by no more, the patient does not say that it knows nothing of the rest."""
 SURE = 1.5
-"""How much nearer than needed a fact is that is told again beside news."""
+"""How much nearer than needed a fact must be to be told again beside new ones."""
 CLOSE = 2.0
 """How far behind the nearest fact one may be and still be asked for directly."""
 
@@ -183,7 +184,7 @@ _HEAD = re.compile(
 
 
 def _of_kin(question: str, asks: Asks) -> bool:
-    """Whether something is asked of relatives: by its own words, those before, or the end of its list."""
+    """Whether something is asked about relatives: by its own words, those before, or the end of its list."""
     sentence = _sentence(question, asks)
     if _YOU_TOO.search(sentence) and not cues.ASKS_OF_KIN.search(asks.text):
         return False
@@ -197,7 +198,7 @@ def _of_kin(question: str, asks: Asks) -> bool:
 
 @lru_cache(maxsize=4096)
 def _denied_elsewhere(text: str, facts: Facts) -> Floats:
-    """1 for the facts that deny something at another place than the one that a text names."""
+    """1 for the facts that deny something at a place other than the one a text names."""
     places = lexicon.named(text).closed & lexicon.of_types("place")
     if not places:
         return np.zeros(len(facts), dtype=np.float32)
