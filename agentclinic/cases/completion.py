@@ -433,6 +433,11 @@ class _Patient:
         return tuple((fact, entry) for fact in self.facts if (entry := normal_of(fact.heads)))
 
     @cached_property
+    def _findings(self) -> Sequence[Fact]:
+        """What was charted of the examination."""
+        return [fact for fact in self.facts if fact.section is Section.EXAMINATION]
+
+    @cached_property
     def held(self) -> Mapping[str, list[Fact]]:
         """Charted facts by the heading of their entry."""
         return _grouped((entry.heading, fact) for fact, entry in self.entries)
@@ -540,15 +545,14 @@ class _Patient:
         if not said:
             return []
         search = re.compile(said).search
-        return [fact for fact in self.facts if fact.section is Section.EXAMINATION and search(fact.text)]
+        return [fact for fact in self._findings if search(fact.text)]
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:
         """What charted findings say something abnormal about."""
         return _grouped(
             (subject, fact)
-            for fact in self.facts
-            if fact.section is Section.EXAMINATION
+            for fact in self._findings
             for clause in _CLAUSES.split(fact.text)
             if not _NORMAL_CLAUSE.search(clause)
             for subject in _SUBJECT.findall(fold(clause))

@@ -345,8 +345,9 @@ def index_of(facts: Facts) -> Index:
         counts.append(len(fact.asked) + len(said))
         name = fact.section.value
         sections.append(known.section_names.index(name) if name in known.section_names else -1)
-    sums = np.add.reduceat(known.keys[places], starts, axis=0)
-    sums /= np.add.reduceat(known.weights[places], starts)[:, None]
+    said_at = np.array(places)
+    sums = np.add.reduceat(known.keys[said_at], starts, axis=0)
+    sums /= np.add.reduceat(known.weights[said_at], starts)[:, None]
     of_fact = np.repeat(np.arange(len(facts)), counts)
     section = np.array(sections)
     names = len(known.section_names)
