@@ -19,7 +19,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
-from agentclinic.cases.matcher.order_items import one_line
+from agentclinic.cases.matcher.order_items import WITH_SPATULA, one_line
 from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
@@ -257,7 +257,7 @@ def said_in(order: str) -> frozenset[str]:
     written = one_line(order)
     read = reading(written)
     posture = "blood pressure standing" if "orthostatic" in read.of("qualifiers") else ""
-    said = words(f"{american(fold(order))} {written} {posture}")
+    said = words(f"{american(fold(WITH_SPATULA.sub('', order)))} {written} {posture}")
     return frozenset((*said, *spelled_out(said), *_named_by(read)))
 
 

@@ -290,12 +290,33 @@ def _covered(name: str, added: Completion) -> tuple[Fact, ...]:
 
 def _as_charted_alone(item: Ordered) -> Ordered:
     """An item without completed results of which the chart has one of its own, under whatever heading."""
+    item = replace(item, facts=_one_maneuver(item))
     charted = [fact for fact in item.facts if not is_completed(fact.path)]
     kept = [f for f in item.facts if not is_completed(f.path) or not any(_say_same(f, own) for own in charted)]
     sided = reading(item.name).sides
     both = [fact for fact in kept if is_completed(fact.path) and not (sided or _is_sided(fact))]
     kept = [f for f in kept if not (is_completed(f.path) and _is_sided(f) and any(_say_same(f, own) for own in both))]
     return replace(item, facts=tuple(kept)) if len(kept) < len(item.facts) else item
+
+
+def _one_maneuver(item: Ordered) -> tuple[Fact, ...]:
+    """Findings without those of a maneuver that the chart has again under a heading of its own: Dix-Hallpike."""
+    alone: dict[str, set[str]] = {}
+    for fact in item.facts:
+        if (entry := normal_of(fact.heads)) and entry.apart and not fact.heads[0].endswith("Examination"):
+            alone.setdefault(entry.heading, set()).update(words(f"{' '.join(fact.heads)} {fact.text}"))
+
+    def again(fact: Fact) -> bool:
+        entry = normal_of(fact.heads) if fact.heads[0].endswith("Examination") else None
+        own = words(fact.text)
+        told = alone.get(entry.heading, set()) if entry else set()
+        return bool(told) and sum(word in told for word in own) > _MOST * len(own)
+
+    return tuple(fact for fact in item.facts if not again(fact))
+
+
+_MOST = 0.7
+"""The share of a finding's words that another one has which says the same."""
 
 
 def _is_sided(fact: Fact) -> bool:

@@ -254,3 +254,50 @@ def test_sugar_does_not_normalize_the_glucose_of_a_diabetic() -> None:
     case = replace(CASE, facts=(*CASE.patient_facts, glucose))
     text = report(LaboratoryPayload(case.exam_facts, "OGTT", "completed", completion(case))).text
     assert "Fasting 212 mg/dL" in text
+
+
+def with_findings(*found: tuple[tuple[str, str], str]) -> Case:
+    facts = [Fact("/".join(heads), Section.EXAMINATION, heads, text) for heads, text in found]
+    return replace(CASE, facts=(*CASE.patient_facts, *facts))
+
+
+def of(case: Case, order: str) -> str:
+    return report(LaboratoryPayload(case.exam_facts, order, "completed", completion(case))).text
+
+
+def test_a_knee_is_not_read_as_skin_because_of_tophi() -> None:
+    case = with_findings((("Musculoskeletal Examination", "Right Knee"), "Large effusion, warm"))
+    assert "Large effusion" in of(case, "examination of the right knee, hands, and skin and ears for tophi")
+
+
+def test_a_thyroid_examination_of_the_hands_includes_the_tremor() -> None:
+    case = with_findings((("Neurological Examination", "Tremor"), "Fine and fast"))
+    assert "Fine and fast" in of(case, "examination of the thyroid, eyes, hands, skin and heart")
+
+
+def test_completed_findings_do_not_contradict_charted_ones() -> None:
+    case = with_findings(
+        (("Neurological Examination", "Mental Status"), "Glasgow Coma Scale 14, does not know the month"),
+        (("Musculoskeletal Examination", "Shoulders"), "Abduction to 90 degrees, tender over the upper arms"),
+    )
+    assert "tandem" not in of(case, "full neurological examination")
+    assert "memory and attention normal" not in of(case, "psychiatric examination")
+    assert "Not tender" not in of(case, "muscle tenderness")
+
+
+def test_a_general_examination_beside_named_systems_adds_no_others() -> None:
+    text = reply("vital signs, general examination including mouth and nails, cardiovascular and abdominal examination")
+    assert "Abdominal Examination" in text
+    assert "Neurological Examination" not in text
+
+
+def test_a_maneuver_charted_twice_is_told_once() -> None:
+    case = with_findings(
+        (("Neurological Examination", "Dix-Hallpike Maneuver"), "Upbeating nystagmus on the right"),
+        (("Dix-Hallpike Test", "Right"), "Upbeating nystagmus on the right after 4 seconds"),
+    )
+    assert of(case, "Dix-Hallpike").count("Upbeating") == 1
+
+
+def test_a_dose_keeps_its_unit() -> None:
+    assert "0.6 mg/kg: a treatment" in reply("oral dexamethasone 0.6 mg/kg and nebulised epinephrine, stridor")

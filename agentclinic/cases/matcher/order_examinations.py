@@ -39,6 +39,10 @@ _SUMMED_UP = re.compile(
 _SITE_EXAM = re.compile(r"\b(\w+) exam")
 _LISTED = re.compile(r"^[^,]*\bexam(?:ination)?\s*(?:,|(?:including|with|focus(?:ed|ing|sing)? on)\b)")
 """A physical examination followed by what to examine; brackets and colons have become commas."""
+_GENERAL_LISTED = re.compile(
+    r"^(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)*\s*(?=(?:a )?general exam(?:ination)? (?:including|with)\b)"
+)
+"""Vital signs before a general examination with a list: they are no part of the list."""
 _PRIVATE = frozenset({"pelvic", "breast", "genital", "rectal"})
 """Examinations that are done only if they are named."""
 _NOTHING: frozenset[str] = frozenset()
@@ -57,7 +61,8 @@ def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
     everything = bool(_WITH_VITALS.search(order)) and ("," not in order or "vital" in order)
     asked = items(order)
     named_systems = _NOTHING.union(*(_systems(item.read) for item in asked))
-    if not ALL_OF_IT.search(order) and _LISTED.search(order) and sum(_examines(item) for item in asked) > 1:
+    listed = _LISTED.search(_GENERAL_LISTED.sub("", order))
+    if not ALL_OF_IT.search(order) and listed and sum(_examines(item) for item in asked) > 1:
         return None  # the list is what is wanted
     vitals = {v for item in asked for v in item.read.of("vitals") if v != "temperature" or not item.read.of("sites")}
     if "pulse" in words(order):

@@ -137,6 +137,10 @@ _POLITE = re.compile(
 _DASH = re.compile(r"\s+[-–—]+\s+")
 
 
+WITH_SPATULA = re.compile(
+    r"\s*\b(?:with|without|using)(?: using)? (?:an? |the )?(?:tongue (?:depressor|blade)|spatula)\b", re.IGNORECASE
+)
+"""How the throat is looked at: the tongue is not what is ordered."""
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 """Of a sign: "Brudzinski's"."""
 _BESIDE_VITALS = r"(?:RR|HR|BP|sats|SpO2|temp(?:erature)?)"
@@ -178,8 +182,80 @@ _WRITTEN_OUT = (
         ),
         "shifting dullness",
     ),
+    (
+        # How a child is examined, not another test.
+        re.compile(
+            r",?\s*\b(?:while )?(?:observing|keeping|leaving) (?:him|her|the (?:child|baby|infant|toddler|boy|girl))\b"
+            r"[^,;.]*\b(?:lap|arms)\b[^,;.]*"
+            r"|\s*\b(?:while )?(?:(?:sitting|seated|held|sat) )?(?:on|in) (?:(?:his|her|the|a|its) )?"
+            r"(?:mother|father|parent|carer|caregiver|mum|mom|dad|grand\w+)(?:['’]?s)? (?:lap|arms)\b",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (re.compile(r"(?:^|(?<=[,;] ))lap(?=\s*(?:$|[,;.]))", re.IGNORECASE), "laparoscopy"),
+    (
+        re.compile(
+            r"\b(?:(?:renal|kidney|liver|hepatic|thyroid)\s*(?:,|/|&|\+|\band\b)\s*)+"
+            r"(?:renal|kidney|liver|hepatic|thyroid) (?:function|profiles?|panels?)(?: tests?)?\b",
+            re.IGNORECASE,
+        ),
+        lambda found: ", ".join(
+            f"{organ} function" for organ in re.findall(r"renal|kidney|liver|hepatic|thyroid", found[0], re.IGNORECASE)
+        ),
+    ),
+    (
+        re.compile(
+            r"\b(testicular|scrotal|genital|penile) (?:and|&|/) (?:inguinal )?(hernial?) exam(?:ination)?\b"
+            r"|\b(hernial?) (?:and|&|/) (testicular|scrotal|genital|penile) exam(?:ination)?\b",
+            re.IGNORECASE,
+        ),
+        lambda found: f"{found[1] or found[4]} examination, {found[2] or found[3]} examination",
+    ),
+    (
+        re.compile(
+            r"\b([\w-]+ PCR) (?:on|of|in|from) (?:both )?(blood|serum|plasma|CSF) (?:and|&|/|\+) "
+            r"(blood|serum|plasma|CSF)\b",
+            re.IGNORECASE,
+        ),
+        r"\2 \1, \3 \1",
+    ),
+    (
+        re.compile(
+            r"^(?!.*\b(?:CSF|lumbar|LP|fluid|paired|ratio|urine)\b)(.*?)"
+            r"\b(?:venous )?(?:plasma|serum|laboratory|lab) glucose\b(?! tolerance)",
+            re.IGNORECASE,
+        ),
+        r"\1glucose",
+    ),
+    (
+        re.compile(
+            r"\b(ultrasound|ultrasonography|duplex|doppler|US) (?:scan )?(?:of|for) (?:(?:both|the) )*"
+            r"(?:temporal (?:arter(?:y|ies) )?(?:and|&|/) (?:the )?axillary|axillary (?:arter(?:y|ies) )?(?:and|&|/) "
+            r"(?:the )?temporal) arter(?:y|ies)\b",
+            re.IGNORECASE,
+        ),
+        r"\1 of temporal arteries",
+    ),
+    (
+        # A neurological examination includes it; that of a psychiatrist is another one.
+        re.compile(
+            r"(\bneurolog\w+ exam(?:ination)?) (?:with|and) mental status(?: exam(?:ination)?)?(?=\s*(?:$|[;.]))",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
+    (re.compile(r"\bIA-?2A?\b(?! ?(?:anti|auto|ab\b))", re.IGNORECASE), "IA-2 antibodies"),
+    (
+        # In an examination for thyroid disease the hands are looked at for a tremor.
+        re.compile(
+            r"^(?=.*\bthyroid\b)(?!.*\b(?:tremor|X-?rays?|films?|radiograph\w*)\b)(.*)\bhands\b(?! (?:for|and feet)\b)",
+            re.IGNORECASE,
+        ),
+        r"\1hands, tremor",
+    ),
     (re.compile(r"\bweigh (?:(?:the|this) )?(?:patient|him|her|baby|child|infant)\b", re.IGNORECASE), "weight"),
-    (re.compile(r"\s*\bwithout (?:using )?(?:an? |the )?(?:tongue depressor|spatula)\b", re.IGNORECASE), ""),
+    (WITH_SPATULA, ""),
     (
         re.compile(
             r"\bcultures? (?:of|from) (?:an? |the )?(?:nasopharyngeal|NP) (?:swab|aspirate)s?\b"
@@ -731,7 +807,7 @@ def _unconditional(order: str) -> tuple[str, tuple[str, ...]]:
 
 
 _SLASHED = re.compile(r"[^,;:()\[\]]*/[^,;:()\[\]]*")
-_SLASH = re.compile(r"\s*/\s*")
+_SLASH = re.compile(r"\s*/\s*(?!(?:kg|min|h|hr|hour|day|dose)\b)")
 
 
 def _without_slashes(text: str) -> str:
@@ -897,7 +973,9 @@ def _with_skin(segments: Sequence[_Segment]) -> list[_Segment]:
     done = list(segments)
     for last in [place for place, segment in enumerate(segments) if segment.on_skin]:
         first = last
-        while first and not segments[first].begins and _is_looked_at(segments[first - 1].text):
+        while first and not segments[first].begins and _is_looked_at(before := segments[first - 1].text):
+            if "skin" in reading(before).of("sites"):
+                break  # "the right knee, and skin and ears for tophi"
             first -= 1
         places = segments[first : last + 1]
         of = frozenset().union(*(_examined(reading(segment.text)) for segment in places))
@@ -961,6 +1039,7 @@ _CARE = re.compile(
     r"|(?:admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b)"
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
     r"|anti ?emetics?|oxygen therapy|ng tube|nasogastric tube|(?:needle|chest) (?:decompression|drain)|pci|thrombolysis"
+    r"|epley|semont"
     r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )

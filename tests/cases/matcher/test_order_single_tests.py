@@ -61,12 +61,35 @@ ORDERS = [
     ("CSF protein and biomarkers", {"Lumbar Puncture / Protein", "Lumbar Puncture / Amyloid and Tau"}),
     ("stool Entamoeba PCR", {"Stool PCR / Findings"}),
     ("serial peak flow at work and away from work", {"Peak Expiratory Flow", "Peak Flow Diary / Findings"}),
+    ("ultrasound of temporal and axillary arteries", {"Temporal and Axillary Artery Ultrasound / Findings"}),
+    ("H. pylori stool antigen, lipase", {"Helicobacter pylori Stool Antigen", "Lipase"}),
+    ("ex lap", {"Laparoscopy / Findings"}),
+    ("lap", {"Laparoscopy / Findings"}),
+    ("obturator sign", {"Abdominal Examination / Obturator Sign"}),
+    ("plasma glucose", {"Basic Metabolic Panel / Glucose"}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("order", "headings"), ORDERS, ids=[order for order, _ in ORDERS])
 def test_a_test_is_answered_by_itself(order: str, headings: set[str]) -> None:
     assert {heading for _, found in offered(order, frozenset()) for heading in found} == headings
+
+
+@pytest.mark.parametrize(
+    ("order", "plainly"),
+    [
+        ("renal and liver function", "renal function, liver function"),
+        ("liver, kidney and thyroid function tests", "liver function, kidney function, thyroid function"),
+        ("lung examination on his mother's lap", "lung examination"),
+        ("lung examination, observing him on his mother's lap without disturbing him", "lung examination"),
+        ("throat examination without using a tongue depressor", "throat examination"),
+        ("testicular and hernia examination", "testicular examination, hernia examination"),
+        ("neurological examination with mental status", "neurological examination"),
+    ],
+)
+def test_an_order_is_read_like_a_plainer_one(order: str, plainly: str) -> None:
+    every = [{heading for _, found in offered(said, frozenset()) for heading in found} for said in (order, plainly)]
+    assert every[0] == every[1] != set()
 
 
 def test_what_depends_on_a_result_is_set_apart() -> None:
