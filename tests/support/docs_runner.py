@@ -231,7 +231,7 @@ def _for_memory(clinic: Clinic, folder: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         shutil.copy(clinic.experiences, folder / name)
     settings = json.loads((folder / "agentclinic.config.json").read_text(encoding="utf-8"))
-    settings["run"]["num_scenarios"] = 8  # a study needs cases to divide
+    settings["run"]["num_scenarios"] = 16  # a study needs cases to divide, and failures to learn from
     _write(folder / "agentclinic.config.json", json.dumps(settings))
 
 
