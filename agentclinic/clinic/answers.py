@@ -50,7 +50,7 @@ UNCLEAR = "I'm not sure what you mean. Could you ask in another way?"
 EXAMINE = "You would have to examine or test that yourself, doctor."
 NO_FAMILY = "I don't know about my family history."
 NOBODY = ("Nobody in my family that I know of.", "Nobody in the family that I know of.")
-NOBODY_ELSE = "Nothing else in the family that I know of."
+NOTHING_ELSE_IN_FAMILY = "Nothing else runs in the family, as far as I know."
 NOTHING_MORE = "I think that's everything."
 NOT_NOW = "I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
@@ -106,7 +106,7 @@ SET_PHRASES = (
     ),
     *(
         NO_FAMILY,
-        NOBODY_ELSE,
+        NOTHING_ELSE_IN_FAMILY,
         NOTHING_MORE,
         NOT_NOW,
         NOTHING_TO_TELL,
@@ -355,8 +355,9 @@ def worded(parts: Sequence[Part]) -> str:
         return _joined([worded(asked_for), *(part.text for part in added)])
     denied = [part for part in parts if part.text in _PLAIN_DENIALS]
     said = list(dict.fromkeys(part.text for part in parts if part.text not in _PLAIN_DENIALS))
-    if any(text in NOBODY for text in said) and any(f.section is Section.FAMILY for part in parts for f in part.facts):
-        said = [*(text for text in said if text not in NOBODY), NOBODY_ELSE]
+    of_family = any(fact.section is Section.FAMILY for part in parts for fact in part.facts)
+    if of_family and not set(NOBODY).isdisjoint(said):
+        said = [*(text for text in said if text not in NOBODY), NOTHING_ELSE_IN_FAMILY]
     if NOT_WATCHED in said and (len(said) > 1 or denied):
         said.remove(NOT_WATCHED)
         said.append(REST_NOT_WATCHED)

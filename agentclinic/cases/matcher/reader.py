@@ -113,9 +113,9 @@ def _dequantized(table: Any, name: str) -> Floats:
 
 
 @lru_cache(maxsize=1)
-def network(path: Path = TABLE) -> _Network:
+def network() -> _Network:
     """The network that ships with the package."""
-    with np.load(path) as table:
+    with np.load(TABLE) as table:
         names = bytes(table["names"]).decode().split("\n")
         by_stem: dict[str, int] = {}
         for place, name in enumerate(names):

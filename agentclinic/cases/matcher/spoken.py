@@ -1,15 +1,17 @@
 """Answer questions about a chart whose author says which questions each fact answers.
 
 A question is read as the things it asks (`reader`), and each gets the facts near enough to answer it. What no fact
-answers is denied, not known or not understood; beside other answers, a part in doubt is left out. The constants were
-chosen on marked questions about charts that the network had not learned (`benchmarks/fit_reader.py` names them).
+answers is denied, not known or not understood; beside other answers, a part in doubt is left out. MARGIN, AHEAD, WHOLE,
+SAME_NAME and ELSEWHERE were chosen on marked questions about charts that a network had not learned
+(`benchmarks/fit_reader.py` leaves them out), the others by reading replies; `benchmarks/denials.py` shows what a change
+does.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from operator import or_
 
@@ -89,7 +91,7 @@ _BEGAN = re.compile(
     r" did (?:all )?(?:it|this|that|they|things|these)(?: all| first)? (?:start|begin)\b",
     re.IGNORECASE,
 )
-"""Asks when the main complaint began: of our labeled questions in these words, four fifths are answered by it."""
+"""Asks when it began: that is mostly told by the main complaint."""
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
     r"|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
@@ -152,12 +154,12 @@ class _Found:
     """Whether a fact is nearly near enough."""
 
 
-def _sentence(question: str, asks: Asks) -> str:
-    """The sentence of the question that a part is in."""
+def _sentence(question: str, asks: Asks) -> tuple[int, str]:
+    """The sentence of the question that a part is in, and where it begins."""
     end = asks.start + len(asks.text)
     begins = max((hit.end() for hit in _SENTENCE_END.finditer(question, 0, asks.start)), default=0)
     after = _SENTENCE_END.search(question, end)
-    return question[begins : after.start() if after else len(question)]
+    return begins, question[begins : after.start() if after else len(question)]
 
 
 def _asked_in(question: str) -> list[Asks]:
@@ -169,7 +171,7 @@ def _asked_in(question: str) -> list[Asks]:
 
 def _only_tells(question: str, asks: Asks) -> bool:
     after = _SENTENCE_END.search(question, asks.start)
-    sentence = _sentence(question, asks).strip()
+    sentence = _sentence(question, asks)[1].strip()
     if not after or after[0] == "?" or ASKS.search(sentence):
         return False
     return bool(_STATEMENT.match(sentence)) and (after[0] in ".!" or bool(_SAYS.match(sentence)))
@@ -185,15 +187,14 @@ _HEAD = re.compile(
 
 def _of_kin(question: str, asks: Asks) -> bool:
     """Whether something is asked about relatives: by its own words, those before, or the end of its list."""
-    sentence = _sentence(question, asks)
+    begins, sentence = _sentence(question, asks)
     if _YOU_TOO.search(sentence) and not cues.ASKS_OF_KIN.search(asks.text):
         return False
     cue = cues.ASKS_OF_KIN.search(sentence)
     if cue is None:
         return False
-    end = asks.start + len(asks.text)
-    begins = question.index(sentence) + cue.start()
-    return begins < end or not _HEAD.search(question, end, begins)
+    end, named = asks.start + len(asks.text), begins + cue.start()
+    return named < end or not _HEAD.search(question, end, named)
 
 
 @lru_cache(maxsize=4096)
@@ -215,18 +216,20 @@ def _in_general() -> int:
 def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
     """The facts of a section of the background that is asked for as a whole."""
     named = lexicon.named(asks.text).names
+
+    def affirmed(section: Section) -> list[int]:
+        rows = [row for row, fact in enumerate(facts) if fact.section is section and not fact.denied]
+        return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
+
     if _FAMILY.search(asks.text) and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
     if _SOCIAL.search(asks.text):
-        rows = [row for row, fact in enumerate(facts) if fact.section is Section.SOCIAL and not fact.denied]
-        return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
+        return affirmed(Section.SOCIAL)
     if of_kin or _NARROWED.search(asks.text):
         return []
-    if _MEDICINES.search(asks.text):
-        rows = [row for row, fact in enumerate(facts) if fact.section is Section.DRUGS and not fact.denied]
-        if rows:
-            return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
+    if _MEDICINES.search(asks.text) and (rows := affirmed(Section.DRUGS)):
+        return rows
     for section, name in _WHOLE.items():
         if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~_in_general():
             rows = [
@@ -354,14 +357,7 @@ def _trimmed(found: Sequence[_Found]) -> list[_Found]:
     bound = spare[room - 1] if room and len(spare) >= room else (-np.inf if room else np.inf)
     kept = [[at for at in range(len(one.rows)) if not at or one.whole or one.nearness[at] >= bound] for one in found]
     return [
-        _Found(
-            one.asks,
-            tuple(one.rows[at] for at in places),
-            tuple(one.nearness[at] for at in places),
-            one.of_kin,
-            one.whole,
-            one.doubtful,
-        )
+        replace(one, rows=tuple(one.rows[at] for at in places), nearness=tuple(one.nearness[at] for at in places))
         for one, places in zip(found, kept, strict=True)
     ]
 

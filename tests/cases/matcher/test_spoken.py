@@ -92,6 +92,57 @@ def test_a_sentence_that_names_nothing_is_not_asked_back_about() -> None:
     assert [topic.kind for topic in topics] == [Asked.SYMPTOM]
 
 
+WHOLE_CHART = Facts(
+    (
+        Fact(
+            "numb",
+            Section.SYMPTOMS,
+            ("Symptoms", "Primary_Symptom"),
+            "Numb legs for twelve days",
+            told="volunteered",
+            says="My legs have been numb for twelve days.",
+            asked=("What brings you in?", "What is the matter?"),
+        ),
+        fact("spread", "Numbness began in the right foot", "Where did the numbness begin?"),
+        fact("brother", "Brother has eczema", "Does anyone in the family have eczema?", section=Section.FAMILY),
+        fact("eczema", "Eczema as a child", "Did you have eczema?", "Any eczema as a child?", section=Section.PAST),
+        fact("pill", "Takes candesartan", "Are you on candesartan?", section=Section.DRUGS),
+        fact("statin", "Takes atorvastatin", "Do you take a statin?", section=Section.DRUGS),
+        fact("arms", "No swelling of the arms", "Are your arms swollen?"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "paths"),
+    [
+        ("Did you have eczema as a child, and does anyone in the family have it?", {"eczema", "brother"}),
+        ("What medicines do you take?", {"pill", "statin"}),
+        ("Do you have any pets? And what medicines do you take, a statin for example?", {"pill", "statin"}),
+        ("When did it start?", {"numb"}),
+        ("I hear your legs are numb - can you tell me about it?", {"numb"}),
+        ("You said that your brother has eczema. What medicines do you take?", {"pill", "statin"}),
+    ],
+)
+def test_what_a_question_asks_for_as_a_whole_is_told_whole(question: str, paths: set[str]) -> None:
+    assert paths <= {fact.path for topic in asked_of_patient(question, WHOLE_CHART) for fact in topic.facts}
+
+
+def test_what_a_doctor_only_tells_asks_for_nothing() -> None:
+    topics = asked_of_patient("So you had eczema as a child. What medicines do you take?", WHOLE_CHART)
+    assert "eczema" not in {fact.path for topic in topics for fact in topic.facts}
+
+
+def test_a_choice_is_not_denied() -> None:
+    topics = asked_of_patient("Does the rash stay there, or does it come and go?", WHOLE_CHART)
+    assert not [topic for topic in topics if topic.kind is Asked.SYMPTOM and not topic.facts]
+
+
+def test_one_odd_word_is_not_asked_back_about() -> None:
+    topics = asked_of_patient("Have you noticed a zorbling kind of cough or bloody phlegm?", WHOLE_CHART)
+    assert Asked.UNCLEAR not in {topic.kind for topic in topics}
+
+
 def test_a_fact_is_asked_for_directly_in_the_words_of_its_questions_only() -> None:
     direct = asked_directly("Do you smoke? And how is your mood?", Facts.of(CHART))
     assert direct
