@@ -22,7 +22,7 @@ from agentclinic.cases.matcher.asking import DID_IT_HELP
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.reader import Asks, Floats, index_of, knows, read
 from agentclinic.cases.matcher.statements import statement
-from agentclinic.cases.matcher.talk import ASKED_BESIDE, ASKS, Talk, small_talk
+from agentclinic.cases.matcher.talk import ASKED_BESIDE, ASKS, FEELINGS, Talk, is_talk, small_talk
 from agentclinic.cases.matcher.topics import (
     WELL,
     Topic,
@@ -169,6 +169,11 @@ def _asked_in(question: str) -> list[Asks]:
     return asking or list(parts)
 
 
+def _parts(question: str) -> list[Asks]:
+    """The things that a question asks, without small talk."""
+    return [one for one in _asked_in(small_talk(question).mixed or question) if not is_talk(one.text)]
+
+
 def _only_tells(question: str, asks: Asks) -> bool:
     after = _SENTENCE_END.search(question, asks.start)
     sentence = _sentence(question, asks)[1].strip()
@@ -312,12 +317,12 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         return None
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
-    if talk and not content_words(said.rest):
+    rest = said.mixed or question
+    parts = _parts(question)
+    if talk and not (parts and content_words(said.mixed)):
         story = _story(said.rest, (), facts) if said.rest else None
         return [story] if story else talk
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
-    rest = said.rest or question
-    parts = _asked_in(rest)
     found = _trimmed([_find(one, before, rest, facts) for before, one in zip((None, *parts), parts, strict=False)])
     topics: list[Topic] = []
     answers = any(one.rows for one in found)
@@ -343,7 +348,7 @@ def asked_directly(question: str, facts: Facts) -> frozenset[str]:
         return frozenset()
     index = index_of(facts)
     paths: set[str] = set()
-    for asks in _asked_in(small_talk(question).rest or question):
+    for asks in _parts(question):
         near = index.nearness(asks)
         paths |= {facts[row].path for row in np.flatnonzero(near >= max(asks.needed + DIRECT, near.max() - CLOSE))}
     return frozenset(paths)
@@ -399,7 +404,7 @@ def _told(one: _Found, facts: Facts, name: str) -> Topic:
 def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, facts: Sequence[Fact]) -> Topic | None:
     """A thing that no fact answers: who is asked about, what can be denied, and what is not understood."""
     text = one.asks.text
-    if one.asks.kind in ASKED_BESIDE and one.asks.kind in _TALK:
+    if one.asks.kind in ASKED_BESIDE and FEELINGS.search(text):
         return Topic(_TALK[one.asks.kind], Asked.TALK, ())
     if one.asks.kind == "talk" or DID_IT_HELP.fullmatch(text):
         return None if answers else Topic(Talk.CONSENT, Asked.TALK, ())
