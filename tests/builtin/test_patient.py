@@ -433,7 +433,7 @@ def test_what_the_examination_shows_is_not_denied() -> None:
     for question in ("Are you short of breath?", "Any swelling of your ankles?"):
         reply = ask(case_of(row), question)
         assert (reply.text, reply.disclosures[0].provenance) == (
-            "I haven't really paid attention to that.",
+            "I'm not sure about that.",
             Provenance.UNAVAILABLE,
         )
     assert ask(case_of(row), "Any rash?").text == "No, I haven't noticed that."

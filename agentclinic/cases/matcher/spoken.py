@@ -83,15 +83,23 @@ _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
 _CHOICE = re.compile(
-    r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b", re.IGNORECASE
+    r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
+    r"|\bonly\b.*\bor\b|\bor\b.*\b(?:too|as well)\b",
+    re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
 _BEGAN = re.compile(
-    r"(?:and |so )*(?:when|how (?:long|many (?:days|weeks|months|years)(?: or (?:days|weeks|months|years))*) ago)"
-    r" did (?:all )?(?:it|this|that|they|things|these)(?: all| first)? (?:start|begin)\b",
+    r"(?:and |so )*(?:exactly )?(?:when|what time|since when"
+    r"|how (?:long|many (?:days|weeks|months|years)(?: or (?:days|weeks|months|years))*) ago)(?: exactly)?"
+    r" (?:did|have|has|was|were) (?:you first (?:notice|feel|have|get)\b.*"
+    r"|(?:all )?(?:it|this|that|they|things|these|your?|the|his|her)\b.*\b(?:start|begin|began|come on|first notice)\b)"
+    r"|(?:and |so )*how long (?:has (?:this|it|that|all this) been (?:going on|there|like this|happening)"
+    r"|have you (?:had|been having|been feeling) (?:this|it|these|that|like this)\b)",
     re.IGNORECASE,
 )
 """Asks when it began: that is mostly told by the main complaint."""
+_GOES_ON = re.compile(r"\bhow long has (?:this|it|that) been\b", re.IGNORECASE)
+"""After another question, this asks about what that was about."""
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
     r"|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
@@ -111,6 +119,9 @@ _FAMILY = re.compile(
 _MEDICINES = re.compile(
     r"\b(?:what|which|any|other|all|your) (?:[a-z]+ )?(?:medicines?|medications?|meds|drugs|tablets|pills)\b"
     r".*\b(?:you|he|she|they) (?:\w+ )?(?:tak|us|on\b)"
+    r"|\b(?:you|he|she|they) (?:\w+ )?(?:on|taking|take|takes|using|use) (?:any|other|regular|daily|some)\b(?: \w+)?"
+    r" (?:medicines?|medications?|meds|drugs|tablets|pills)\b"
+    r"|^(?:and )?(?:on|taking|take) any (?:other |regular )?(?:medicines?|medications?|tablets|pills)\b"
     r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$",
     re.IGNORECASE,
 )
@@ -127,6 +138,7 @@ _NARROWED = re.compile(
 )
 _TALK = {talk.value: talk for talk in Talk}
 _SENTENCE_END = re.compile(r"[.?!]|\s[-–—]\s|—")
+_CLAUSE_END = re.compile(r"[.?!:]|\s[-–—]\s|—")
 _STATEMENT = re.compile(
     r"(?:(?:ok(?:ay)?|all ?right|right|so|and|but|well|oh|ah|now|great|good|thanks?|thank you|hi|hello|sorry"
     r"|i see)[,. ]+)*"
@@ -154,11 +166,11 @@ class _Found:
     """Whether a fact is nearly near enough."""
 
 
-def _sentence(question: str, asks: Asks) -> tuple[int, str]:
+def _sentence(question: str, asks: Asks, ends: re.Pattern[str] = _SENTENCE_END) -> tuple[int, str]:
     """The sentence of the question that a part is in, and where it begins."""
     end = asks.start + len(asks.text)
-    begins = max((hit.end() for hit in _SENTENCE_END.finditer(question, 0, asks.start)), default=0)
-    after = _SENTENCE_END.search(question, end)
+    begins = max((hit.end() for hit in ends.finditer(question, 0, asks.start)), default=0)
+    after = ends.search(question, end)
     return begins, question[begins : after.start() if after else len(question)]
 
 
@@ -175,8 +187,8 @@ def _parts(question: str) -> list[Asks]:
 
 
 def _only_tells(question: str, asks: Asks) -> bool:
-    after = _SENTENCE_END.search(question, asks.start)
-    sentence = _sentence(question, asks)[1].strip()
+    after = _CLAUSE_END.search(question, asks.start)
+    sentence = _sentence(question, asks, _CLAUSE_END)[1].strip()
     if not after or after[0] == "?" or ASKS.search(sentence):
         return False
     return bool(_STATEMENT.match(sentence)) and (after[0] in ".!" or bool(_SAYS.match(sentence)))
@@ -233,15 +245,15 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
         return affirmed(Section.SOCIAL)
     if of_kin or _NARROWED.search(asks.text):
         return []
+    best = int(near.argmax())
     if _MEDICINES.search(asks.text) and (rows := affirmed(Section.DRUGS)):
-        return rows
+        return rows if best in rows or near[best] < asks.needed + DIRECT else [best, *rows]
     for section, name in _WHOLE.items():
         if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~_in_general():
             rows = [
                 row for row in np.flatnonzero(near >= asks.needed + WHOLE).tolist() if facts[row].section is section
             ]
             rows = [row for row in rows if not facts[row].denied] or rows
-            best = int(near.argmax())
             if best not in rows and near[best] >= asks.needed + DIRECT:  # "no regular medicines before the operation"
                 rows.append(best)
             return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
@@ -268,7 +280,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
-    if _BEGAN.match(asks.text):
+    if _BEGAN.match(asks.text) and (before is None or not _GOES_ON.search(asks.text)):
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
     return _Found(asks, tuple(rows), nearness, of_kin, whole, bool(near[best] >= asks.needed - DOUBT))
