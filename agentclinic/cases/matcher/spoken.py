@@ -88,6 +88,15 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
+_FOLLOWS = re.compile(
+    r"(?:and |or |but |so )*(?:is|are|was|were|do|does|did|has|have|had|can|could)(?:n['’]t)?"
+    r" (?:it|that|they|those|these|this)\b",
+    re.IGNORECASE,
+)
+"""Asks more about what was asked before: "and is it worse at night?". Unanswered, it is not denied beside other answers:
+half of such questions about other charts have an answer that was not recognized."""
+_EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
+"""Two things that the reader does not tell apart, often a choice; not denied either, for the same reason."""
 _BEGAN = re.compile(
     r"(?:and |so )*(?:exactly )?(?:when|what time|since when"
     r"|how (?:long|many (?:days|weeks|months|years)(?: or (?:days|weeks|months|years))*) ago)(?: exactly)?"
@@ -424,6 +433,8 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.EXAMINED.search(text):
         return Topic("examination or result", Asked.RESULT, ())
+    if answers and (_FOLLOWS.match(text) or _EITHER.search(text)):
+        return None
     named = lexicon.named(text)
     main = named.names & deniable()
     strange = [word for word in strange_words(_SHORT.sub(" ", text)) if not knows(word)]
