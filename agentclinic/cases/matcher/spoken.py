@@ -63,7 +63,7 @@ DIRECT = 3.0
 """How much nearer than needed a fact must be to count as asked for by name: then it is told even if "if pressed"."""
 DOUBT = 1.5
 """If the nearest fact misses what is needed by no more, the patient does not say that it knows nothing of the rest."""
-SURE = 1.5
+SURE = 3.0
 """How much nearer than needed a fact must be to be told again beside new ones."""
 CLOSE = 2.0
 """How far behind the nearest fact one may be and still be asked for directly."""
@@ -291,6 +291,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = _same_name(asks, near, facts, of_kin=of_kin)
     if _BEGAN.match(asks.text) and (before is None or not _GOES_ON.search(asks.text)):
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
+        near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
     return _Found(asks, tuple(rows), nearness, of_kin, whole, bool(near[best] >= asks.needed - DOUBT))
 
