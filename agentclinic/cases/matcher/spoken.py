@@ -79,6 +79,14 @@ _TELL_ALL = re.compile(
     re.IGNORECASE,
 )
 """Asks for the whole story."""
+_OPENS = re.compile(
+    r"\bhow (?:can|may) (?:i|we) (?:best )?help\b|\bwhat (?:can|may) (?:i|we) do for you\b"
+    r"|\bwhat(?:['’]s| has| is)? (?:it that )?(?:brings?|brought) you (?:in|here|to|along)\b"
+    r"|\bwhat would you like to (?:talk about|discuss)\b|\bwhat seems to be\b"
+    r"|\btell me what(?:['’]s| has| is)? (?:happened|been (?:going on|happening)|going on|brings|brought)\b",
+    re.IGNORECASE,
+)
+"""Asks for the story, whatever else is asked."""
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
@@ -191,8 +199,14 @@ def _asked_in(question: str) -> list[Asks]:
 
 
 def _parts(question: str) -> list[Asks]:
-    """The things that a question asks, without small talk."""
-    return [one for one in _asked_in(small_talk(question).mixed or question) if not is_talk(one.text)]
+    """The things that a question asks, without small talk and what only asks for the story."""
+    text = small_talk(question).mixed or question
+    opens = _OPENS.search(text)
+    return [
+        one
+        for one in _asked_in(text)
+        if not is_talk(one.text) and not (opens and one.start <= opens.end() and opens.start() <= one.start + len(one.text))
+    ]
 
 
 def _only_tells(question: str, asks: Asks) -> bool:
@@ -352,7 +366,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)
         if topic is not None and topic not in topics:
             topics.append(topic)
-    if _TELL_ALL.search(rest) and not any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics):
+    if (_TELL_ALL.search(rest) or _OPENS.search(rest)) and not any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics):
         topics.insert(0, Topic("opening", Asked.OPENING, opening(facts)))
     if any(topic.kind is Asked.SYMPTOM and not topic.facts for topic in topics):
         topics = [topic for topic in topics if topic.kind is not Asked.REST]
@@ -407,7 +421,7 @@ def _story(text: str, rows: Sequence[int], facts: Facts) -> Topic | None:
     """What is told when a question asks for the story, or for more of it; None if it asks for something else."""
     if cues.MORE.search(text):
         return Topic("more", Asked.MORE, tuple(facts[row] for row in rows) if finding_names(text) else ())
-    if cues.OPENING.search(text) or _TELL_ALL.search(text):
+    if any(asks.search(text) for asks in (cues.OPENING, _TELL_ALL, _OPENS)):
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.ANYTHING_ELSE.search(text) and not finding_names(text):
         return Topic("other symptoms", Asked.MORE, tuple(facts[row] for row in rows))
