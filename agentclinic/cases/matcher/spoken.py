@@ -92,7 +92,7 @@ _OPEN = re.compile(
 )
 _CHOICE = re.compile(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
-    r"|\bonly\b.*\bor\b|\bor\b.*\b(?:too|as well)\b",
+    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
     re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
@@ -101,8 +101,8 @@ _FOLLOWS = re.compile(
     r" (?:it|that|they|those|these|this)\b",
     re.IGNORECASE,
 )
-"""Asks more about what was asked before: "and is it worse at night?". Unanswered, it is not denied beside other answers:
-half of such questions about other charts have an answer that was not recognized."""
+"""Asks more about what was asked before: "and is it worse at night?". Unanswered, it is not denied beside other
+answers: half of such questions about other charts have an answer that was not recognized."""
 _EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
 """Two things that the reader does not tell apart, often a choice; not denied either, for the same reason."""
 _BEGAN = re.compile(
@@ -202,11 +202,11 @@ def _parts(question: str) -> list[Asks]:
     """The things that a question asks, without small talk and what only asks for the story."""
     text = small_talk(question).mixed or question
     opens = _OPENS.search(text)
-    return [
-        one
-        for one in _asked_in(text)
-        if not is_talk(one.text) and not (opens and one.start <= opens.end() and opens.start() <= one.start + len(one.text))
-    ]
+
+    def only_opens(one: Asks) -> bool:
+        return opens is not None and one.start <= opens.end() and opens.start() <= one.start + len(one.text)
+
+    return [one for one in _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
 
 
 def _only_tells(question: str, asks: Asks) -> bool:
@@ -366,7 +366,8 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)
         if topic is not None and topic not in topics:
             topics.append(topic)
-    if (_TELL_ALL.search(rest) or _OPENS.search(rest)) and not any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics):
+    tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
+    if not tells_story and (_TELL_ALL.search(rest) or _OPENS.search(rest)):
         topics.insert(0, Topic("opening", Asked.OPENING, opening(facts)))
     if any(topic.kind is Asked.SYMPTOM and not topic.facts for topic in topics):
         topics = [topic for topic in topics if topic.kind is not Asked.REST]
