@@ -160,17 +160,19 @@ def _hits(words: tuple[str, ...]) -> list[Found]:
     hits: list[Found] = []
     count, forms = len(words), list(map(_forms, words))
     for start, reached in enumerate(map(_begun, words)):
-        end, before = start + 1, len(hits)
+        named, end = [], start + 1
         while reached:
             for one in reached:
-                if one.concepts:
-                    hits += [Found(concept, start, end) for concept in one.concepts]
+                named += [(concept, start, end) for concept in one.concepts]
             if end == count:
                 break
-            reached = [one.longer[form] for one in reached for form in forms[end] if form in one.longer]
+            further = []
+            for one in reached:
+                if one.longer:
+                    further += [one.longer[form] for form in forms[end] if form in one.longer]
+            reached = further
             end += 1
-        if len(hits) > before + 1:
-            hits[before:] = dict.fromkeys(hits[before:])
+        hits += map(Found._make, named if len(named) < 2 else dict.fromkeys(named))
     return hits
 
 

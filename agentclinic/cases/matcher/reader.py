@@ -102,7 +102,7 @@ class _Network:
     part_bias: Floats
     bias: Floats
     sections: Floats
-    section_names: tuple[str, ...]
+    section_rows: dict[str, int]
     beta: float
     scale: float
 
@@ -156,7 +156,7 @@ def network() -> _Network:
             weights("part_bias"),
             weights("bias"),
             weights("sections"),
-            tuple(bytes(table["section_names"]).decode().split("\n")),
+            {name: row for row, name in enumerate(bytes(table["section_names"]).decode().split("\n"))},
             float(table["beta"]),
             float(table["scale"]),
         )
@@ -179,7 +179,11 @@ def _place(word: str) -> int:
 @lru_cache(maxsize=65536)  # charts are in much the same words
 def _places(run: str) -> tuple[int, ...]:
     """The places of the words and signs in a run of text without spaces, as in "pain,"."""
-    return tuple([_place(word) for word in _TOKEN.findall(run)])
+    return (_AT_END,) if run == _END else tuple([_place(word) for word in _TOKEN.findall(run)])
+
+
+_END, _AT_END = "\0", -1
+"""A run that ends each of several texts that are read at once, and its place."""
 
 
 def _plain(text: str) -> str:
@@ -329,31 +333,46 @@ class Index:
 def index_of(facts: Facts) -> Index:
     """The index of a chart, which must have facts."""
     known = network()
-    places: list[int] = []
-    starts: list[int] = []
+    texts: list[str] = []
     own: list[bool] = []
     counts: list[int] = []
-    sections: list[int] = []
     for fact in facts:
         said = [fact.matched_as] if fact.matched_as else [text for text in (fact.text, fact.says) if text] or [""]
-        for text in (*fact.asked, *said):
-            starts.append(len(places))
-            places += chain.from_iterable(map(_places, _plain(text).split()))
-            if len(places) == starts[-1]:  # no words
-                places.append(UNKNOWN)
+        texts += (*fact.asked, *said)
         own += [False] * len(fact.asked) + [True] * len(said)
         counts.append(len(fact.asked) + len(said))
-        name = fact.section.value
-        sections.append(known.section_names.index(name) if name in known.section_names else -1)
-    said_at = np.array(places)
-    sums = np.add.reduceat(known.keys[said_at], starts, axis=0)
-    sums /= np.add.reduceat(known.weights[said_at], starts)[:, None]
-    of_fact = np.repeat(np.arange(len(facts)), counts)
-    section = np.array(sections)
-    names = len(known.section_names)
-    extra = known.sections[np.where(section < 0, names, section)]
-    extra = extra + known.sections[[names + int(fact.denied) for fact in facts]]
-    sums += known.bias + extra[of_fact]
+    sums, weights = _summed(texts)
+    sums /= weights[:, None]
+    others = len(known.section_rows)
+    extra = known.sections[[known.section_rows.get(fact.section, others) for fact in facts]]
+    extra = extra + known.sections[[others + int(fact.denied) for fact in facts]]
+    sums += known.bias + np.repeat(extra, counts, axis=0)
     sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
     less = np.array(own, dtype=np.float32) * np.float32(OF_WORDS * known.scale)
     return Index(np.asarray(sums, dtype=np.float32), less, np.concatenate(([0], np.cumsum(counts)[:-1])))
+
+
+def _summed(texts: Sequence[str]) -> tuple[Floats, Floats]:
+    """The sums of the vectors of each text's words, and of their weights."""
+    known = network()
+    runs = _plain(f" {_END} ".join((*texts, ""))).split()
+    places = np.fromiter(chain.from_iterable(map(_places, runs)), dtype=np.intp)
+    ends = np.flatnonzero(places == _AT_END)
+    if len(ends) > len(texts):
+        return _summed([text.replace(_END, " ") for text in texts])
+    counts = np.diff(ends, prepend=-1) - 1
+    begins = ends - counts
+    places[ends[counts == 0]] = UNKNOWN  # where there are no words
+    counts = np.maximum(counts, 1)
+    # The first words of all texts, then the second, and so on: much faster than text by text.
+    longest_first = np.argsort(-counts, kind="stable")
+    next_word = begins[longest_first]
+    longer = len(texts) - np.cumsum(np.bincount(counts))
+    summed = known.keys[places[next_word]]
+    for several in longer[1:-1].tolist():
+        next_word = next_word[:several] + 1
+        summed[:several] += known.keys[places[next_word]]
+    sums = np.empty_like(summed)
+    sums[longest_first] = summed
+    weights = np.append(known.weights, np.float32(0))[places]  # the last is that of an end
+    return sums, np.add.reduceat(weights, begins)
