@@ -257,6 +257,24 @@ def _named(words: tuple[str, ...]) -> Named:
     return Named(names, above)
 
 
+def may_name(kind: str, text: str) -> bool:
+    """Whether a text has a word that a wording of this type, or of a kind of it, begins with: quick to find out."""
+    first = _first_words(kind)
+    return any(not first.isdisjoint(_forms(word)) for word in tokens(text))
+
+
+@lru_cache(maxsize=16)
+def _first_words(kind: str) -> frozenset[str]:
+    wanted, longer = of_types(kind), _lexicon().wordings.longer
+    return frozenset(word for word, reached in longer.items() if any(_leads_to(wanted, reached)))
+
+
+def _leads_to(wanted: int, reached: _Reached) -> Iterator[bool]:
+    yield any(closed(concept.name) & wanted for concept in reached.concepts)
+    for longer in reached.longer.values():
+        yield from _leads_to(wanted, longer)
+
+
 @lru_cache(maxsize=1)
 def roots() -> int:
     return sum(_bits()[root] for root in _ROOTS.values())
