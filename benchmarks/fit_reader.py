@@ -19,7 +19,6 @@ none does. It learns a chart at a time, from four kinds of questions:
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import random
 import re
@@ -36,12 +35,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from marked_questions import LEFT_OUT, bundled, labeled, parsed
 
 from agentclinic.cases.matcher import reader
 from agentclinic.cases.matcher.vectors import stem_of
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import load_cases
 from agentclinic.envs.needs import needs
 from agentclinic.errors import AgentClinicError
 from agentclinic.vocabulary import lexicon
@@ -58,17 +58,6 @@ from torch.nn import functional
 from transformers import AutoModel, AutoTokenizer
 
 Floats = NDArray[np.float32]
-Key = tuple[str, str]
-"""A data set and the name of a case in it."""
-
-LABELS = ROOT / "benchmarks" / "labels" / "reader_questions.jsonl"
-SETS = ("OpenOSCE", "OpenOSCE_Demo")
-LEFT_OUT = frozenset(
-    f"osce-{name}"
-    for name in "a17 a23 b12 b18 c01 c06 c07 c10 c11 c20 c23 d09 d14 d19 d20 t03 t04 t08 t10 t11 t15".split()
-)
-"""Charts to measure with, from all stations of OpenOSCE."""
-
 PAD, UNKNOWN = 0, reader.UNKNOWN
 PUNCTUATION = "?.,;:!/()-"
 SPECIAL = ("<pad>", "<unk>", *PUNCTUATION)
@@ -108,8 +97,6 @@ OWN_WORDS = 0.25
 WORDINGS = 120
 """Concepts of the lexicon of which one wording must find another, in each step."""
 
-MARK = re.compile(r"\{([^{}|]+)\|([^{}|]*)\}")
-"""A part of a labeled question: `{words|F21,F28}`."""
 BEFORE = (
     "", "", "", "Thanks. ", "I'm sorry to hear that. ", "Okay. ", "Right, ", "And ", "Tell me, ",
     "Thank you for telling me. ", "That sounds hard. ", "Good morning. ", "So ", "Can I ask, ",
@@ -267,46 +254,6 @@ class Material:
 
 def tokens(text: str) -> list[str]:
     return reader._TOKEN.findall(reader._plain(text))
-
-
-def parsed(marked: str) -> tuple[str, list[tuple[int, int, list[str]]]]:
-    """A question without its marks; where each part begins and ends, and its labels."""
-    text, at = "", 0
-    spans: list[tuple[int, int, list[str]]] = []
-    for match in MARK.finditer(marked):
-        text += marked[at : match.start()]
-        spans.append((len(text), len(text) + len(match[1]), [label.strip() for label in match[2].split(",")]))
-        text += match[1]
-        at = match.end()
-    return text + marked[at:], spans
-
-
-def bundled() -> dict[Key, Case]:
-    """The bundled charts without the lockbox."""
-    return {
-        (name, case.name): case
-        for name in SETS
-        for case in load_cases(name, {})
-        if case.annotations.get("lockbox") is not True
-    }
-
-
-def labeled(cases: Mapping[Key, Case], path: Path = LABELS) -> dict[Key, list[str]]:
-    """The labeled questions of each chart."""
-    found: dict[Key, list[str]] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        row = json.loads(line)
-        key = (row["set"], row["case"])
-        if key not in cases:
-            raise SystemExit(f"{path.name}, line {number}: there is no case {row['case']} in {row['set']}.")
-        for _, _, labels in parsed(row["marked"])[1]:
-            for label in labels:
-                fact = re.fullmatch(r"F(\d+)", label)
-                known = int(fact[1]) < len(cases[key].patient_facts) if fact else label in reader.KINDS[1:]
-                if not known:
-                    raise SystemExit(f"{path.name}, line {number}: {row['case']} has no {label!r}.")
-        found.setdefault(key, []).append(row["marked"])
-    return found
 
 
 def said_of(case: Case) -> list[tuple[int, str]]:
@@ -893,6 +840,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure on charts left out and, if asked to, learn from all and write the network."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"write {reader.TABLE.relative_to(ROOT)}")
+    parser.add_argument("--left-out", type=Path, metavar="FILE", help="write the network that is measured")
     parser.add_argument("--epochs", type=int, default=28, help="how often each chart is learned (default: 28)")
     parser.add_argument("--seed", type=int, default=0, help="the random seed (default: 0)")
     given = parser.parse_args(arguments)
@@ -900,7 +848,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = material()
     left_out = [chart for chart in found.charts if chart.name in LEFT_OUT]
     rest = [chart for chart in found.charts if chart.name not in LEFT_OUT]
-    print_figures(Learner(found, given.seed).learn(rest, given.epochs), left_out)
+    network = Learner(found, given.seed).learn(rest, given.epochs).eval()
+    print_figures(network, left_out)
+    if given.left_out:
+        save(given.left_out, network, found)
     if given.write:
         save(reader.TABLE, Learner(found, given.seed).learn(found.charts, given.epochs).eval(), found)
 

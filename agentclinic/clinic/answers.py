@@ -33,8 +33,8 @@ NONE_OF_THOSE = "No, none of those."
 OTHERWISE_NO = "Otherwise, nothing like that."
 NOTHING_LIKE_THAT = "No, nothing like that."
 NOT_SURE = "I'm not sure."
-NOT_WATCHED = "I haven't really paid attention to that."
-REST_NOT_WATCHED = "I haven't really paid attention to the rest."
+NOT_WATCHED = "I'm not sure about that."
+REST_NOT_WATCHED = "I'm not sure about the rest."
 CANNOT_SAY = "I couldn't really say."
 REST = "About the rest I couldn't say."
 _CANNOT_SAY = {
@@ -55,6 +55,7 @@ NOTHING_MORE = "I think that's everything."
 NOT_NOW = "I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
 FORGOTTEN = "I can't think of it right now."
+NO_DRUGS = ("No, I don't take anything like that.", NOTHING_LIKE_THAT)
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 _TALK: Mapping[str, str] = {
     Talk.PRIVACY: "That's fine.",
@@ -74,7 +75,7 @@ _TALK: Mapping[str, str] = {
 _NOTHING: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "family history": (("", *NOBODY),),
     "allergies": (("", "No allergies that I know of.", "No allergies that we know of."),),
-    "drugs": (("", "No, I don't take anything like that.", "No, nothing like that."),),
+    "drugs": (("", *NO_DRUGS),),
     "past history": (
         (r"surger|operat", "No, I've never had an operation.", "No, no operations."),
         (r"hospital", "No, I've never been in the hospital.", "No, never in the hospital."),
@@ -112,6 +113,7 @@ SET_PHRASES = (
         NOTHING_TO_TELL,
         FORGOTTEN,
         "I'm not sure what you mean by",
+        "I'm not sure about",
         "You mean",
     ),
     *_CANNOT_SAY.values(),
@@ -232,6 +234,7 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
     voice = _voice(payload)
     parts: list[Part] = []
     topics = tuple(topics)
+    takes_some = any(fact.section is Section.DRUGS and not fact.denied for topic in topics for fact in topic.facts)
     told = _told(payload)
     news = any(fact.path not in told and not withheld(fact, payload) for topic in topics for fact in topic.facts)
     seen: set[str] = set()
@@ -256,8 +259,10 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
             text, provenance = NOT_NOW if wanted else CANNOT_SAY, Provenance.UNAVAILABLE
         else:
             text, provenance = _silence(topic, payload)
+            if takes_some and text in NO_DRUGS:
+                text = NOTHING_LIKE_THAT
         disclosure = Disclosure(topic.name, provenance, paths, shaped.withheld, shaped.vague)
-        parts.append(Part(disclosure, tuple(facts), text, topic.words))
+        parts.append(Part(disclosure, tuple(facts), text, topic.words if topic.kind is Asked.SYMPTOM else ""))
     return tuple(parts)
 
 
@@ -360,7 +365,7 @@ def worded(parts: Sequence[Part]) -> str:
         said = [*(text for text in said if text not in NOBODY), NOTHING_ELSE_IN_FAMILY]
     if NOT_WATCHED in said and (len(said) > 1 or denied):
         said.remove(NOT_WATCHED)
-        said.append(REST_NOT_WATCHED)
+        said.append(_unsure([part.about for part in parts if part.text == NOT_WATCHED]))
     for vague in (
         CANNOT_SAY,
         NOT_NOW,
@@ -375,7 +380,8 @@ def worded(parts: Sequence[Part]) -> str:
     if denied:
         denial = _denial(denied, alone=not said)
         if denial != OTHERWISE_NO or REST_NOT_WATCHED not in said:
-            said.append(denial)
+            manner = {part.text for part in parts if part.disclosure.provenance is Provenance.MANNER}
+            said = [*(text for text in said if text not in manner), denial, *(text for text in said if text in manner)]
     return _joined(said)
 
 
@@ -386,6 +392,12 @@ def _denial(denied: Sequence[Part], *, alone: bool) -> str:
     if not all(names) or max(map(len, names)) > LONGEST_NAME:
         return OTHERWISE_NO
     return f"No {_listed(names)}."
+
+
+def _unsure(names: Sequence[str]) -> str:
+    if not all(names) or max(map(len, names)) > LONGEST_NAME:
+        return REST_NOT_WATCHED
+    return f"I'm not sure about {_listed(list(dict.fromkeys(names)))}."
 
 
 _PLAIN_DENIALS = (NOT_NOTICED, NOTHING_LIKE_THAT)

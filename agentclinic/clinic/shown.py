@@ -31,14 +31,17 @@ _VITALS: tuple[tuple[str, float, bool, str], ...] = (
 
 @lru_cache(maxsize=512)
 def shown_by_examination(facts: tuple[Fact, ...]) -> int:
-    """The complaints that charted findings show, with everything they are kinds of."""
+    """The complaints that charted findings show, with everything they are kinds of.
+
+    Not pain in general: that something hurts when pressed does not say that it hurts.
+    """
     shown = 0
     for fact in facts:
         if fact.section is Section.VITALS:
             shown |= _vital(fact)
         elif fact.section is Section.EXAMINATION and not fact.denied:
             shown |= _noticed(fact.text)
-    return shown & lexicon.of_types("symptom") & ~lexicon.roots()
+    return shown & lexicon.of_types("symptom") & ~lexicon.roots() & ~lexicon.bit("pain")
 
 
 @lru_cache(maxsize=8192)  # charts say in the same words that something is normal

@@ -433,10 +433,32 @@ def test_what_the_examination_shows_is_not_denied() -> None:
     for question in ("Are you short of breath?", "Any swelling of your ankles?"):
         reply = ask(case_of(row), question)
         assert (reply.text, reply.disclosures[0].provenance) == (
-            "I haven't really paid attention to that.",
+            "I'm not sure about that.",
             Provenance.UNAVAILABLE,
         )
     assert ask(case_of(row), "Any rash?").text == "No, I haven't noticed that."
+    assert ask(case_of(row), "Any cough, or swelling?").text == "I have a cough. I'm not sure about swelling."
+
+
+def test_what_hurts_when_it_is_pressed_may_be_denied_as_pain() -> None:
+    row = osce(
+        patient={"Demographics": "40-year-old woman", "History": "The patient has a cough."},
+        exam={"Abdomen": "Tender in the right lower quadrant, painful on percussion."},
+    )
+    assert ask(case_of(row), "Any pain?").text == "No, I haven't noticed that."
+
+
+def test_no_medicine_is_denied_beside_those_that_are_taken() -> None:
+    takes = told(
+        ("Cough for a week", "I've been coughing for a week.", "volunteered"),
+        ("Takes aspirin daily", "I take aspirin every day.", None),
+    )
+    assert "anything like that" not in ask(takes, "Do you take aspirin? Any recreational drugs or herbal pills?").text
+
+
+def test_a_denial_stands_before_a_worry() -> None:
+    reply = ask(OWN_WORDS, "Any rash? What worries you most? And is there any fever?").text
+    assert reply.endswith("Who will look after my dog?")
 
 
 def test_a_caregiver_speaks_if_the_case_says_so() -> None:

@@ -29,6 +29,7 @@ TABLE = Path(__file__).parents[1] / "data" / "reader.npz"
 _TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[?.,;:!/()-]")
 _NO_PART = re.compile(r"[?.,;:!/()-]|or|and|but|so|then")
 """Trimmed from both ends of a part."""
+_LONE = re.compile(r"how|what|which|when|where|who")
 _EMPTY = frozenset(
     "a an the is are was were be been do does did have has had having you your yours he his she her it its they their "
     "i me my of to in on at for with and or any some that this these those there as by from about if so just than then "
@@ -257,6 +258,18 @@ def _marked(marks: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
+def _whole(spans: Sequence[tuple[int, int]], tokens: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
+    """Parts, where a lone "how" or "when" belongs to what follows: "how many times"."""
+    found: list[tuple[int, int]] = []
+    for start, end in spans:
+        begun = found[-1][0] if found else None
+        if begun is not None and found[-1][1] == begun + 1 and start <= begun + 2 and _LONE.fullmatch(tokens[begun][0]):
+            found.pop()
+            start = begun
+        found.append((start, end))
+    return found
+
+
 @lru_cache(maxsize=4096)
 def read(question: str) -> tuple[Asks, ...]:
     """The things that a question asks, in order."""
@@ -289,7 +302,8 @@ def _asked(question: str, tokens: Sequence[re.Match[str]]) -> Iterator[Asks]:
     within = np.zeros((len(parts), len(tokens)), dtype=np.float32)
     for row, (start, end) in enumerate(parts):
         within[row, start:end] = 1
-    weight = within * np.exp(said[:, 3] - said[:, 3].max())
+    score = np.where(within > 0, said[:, 3], np.float32(-np.inf))
+    weight = np.exp(score - score.max(axis=1, keepdims=True))
     out = (weight / weight.sum(axis=1, keepdims=True)) @ x @ known.part + known.part_bias
     keys = within @ known.keys[places] / (within @ known.weights[places])[:, None] + known.bias
     size = known.bias.shape[0]
@@ -302,7 +316,7 @@ def _asked(question: str, tokens: Sequence[re.Match[str]]) -> Iterator[Asks]:
 
 def _parts(tokens: Sequence[re.Match[str]], marks: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The first and the last word, exclusive, of each part that asks for something."""
-    for start, end in _marked(marks):
+    for start, end in _whole(_marked(marks), tokens):
         while end > start and _NO_PART.fullmatch(tokens[end - 1][0]):
             end -= 1
         while end > start and _NO_PART.fullmatch(tokens[start][0]):

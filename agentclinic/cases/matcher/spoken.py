@@ -22,7 +22,7 @@ from agentclinic.cases.matcher.asking import DID_IT_HELP
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.reader import Asks, Floats, index_of, knows, read
 from agentclinic.cases.matcher.statements import statement
-from agentclinic.cases.matcher.talk import ASKED_BESIDE, ASKS, Talk, small_talk
+from agentclinic.cases.matcher.talk import ASKED_BESIDE, ASKS, FEELINGS, Talk, is_talk, small_talk
 from agentclinic.cases.matcher.topics import (
     WELL,
     Topic,
@@ -63,7 +63,7 @@ DIRECT = 3.0
 """How much nearer than needed a fact must be to count as asked for by name: then it is told even if "if pressed"."""
 DOUBT = 1.5
 """If the nearest fact misses what is needed by no more, the patient does not say that it knows nothing of the rest."""
-SURE = 1.5
+SURE = 3.0
 """How much nearer than needed a fact must be to be told again beside new ones."""
 CLOSE = 2.0
 """How far behind the nearest fact one may be and still be asked for directly."""
@@ -79,19 +79,44 @@ _TELL_ALL = re.compile(
     re.IGNORECASE,
 )
 """Asks for the whole story."""
+_OPENS = re.compile(
+    r"\bhow (?:can|may) (?:i|we) (?:best )?help\b|\bwhat (?:can|may) (?:i|we) do for you\b"
+    r"|\bwhat(?:['’]s| has| is)? (?:it that )?(?:brings?|brought) you (?:in|here|to|along)\b"
+    r"|\bwhat would you like to (?:talk about|discuss)\b|\bwhat seems to be\b"
+    r"|\btell me what(?:['’]s| has| is)? (?:happened|been (?:going on|happening)|going on|brings|brought)\b",
+    re.IGNORECASE,
+)
+"""Asks for the story, whatever else is asked."""
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
 _CHOICE = re.compile(
-    r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b", re.IGNORECASE
+    r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
+    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
+    re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
+_FOLLOWS = re.compile(
+    r"(?:and |or |but |so )*(?:is|are|was|were|do|does|did|has|have|had|can|could)(?:n['’]t)?"
+    r" (?:it|that|they|those|these|this)\b",
+    re.IGNORECASE,
+)
+"""Asks more about what was asked before: "and is it worse at night?". Unanswered, it is not denied beside other
+answers: half of such questions about other charts have an answer that was not recognized."""
+_EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
+"""Two things that the reader does not tell apart, often a choice; not denied either, for the same reason."""
 _BEGAN = re.compile(
-    r"(?:and |so )*(?:when|how (?:long|many (?:days|weeks|months|years)(?: or (?:days|weeks|months|years))*) ago)"
-    r" did (?:all )?(?:it|this|that|they|things|these)(?: all| first)? (?:start|begin)\b",
+    r"(?:and |so )*(?:exactly )?(?:when|what time|since when"
+    r"|how (?:long|many (?:days|weeks|months|years)(?: or (?:days|weeks|months|years))*) ago)(?: exactly)?"
+    r" (?:did|have|has|was|were) (?:you first (?:notice|feel|have|get)\b.*"
+    r"|(?:all )?(?:it|this|that|they|things|these|your?|the|his|her)\b.*\b(?:start|begin|began|come on|first notice)\b)"
+    r"|(?:and |so )*how long (?:has (?:this|it|that|all this) been (?:going on|there|like this|happening)"
+    r"|have you (?:had|been having|been feeling) (?:this|it|these|that|like this)\b)",
     re.IGNORECASE,
 )
 """Asks when it began: that is mostly told by the main complaint."""
+_GOES_ON = re.compile(r"\bhow long has (?:this|it|that) been\b", re.IGNORECASE)
+"""After another question, this asks about what that was about."""
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
     r"|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
@@ -111,6 +136,9 @@ _FAMILY = re.compile(
 _MEDICINES = re.compile(
     r"\b(?:what|which|any|other|all|your) (?:[a-z]+ )?(?:medicines?|medications?|meds|drugs|tablets|pills)\b"
     r".*\b(?:you|he|she|they) (?:\w+ )?(?:tak|us|on\b)"
+    r"|\b(?:you|he|she|they) (?:\w+ )?(?:on|taking|take|takes|using|use) (?:any|other|regular|daily|some)\b(?: \w+)?"
+    r" (?:medicines?|medications?|meds|drugs|tablets|pills)\b"
+    r"|^(?:and )?(?:on|taking|take) any (?:other |regular )?(?:medicines?|medications?|tablets|pills)\b"
     r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$",
     re.IGNORECASE,
 )
@@ -127,6 +155,7 @@ _NARROWED = re.compile(
 )
 _TALK = {talk.value: talk for talk in Talk}
 _SENTENCE_END = re.compile(r"[.?!]|\s[-–—]\s|—")
+_CLAUSE_END = re.compile(r"[.?!:]|\s[-–—]\s|—")
 _STATEMENT = re.compile(
     r"(?:(?:ok(?:ay)?|all ?right|right|so|and|but|well|oh|ah|now|great|good|thanks?|thank you|hi|hello|sorry"
     r"|i see)[,. ]+)*"
@@ -154,11 +183,11 @@ class _Found:
     """Whether a fact is nearly near enough."""
 
 
-def _sentence(question: str, asks: Asks) -> tuple[int, str]:
+def _sentence(question: str, asks: Asks, ends: re.Pattern[str] = _SENTENCE_END) -> tuple[int, str]:
     """The sentence of the question that a part is in, and where it begins."""
     end = asks.start + len(asks.text)
-    begins = max((hit.end() for hit in _SENTENCE_END.finditer(question, 0, asks.start)), default=0)
-    after = _SENTENCE_END.search(question, end)
+    begins = max((hit.end() for hit in ends.finditer(question, 0, asks.start)), default=0)
+    after = ends.search(question, end)
     return begins, question[begins : after.start() if after else len(question)]
 
 
@@ -169,9 +198,20 @@ def _asked_in(question: str) -> list[Asks]:
     return asking or list(parts)
 
 
+def _parts(question: str) -> list[Asks]:
+    """The things that a question asks, without small talk and what only asks for the story."""
+    text = small_talk(question).mixed or question
+    opens = _OPENS.search(text)
+
+    def only_opens(one: Asks) -> bool:
+        return opens is not None and one.start <= opens.end() and opens.start() <= one.start + len(one.text)
+
+    return [one for one in _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
+
+
 def _only_tells(question: str, asks: Asks) -> bool:
-    after = _SENTENCE_END.search(question, asks.start)
-    sentence = _sentence(question, asks)[1].strip()
+    after = _CLAUSE_END.search(question, asks.start)
+    sentence = _sentence(question, asks, _CLAUSE_END)[1].strip()
     if not after or after[0] == "?" or ASKS.search(sentence):
         return False
     return bool(_STATEMENT.match(sentence)) and (after[0] in ".!" or bool(_SAYS.match(sentence)))
@@ -235,15 +275,15 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
         return affirmed(Section.SOCIAL)
     if of_kin or _NARROWED.search(asks.text):
         return []
+    best = int(near.argmax())
     if _MEDICINES.search(asks.text) and (rows := affirmed(Section.DRUGS)):
-        return rows
+        return rows if best in rows or near[best] < asks.needed + DIRECT else [best, *rows]
     for section, name in _WHOLE.items():
         if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~_in_general():
             rows = [
                 row for row in np.flatnonzero(near >= asks.needed + WHOLE).tolist() if facts[row].section is section
             ]
             rows = [row for row in rows if not facts[row].denied] or rows
-            best = int(near.argmax())
             if best not in rows and near[best] >= asks.needed + DIRECT:  # "no regular medicines before the operation"
                 rows.append(best)
             return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
@@ -270,8 +310,9 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
-    if _BEGAN.match(asks.text):
+    if _BEGAN.match(asks.text) and (before is None or not _GOES_ON.search(asks.text)):
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
+        near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
     return _Found(asks, tuple(rows), nearness, of_kin, whole, bool(near[best] >= asks.needed - DOUBT))
 
@@ -323,12 +364,12 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         return None
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
-    if talk and not content_words(said.rest):
+    rest = said.mixed or question
+    parts = _parts(question)
+    if talk and not (parts and content_words(said.mixed)):
         story = _story(said.rest, (), facts) if said.rest else None
         return [story] if story else talk
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
-    rest = said.rest or question
-    parts = _asked_in(rest)
     found = _trimmed([_find(one, before, rest, facts) for before, one in zip((None, *parts), parts, strict=False)])
     topics: list[Topic] = []
     answers = any(one.rows for one in found)
@@ -336,7 +377,8 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)
         if topic is not None and topic not in topics:
             topics.append(topic)
-    if _TELL_ALL.search(rest) and not any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics):
+    tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
+    if not tells_story and (_TELL_ALL.search(rest) or _OPENS.search(rest)):
         topics.insert(0, Topic("opening", Asked.OPENING, opening(facts)))
     if any(topic.kind is Asked.SYMPTOM and not topic.facts for topic in topics):
         topics = [topic for topic in topics if topic.kind is not Asked.REST]
@@ -354,7 +396,7 @@ def asked_directly(question: str, facts: Facts) -> frozenset[str]:
         return frozenset()
     index = index_of(facts)
     paths: set[str] = set()
-    for asks in _asked_in(small_talk(question).rest or question):
+    for asks in _parts(question):
         near = index.nearness(asks)
         paths |= {facts[row].path for row in np.flatnonzero(near >= max(asks.needed + DIRECT, near.max() - CLOSE))}
     return frozenset(paths)
@@ -391,7 +433,7 @@ def _story(text: str, rows: Sequence[int], facts: Facts) -> Topic | None:
     """What is told when a question asks for the story, or for more of it; None if it asks for something else."""
     if cues.MORE.search(text):
         return Topic("more", Asked.MORE, tuple(facts[row] for row in rows) if finding_names(text) else ())
-    if cues.OPENING.search(text) or _TELL_ALL.search(text):
+    if any(asks.search(text) for asks in (cues.OPENING, _TELL_ALL, _OPENS)):
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.ANYTHING_ELSE.search(text) and not finding_names(text):
         return Topic("other symptoms", Asked.MORE, tuple(facts[row] for row in rows))
@@ -410,7 +452,7 @@ def _told(one: _Found, facts: Facts, name: str) -> Topic:
 def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, facts: Sequence[Fact]) -> Topic | None:
     """A thing that no fact answers: who is asked about, what can be denied, and what is not understood."""
     text = one.asks.text
-    if one.asks.kind in ASKED_BESIDE and one.asks.kind in _TALK:
+    if one.asks.kind in ASKED_BESIDE and FEELINGS.search(text):
         return Topic(_TALK[one.asks.kind], Asked.TALK, ())
     if one.asks.kind == "talk" or DID_IT_HELP.fullmatch(text):
         return None if answers else Topic(Talk.CONSENT, Asked.TALK, ())
@@ -418,6 +460,8 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.EXAMINED.search(text):
         return Topic("examination or result", Asked.RESULT, ())
+    if answers and (_FOLLOWS.match(text) or _EITHER.search(text)):
+        return None
     named = lexicon.named(text)
     main = named.names & deniable()
     strange = [word for word in strange_words(_SHORT.sub(" ", text)) if not knows(word)]

@@ -37,6 +37,8 @@ class Said:
 
     rest: str
     kinds: tuple[Talk, ...]
+    mixed: str
+    """The same, but with whole sentences of which a part asks for feelings or wishes."""
 
 
 _SENTENCE = re.compile(
@@ -76,7 +78,8 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
     ),
     (
         Talk.HOPE,
-        rf"\b(?:what|how) (?:are|were|is|do|would) {_YOU} (?:hop|expect|like|want)\w*\b.{{0,30}}\b(?:for|from|today"
+        rf"\b(?:what|how) (?:are|were|is|do|would) {_YOU} (?:hop|expect|like|want)\w*\b"
+        r"(?! to (?:talk|discuss|speak|see me)\b).{0,30}\b(?:for|from|today"
         rf"|visit|me to do|do for|help|get out)"
         rf"|\bwhat (?:are|is) {_YOU} (?:most |really |mainly )?hoping\b|\bwhat would {_YOU} like (?:me|us)\b"
         rf"|\byour (?:expectations|goals?)\b"
@@ -156,6 +159,7 @@ def asks_for_privacy(text: str) -> bool:
 def small_talk(utterance: str) -> Said:
     """Split an utterance into what asks for facts and what does not."""
     rest: list[str] = []
+    mixed: list[str] = []
     kinds: list[Talk] = []
     for sentence in _SENTENCE.split(tidy(utterance).replace("’", "'")):
         plain = _LEAD.sub("", sentence).strip()
@@ -165,20 +169,23 @@ def small_talk(utterance: str) -> Said:
         kinds += here
         if not here:
             rest.append(plain)
+            mixed.append(plain)
         elif set(here) & set(_ASKED):
+            mixed.append(plain)
             first, *later = clause_texts(plain) or [plain]
-            before = [first] if any(map(_is_talk, later)) else []  # else the small talk is in the first
+            before = [first] if any(map(is_talk, later)) else []  # else the small talk is in the first
             rest += (f"{clause}?" for clause in (*before, *later) if _is_question(clause))
-    return Said(" ".join(part for part in rest if part), _answered(kinds))
+    return Said(" ".join(filter(None, rest)), _answered(kinds), " ".join(filter(None, mixed)))
 
 
 def _is_question(clause: str) -> bool:
     """Whether a clause beside small talk asks for facts: "how are you coping, and is the appetite gone?"."""
     asks = cues.YES_OR_NO.match(clause) or cues.OPEN.search(clause) or clause.lower().startswith("any ")
-    return bool(asks) and not _is_talk(clause)
+    return bool(asks) and not is_talk(clause)
 
 
-def _is_talk(clause: str) -> bool:
+def is_talk(clause: str) -> bool:
+    """Whether a clause asks for feelings or wishes, or for no fact at all."""
     return any(cues.which(_CUES, f"{clause}?"))
 
 
@@ -190,6 +197,14 @@ def _answered(kinds: list[Talk]) -> tuple[Talk, ...]:
     return tuple(asked or kinds[-1:])
 
 
+FEELINGS = re.compile(
+    r"\b(?:feel\w*|cop(?:e|ing)|manag\w+|handl\w+|deal\w*|holding up|mood|spirits|emotion\w*|upset|worr\w*|afraid"
+    r"|fear\w*|scar\w*|concern\w*|anxious|fright\w*|nervous|bother\w*|mind|hop(?:e|ed|ing)|expect\w*|want\w*|like"
+    r"|wish\w*|help|think\w*|thoughts?|ideas?|reckon|suspect|believe|guess|caus\w*|theor\w*|going on|mak(?:e|ing) of"
+    r"|put (?:it|this|that|all this) down|explain|explanation|matters?)\b",
+    re.IGNORECASE,
+)
+"""A word without which nothing is asked about ideas, worries, hopes or feelings."""
 ASKED_BESIDE = (Talk.IDEA, Talk.WORRY, Talk.HOPE, Talk.FEEL)
 """What is answered beside facts, too."""
 _ASKED = (Talk.PRIVACY, Talk.IDEA, Talk.WORRY, Talk.HOPE, Talk.FEEL, Talk.CONSENT, Talk.READY)

@@ -132,6 +132,10 @@ _PARTICLE = re.compile(r"^(?:your|the|this|that)\b|\b(?:up|out|over|off|down|at|
 """In what is no noun by itself: "picking up infections"."""
 
 
+_GENERAL = re.compile(r"pains?|problems?|changes")
+"""What a patient does not deny by name, since something may hurt elsewhere."""
+
+
 def called(text: str, names: Sequence[str]) -> str:
     """What a patient calls the thing when denying it: the doctor's own noun, or else its name.
 
@@ -139,7 +143,7 @@ def called(text: str, names: Sequence[str]) -> str:
     """
     begins = _BEFORE_NOUN.match(text.strip(" ?."))
     noun = begins[1].lower() if begins else ""
-    if _NOUN.fullmatch(noun) and not _PARTICLE.search(noun):
+    if _NOUN.fullmatch(noun) and not _PARTICLE.search(noun) and not _GENERAL.fullmatch(noun):
         return noun.replace("your ", "the ")
     if not names or _SEVERAL.search(names[0]):
         return ""

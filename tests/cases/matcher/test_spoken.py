@@ -122,6 +122,11 @@ WHOLE_CHART = Facts(
         ("When did it start?", {"numb"}),
         ("I hear your legs are numb - can you tell me about it?", {"numb"}),
         ("You said that your brother has eczema. What medicines do you take?", {"pill", "statin"}),
+        ("Are you on any regular tablets, and do you smoke?", {"pill", "statin"}),
+        ("When did you first notice the numbness?", {"numb"}),
+        ("Sit down, please. How can I help you today?", {"numb"}),
+        ("That leg looks weak. Would you tell me what happened?", {"numb"}),
+        ("Hello. What would you like to talk about today?", {"numb"}),
     ],
 )
 def test_what_a_question_asks_for_as_a_whole_is_told_whole(question: str, paths: set[str]) -> None:
@@ -131,6 +136,28 @@ def test_what_a_question_asks_for_as_a_whole_is_told_whole(question: str, paths:
 def test_what_a_doctor_only_tells_asks_for_nothing() -> None:
     topics = asked_of_patient("So you had eczema as a child. What medicines do you take?", WHOLE_CHART)
     assert "eczema" not in {fact.path for topic in topics for fact in topic.facts}
+
+
+def test_a_statement_before_a_colon_asks_for_nothing() -> None:
+    topics = asked_of_patient("I ask everybody with eczema this: what medicines do you take?", WHOLE_CHART)
+    assert {fact.path for topic in topics for fact in topic.facts} == {"pill", "statin"}
+
+
+def test_a_feeling_is_asked_for_in_words_of_feeling_only() -> None:
+    topics = asked_of_patient("Tell me about the eczema. When was it, and was there any blood?", WHOLE_CHART)
+    assert Talk.FEEL not in {topic.name for topic in topics}
+
+
+def test_what_only_follows_is_not_denied_beside_an_answer() -> None:
+    topics = asked_of_patient("Do you have eczema? Did they ever turn blue?", WHOLE_CHART)
+    kinds = {(topic.kind, bool(topic.facts)) for topic in topics}
+    assert kinds == {(Asked.SYMPTOM, True)}
+
+
+@pytest.mark.parametrize("question", ["Is it with solids only, or with drinks too?", "Is it at night or by day?"])
+def test_neither_of_two_choices_is_denied(question: str) -> None:
+    topics = asked_of_patient(f"{question} And do you take a statin?", WHOLE_CHART)
+    assert not [topic for topic in topics if topic.kind is Asked.SYMPTOM and not topic.facts]
 
 
 def test_a_choice_is_not_denied() -> None:
@@ -153,4 +180,5 @@ def test_a_fact_is_asked_for_directly_in_the_words_of_its_questions_only() -> No
 def test_what_is_asked_before_a_worry_is_asked_for_as_well() -> None:
     said = small_talk("What medicines have you taken for it, and what worries you most about this?")
     assert said.rest == "What medicines have you taken for it?"
+    assert said.mixed == "What medicines have you taken for it, and what worries you most about this?"
     assert len(said.kinds) == 1
