@@ -124,7 +124,7 @@ _NOUN = re.compile(
 )
 
 
-_SEVERAL = re.compile(r"[,(]|\bor\b")
+_SEVERAL = re.compile(r"[,(]|\b(?:or|and)\b")
 """In the name of a finding that stands for several things."""
 
 
