@@ -65,6 +65,8 @@ SPOKEN = {
 """The same with the words and questions of an author, for which the patient has other tables."""
 PAIRS = (("Pseudogout", "Gout"), ("Viral myocarditis", "Acute myocarditis due to a virus"), ("Asthma", "Lung cancer"))
 """Diagnoses and truths to load the judge's tables with."""
+FIRST = "Is there any ringing in your ears?"
+"""A first question that few charts answer: to deny it, all of a chart is read, and what it denies of other places."""
 QUESTIONS = ("development", "second", "third", "test")
 Figures = dict[str, float]
 
@@ -91,6 +93,7 @@ def load_tables() -> None:
     for diagnosis, truth in PAIRS:
         compare(diagnosis, truth, ("one",), ("two",), (("three", "four"),), "Has a cough. No fever.")
     gc.collect()
+    gc.set_threshold(10_000, 20, 50)  # as the command does
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -108,7 +111,6 @@ def percentiles(times: Sequence[float], what: str = "") -> Figures:
 
 def encounters() -> Figures:
     """Builtin encounters a second and core on the development part of OpenOSCE."""
-    gc.set_threshold(10_000, 20, 50)  # as the command does
     plan = make_plan(Settings(run=RunSettings(dataset="OpenOSCE", seed=1)))
     load_tables()
     count = len(plan.units)
@@ -130,7 +132,7 @@ def question() -> Figures:
     asked = dict.fromkeys(key for key in named if key[0] in known)
     load_tables()
     charts = {key[:2]: known[key[0]][key[1]].patient_facts for key in asked}
-    first = [seconds(partial(asked_of_patient, "What brings you in?", chart)) for chart in charts.values()]
+    first = [seconds(partial(asked_of_patient, FIRST, chart)) for chart in charts.values()]
     later = [seconds(partial(asked_of_patient, key[2], charts[key[:2]])) for key in asked]
     return {**percentiles(later), **percentiles(first, "the first about a chart, ")}
 

@@ -113,7 +113,7 @@ def _thought(mind: Beliefs, demographics: str, evidence: tuple[tuple[str, bool],
 
 
 @lru_cache(maxsize=2048)
-def _worthwhile(thought: Thought, tests: bool) -> list[int]:
+def _worthwhile(thought: Thought, tests: bool) -> NDArray[np.intp]:
     """The steps worth taking, those with the most expected information per cost first."""
     mind, steps = thought.mind, _steps(thought.mind.known, tests)
     gains = mind.expected_information(thought.posterior)
@@ -121,7 +121,7 @@ def _worthwhile(thought: Thought, tests: bool) -> list[int]:
     # A test shows several findings at once: their gains add up.
     values = np.bincount(steps.step_of, weights=gains[steps.columns] / steps.cost, minlength=len(steps.texts))
     worth = np.flatnonzero(values >= _WORTH_ASKING)
-    best: list[int] = worth[np.argsort(-values[worth], kind="stable")].tolist()
+    best: NDArray[np.intp] = worth[np.argsort(-values[worth], kind="stable")]
     return best
 
 
@@ -129,7 +129,7 @@ def _best_step(thought: Thought, payload: DoctorPayload) -> str | None:
     """The best step that was not taken before; None if nothing is worth it."""
     steps = _steps(thought.mind.known, payload.tests)
     asked = {fold(exchange.content) for exchange in payload.exchanges}
-    left = (place for place in _worthwhile(thought, payload.tests) if steps.requests[place] not in asked)
+    left = (place for place in _worthwhile(thought, payload.tests).tolist() if steps.requests[place] not in asked)
     return next((steps.texts[place] for place in left if can_take(steps.texts[place], payload.may_order)), None)
 
 

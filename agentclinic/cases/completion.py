@@ -19,6 +19,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
+from agentclinic.cases.matcher.cues import needed
 from agentclinic.cases.matcher.order_items import WITH_SPATULA, one_line
 from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
@@ -141,8 +142,9 @@ def _completion(
         rare.discard(usual.paths[rank])
     for entry in usual.worded_variously:
         if entry.rank not in charted_or_covered:
-            fact = patient.fact(entry)
-            answers[entry.heading] = Answer((fact,), own=True)
+            answer = _unworded_answer(patient.heading(entry), entry)
+            fact = answer.facts[0]
+            answers[entry.heading] = answer
             facts.append((entry.rank, fact))
             entries[fact.path] = entry
             if entry.rare:
@@ -343,6 +345,11 @@ def _unworded(heading: str, entry: Normal) -> Fact:
     return replace(_headed(heading), text=max(forms, key=lambda form: forms[form], default=""))
 
 
+@lru_cache(maxsize=2048)
+def _unworded_answer(heading: str, entry: Normal) -> Answer:
+    return Answer((_unworded(heading, entry),), own=True)
+
+
 def _is_another(fact: Fact, entry: Normal) -> bool:
     """Whether a charted result only shares words with an entry that stands apart in the table."""
     own = normal_of(fact.heads)
@@ -402,6 +409,12 @@ def _grouped(pairs: Iterable[tuple[_Key, Fact]]) -> dict[_Key, list[Fact]]:
     return found
 
 
+@lru_cache(maxsize=64)
+def _searched(said: str) -> tuple[re.Pattern[str], frozenset[str]]:
+    """How an entry's subject is looked for, and pieces of words of which every text that speaks of it has one."""
+    return re.compile(said), needed(said.replace("(?i)", "").replace("(?i:", "(?:").lower()) or frozenset({""})
+
+
 class _Patient:
     """A chart while it is completed."""
 
@@ -436,6 +449,10 @@ class _Patient:
     def _findings(self) -> Sequence[Fact]:
         """What was charted of the examination."""
         return [fact for fact in self.facts if fact.section is Section.EXAMINATION]
+
+    @cached_property
+    def _found_in_lower_case(self) -> str:
+        return "\n".join(fact.text for fact in self._findings).lower()
 
     @cached_property
     def held(self) -> Mapping[str, list[Fact]]:
@@ -544,8 +561,11 @@ class _Patient:
         said = entry.fields.get("said")
         if not said:
             return []
-        search = re.compile(said).search
-        return [fact for fact in self._findings if search(fact.text)]
+        pattern, pieces = _searched(said)
+        if not any(piece in self._found_in_lower_case for piece in pieces):
+            return []  # most charts
+        likely = (fact for fact in self._findings if any(piece in fact.text.lower() for piece in pieces))
+        return [fact for fact in likely if pattern.search(fact.text)]
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:
@@ -576,12 +596,11 @@ class _Patient:
 
     # --- what is added -----------------------------------------------------------------------------------------
 
-    def fact(self, entry: Normal) -> Fact:
-        """The fact that completes an entry, without its result."""
+    def heading(self, entry: Normal) -> str:
+        """The heading of the fact that completes an entry."""
         # Items of one panel have the same heading: the choice depends on the panel alone.
         several = len(entry.heads) > 1
-        heading = _at(self._draw(entry.system), entry.heads) if several else next(iter(entry.heads))
-        return _unworded(heading, entry)
+        return _at(self._draw(entry.system), entry.heads) if several else next(iter(entry.heads))
 
     def _draw(self, system: str) -> float:
         if system not in self._draws:

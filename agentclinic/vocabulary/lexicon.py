@@ -160,17 +160,19 @@ def _hits(words: tuple[str, ...]) -> list[Found]:
     hits: list[Found] = []
     count, forms = len(words), list(map(_forms, words))
     for start, reached in enumerate(map(_begun, words)):
-        end, before = start + 1, len(hits)
+        named, end = [], start + 1
         while reached:
             for one in reached:
-                if one.concepts:
-                    hits += [Found(concept, start, end) for concept in one.concepts]
+                named += [(concept, start, end) for concept in one.concepts]
             if end == count:
                 break
-            reached = [one.longer[form] for one in reached for form in forms[end] if form in one.longer]
+            further = []
+            for one in reached:
+                if one.longer:
+                    further += [one.longer[form] for form in forms[end] if form in one.longer]
+            reached = further
             end += 1
-        if len(hits) > before + 1:
-            hits[before:] = dict.fromkeys(hits[before:])
+        hits += map(Found._make, named if len(named) < 2 else dict.fromkeys(named))
     return hits
 
 
@@ -253,6 +255,24 @@ def _named(words: tuple[str, ...]) -> Named:
         names |= bits[concept.name]
         above |= closed(concept.name)
     return Named(names, above)
+
+
+def may_name(kind: str, text: str) -> bool:
+    """Whether a text has a word that a wording of this type, or of a kind of it, begins with: quick to find out."""
+    first = _first_words(kind)
+    return any(not first.isdisjoint(_forms(word)) for word in tokens(text))
+
+
+@lru_cache(maxsize=16)
+def _first_words(kind: str) -> frozenset[str]:
+    wanted, longer = of_types(kind), _lexicon().wordings.longer
+    return frozenset(word for word, reached in longer.items() if any(_leads_to(wanted, reached)))
+
+
+def _leads_to(wanted: int, reached: _Reached) -> Iterator[bool]:
+    yield any(closed(concept.name) & wanted for concept in reached.concepts)
+    for longer in reached.longer.values():
+        yield from _leads_to(wanted, longer)
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from helpers import EVERY, FEW, bundled_cases
 
-from agentclinic.cases.completion import completed, completed_chart, completion, is_completed
+from agentclinic.cases.completion import _searched, completed, completed_chart, completion, is_completed
 from agentclinic.cases.model import Case, Door, Fact, Section
 from agentclinic.lint import physiology
 from agentclinic.lint.chart import Chart
@@ -296,3 +296,15 @@ def test_an_entry_that_the_chart_covers_shares_something_with_it(every: int) -> 
         covered = {entry.rank for entry in normals() if patient.covering(entry)}
         assert covered <= patient.reached
         assert len(patient.reached) < len(normals()) / 2
+
+
+def test_every_finding_that_speaks_of_an_entry_has_a_piece_of_a_word_that_is_looked_for_first() -> None:
+    searches = [_searched(entry.fields["said"]) for entry in normals() if entry.fields.get("said")]
+    spoken_of = 0
+    for case in bundled():
+        for fact in case.exam_facts:
+            for pattern, pieces in searches:
+                if pattern.search(fact.text):
+                    spoken_of += 1
+                    assert any(piece in fact.text.lower() for piece in pieces)
+    assert spoken_of > len(searches)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.audit.planted import COMPLAINTS
+from agentclinic.cases.registry import load_cases
 from agentclinic.vocabulary import lexicon
 
 CONCEPTS = lexicon._lexicon().concepts
@@ -67,3 +68,11 @@ def test_the_wordings_are_listed_with_what_they_name() -> None:
     listed = lexicon.wordings()
     assert any("headache" in names for names in listed.values())
     assert any(" " in wording for wording in listed)
+
+
+def test_a_text_that_names_a_place_may_name_one() -> None:
+    place = lexicon.of_types("place")
+    for case in load_cases("OpenOSCE", {})[::4]:
+        for fact in case.facts:
+            assert lexicon.may_name("place", fact.text) or not lexicon.named(fact.text).closed & place
+    assert not lexicon.may_name("place", "No fever")

@@ -7,6 +7,9 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agentclinic.cases.matcher.order_examinations import (
     Chart,
     examination,
@@ -198,7 +201,12 @@ def _says_method(told: Sequence[Fact], asked: Reading) -> bool:
 @lru_cache(maxsize=512)
 def chart_of(facts: Facts) -> Chart:
     """Facts, each with what its headings name."""
-    return tuple((fact, charted_as(fact)) for fact in facts)
+    return tuple(map(_read, facts))
+
+
+@lru_cache(maxsize=32768)  # all charts are completed with the same facts
+def _read(fact: Fact) -> tuple[Fact, Reading]:
+    return fact, charted_as(fact)
 
 
 @lru_cache(maxsize=512)
@@ -244,32 +252,30 @@ def _joints(text: str) -> int:
 
 def _below(named: int, facts: Facts) -> Mapping[tuple[str, ...], Sequence[Fact]]:
     """The headings that, with those above them, name this, and the facts below each."""
+    headed, naming = _headings_of(facts), np.zeros(len(_HEADINGS), dtype=bool)
+    naming[_NAMING.get(named, [])] = True
     found: dict[tuple[str, ...], list[Fact]] = {}
-    for fact in _by_named(facts).get(named, ()):
-        for path, signatures in _levels(fact.heads):
+    for place in naming[headed].nonzero()[0].tolist():
+        for path, signatures in _levels(facts[place].heads):
             if named in signatures:
-                found.setdefault(path, []).append(fact)
+                found.setdefault(path, []).append(facts[place])
     return found
+
+
+_HEADINGS: dict[tuple[str, ...], int] = {}
+"""The headings of facts, numbered as they are met: charts have the same."""
+_NAMING: dict[int, list[int]] = {}
+"""The numbers of the headings by what they, or any of those above them, name."""
 
 
 @lru_cache(maxsize=512)
-def _by_named(facts: Facts) -> Mapping[int, Sequence[Fact]]:
-    """The facts below a heading, by what it names."""
-    found: dict[int, list[Fact]] = {}
-    for fact in facts:
-        for named in _named_by(fact.heads):
-            below = found.get(named)
-            if below is None:
-                found[named] = [fact]
-            else:
-                below.append(fact)
-    return found
-
-
-@lru_cache(maxsize=32768)  # charts have the same headings
-def _named_by(heads: tuple[str, ...]) -> tuple[int, ...]:
-    """What any of a fact's headings names."""
-    return tuple(dict.fromkeys(named for _, signatures in _levels(heads) for named in signatures))
+def _headings_of(facts: Facts) -> NDArray[np.intp]:
+    """The number of each fact's headings."""
+    for heads in {fact.heads for fact in facts} - _HEADINGS.keys():
+        number = _HEADINGS[heads] = len(_HEADINGS)
+        for named in {named for _, signatures in _levels(heads) for named in signatures}:
+            _NAMING.setdefault(named, []).append(number)
+    return np.array([_HEADINGS[fact.heads] for fact in facts], dtype=np.intp)
 
 
 @lru_cache(maxsize=32768)

@@ -73,8 +73,7 @@ class _Layer:
     out: Floats
     out_bias: Floats
     distance: Floats
-    first: tuple[Floats, Floats]
-    second: tuple[Floats, Floats]
+    """What the distance of two words adds to how much one attends to the other, for each head."""
     up: Floats
     up_bias: Floats
     down: Floats
@@ -83,7 +82,10 @@ class _Layer:
 
 @dataclass(frozen=True, eq=False)
 class _Network:
-    """The learned tables and weights."""
+    """The learned tables and weights.
+
+    Vectors of words are kept centered, and the rest of each normalization is in the weights it is multiplied with.
+    """
 
     places: dict[str, int]
     by_stem: dict[str, int]
@@ -94,7 +96,6 @@ class _Network:
     weights: Floats
     """How much each word counts there."""
     layers: tuple[_Layer, ...]
-    norm: tuple[Floats, Floats]
     heads: Floats
     """From the vector of a word to its mark (3), and its weight in a part (1)."""
     heads_bias: Floats
@@ -103,7 +104,7 @@ class _Network:
     part_bias: Floats
     bias: Floats
     sections: Floats
-    section_names: tuple[str, ...]
+    section_rows: dict[str, int]
     beta: float
     scale: float
 
@@ -125,39 +126,40 @@ def network() -> _Network:
         def weights(name: str) -> Floats:
             return np.ascontiguousarray(table[name], dtype=np.float32)
 
+        def centered(name: str) -> tuple[Floats, Floats]:
+            """Weights and biases whose products have a mean of 0."""
+            kernel, bias = weights(name), weights(f"{name}_bias")
+            return kernel - kernel.mean(axis=1, keepdims=True), bias - bias.mean()
+
+        def normalizing(norm: str, name: str) -> tuple[Floats, Floats]:
+            """Weights and biases that also scale and shift what a normalization gives them."""
+            kernel = weights(name)
+            return weights(norm)[:, None] * kernel, weights(f"{norm}_bias") @ kernel + weights(f"{name}_bias")
+
         def layer(at: int) -> _Layer:
-            def of(name: str) -> Floats:
-                return weights(f"layer{at}_{name}")
+            of = f"layer{at}_"
+            qkv, qkv_bias = normalizing(f"{of}first", f"{of}qkv")
+            distance = weights(f"{of}distance")
+            width = len(qkv)
+            for one in (qkv[:, :width], qkv_bias[:width]):  # of the queries
+                one /= math.sqrt(width // len(distance))
+            by_places = np.ascontiguousarray(distance[:, _distances(LONGEST)])
+            up, down = normalizing(f"{of}second", f"{of}up"), centered(f"{of}down")
+            return _Layer(qkv, qkv_bias, *centered(f"{of}out"), by_places, *up, *down)
 
-            return _Layer(
-                of("qkv"),
-                of("qkv_bias"),
-                of("out"),
-                of("out_bias"),
-                of("distance"),
-                (of("first"), of("first_bias")),
-                (of("second"), of("second_bias")),
-                of("up"),
-                of("up_bias"),
-                of("down"),
-                of("down_bias"),
-            )
-
+        words = _dequantized(table, "words")
         return _Network(
             {name: place for place, name in enumerate(names)},
             by_stem,
-            _dequantized(table, "words"),
+            words - words.mean(axis=1, keepdims=True),
             _dequantized(table, "keys"),
             weights("weights"),
             tuple(layer(at) for at in range(int(table["layers"]))),
-            (weights("norm"), weights("norm_bias")),
-            weights("heads"),
-            weights("heads_bias"),
-            weights("part"),
-            weights("part_bias"),
+            *normalizing("norm", "heads"),
+            *normalizing("norm", "part"),
             weights("bias"),
             weights("sections"),
-            tuple(bytes(table["section_names"]).decode().split("\n")),
+            {name: row for row, name in enumerate(bytes(table["section_names"]).decode().split("\n"))},
             float(table["beta"]),
             float(table["scale"]),
         )
@@ -180,7 +182,11 @@ def _place(word: str) -> int:
 @lru_cache(maxsize=65536)  # charts are in much the same words
 def _places(run: str) -> tuple[int, ...]:
     """The places of the words and signs in a run of text without spaces, as in "pain,"."""
-    return tuple([_place(word) for word in _TOKEN.findall(run)])
+    return (_AT_END,) if run == _END else tuple([_place(word) for word in _TOKEN.findall(run)])
+
+
+_END, _AT_END = "\0", -1
+"""A run that ends each of several texts that are read at once, and its place."""
 
 
 def _plain(text: str) -> str:
@@ -192,10 +198,11 @@ def knows(text: str) -> bool:
     return all(_place(word) != UNKNOWN for word in _TOKEN.findall(_plain(text)))
 
 
-def _normed(x: Floats, by: tuple[Floats, Floats]) -> Floats:
-    centered = x - x.mean(axis=1, keepdims=True)
-    spread = np.einsum("ij,ij->i", centered, centered) / np.float32(x.shape[1])
-    return np.asarray(centered / np.sqrt(spread + np.float32(1e-5))[:, None] * by[0] + by[1], dtype=np.float32)
+def _normed(x: Floats) -> Floats:
+    """Centered vectors with a variance of 1."""
+    variance = np.vecdot(x, x) * np.float32(1 / x.shape[1])
+    normed: Floats = x / np.sqrt(variance + np.float32(1e-5))[:, None]
+    return normed
 
 
 _SMALL = 800_000
@@ -215,7 +222,6 @@ def _times(x: Floats, weights: Floats) -> Floats:
     return product
 
 
-@lru_cache(maxsize=LONGEST)
 def _distances(count: int) -> NDArray[np.intp]:
     places = np.arange(count)
     apart: NDArray[np.intp] = np.clip(places[None] - places[:, None], -REACH, REACH) + REACH
@@ -225,18 +231,16 @@ def _distances(count: int) -> NDArray[np.intp]:
 def _through(layer: _Layer, x: Floats) -> Floats:
     count, width = x.shape
     heads = len(layer.distance)
-    each = width // heads
-    mixed = _times(_normed(x, layer.first), layer.qkv) + layer.qkv_bias
-    query, key, value = mixed.reshape(count, 3, heads, each).transpose(1, 2, 0, 3)
+    mixed = _times(_normed(x), layer.qkv) + layer.qkv_bias
+    query, key, value = mixed.reshape(count, 3, heads, width // heads).transpose(1, 2, 0, 3)
     towards = query @ key.transpose(0, 2, 1)
-    towards *= np.float32(1 / math.sqrt(each))
-    towards += layer.distance[:, _distances(count)]
-    towards -= towards.max(axis=2, keepdims=True)
+    towards += layer.distance[:, :count, :count]
+    towards -= np.maximum.reduce(towards, axis=2, keepdims=True)
     np.exp(towards, out=towards)
-    towards /= towards.sum(axis=2, keepdims=True)
+    towards /= np.add.reduce(towards, axis=2, keepdims=True)
     gathered = (towards @ value).transpose(1, 0, 2).reshape(count, width)
     x = x + _times(gathered, layer.out) + layer.out_bias
-    inner = _times(_normed(x, layer.second), layer.up) + layer.up_bias
+    inner = _times(_normed(x), layer.up) + layer.up_bias
     np.maximum(inner, 0, out=inner)
     return x + _times(inner, layer.down) + layer.down_bias
 
@@ -290,37 +294,40 @@ def _asked(question: str, tokens: Sequence[re.Match[str]]) -> Iterator[Asks]:
     x = known.words[places]
     for layer in known.layers:
         x = _through(layer, x)
-    x = _normed(x, known.norm)
+    x = _normed(x)
     said = x @ known.heads + known.heads_bias
-    marks = said[:, :3].argmax(axis=1).tolist()
+    parts = list(_parts(tokens, said[:, :3].argmax(axis=1).tolist()))
+    if not parts:
+        return
+    within = np.zeros((len(parts), len(tokens)), dtype=np.float32)
+    for row, (start, end) in enumerate(parts):
+        within[row, start:end] = 1
+    score = np.where(within > 0, said[:, 3], np.float32(-np.inf))
+    weight = np.exp(score - score.max(axis=1, keepdims=True))
+    out = (weight / weight.sum(axis=1, keepdims=True)) @ x @ known.part + known.part_bias
+    keys = within @ known.keys[places] / (within @ known.weights[places])[:, None] + known.bias
+    size = known.bias.shape[0]
+    vectors = np.float32(known.scale) * (_of_length_1(out[:, :size]) + np.float32(known.beta) * _of_length_1(keys))
+    kinds = out[:, size + 1 : size + len(KINDS)].argmax(axis=1).tolist()
+    for (start, end), vector, needed, kind in zip(parts, vectors, out[:, -1].tolist(), kinds, strict=True):
+        first, last = tokens[start].start(), tokens[end - 1].end()
+        yield Asks(question[first:last], first, vector, 4 * needed, KINDS[1 + kind])
+
+
+def _parts(tokens: Sequence[re.Match[str]], marks: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last word, exclusive, of each part that asks for something."""
     for start, end in _whole(_marked(marks), tokens):
         while end > start and _NO_PART.fullmatch(tokens[end - 1][0]):
             end -= 1
         while end > start and _NO_PART.fullmatch(tokens[start][0]):
             start += 1
-        if all(token[0] in _EMPTY for token in tokens[start:end]):
-            continue
-        weight = np.exp(said[start:end, 3] - said[start:end, 3].max())
-        out = (weight / weight.sum()) @ x[start:end] @ known.part + known.part_bias
-        size = known.bias.shape[0]
-        asks = out[:size] / max(1e-6, math.sqrt(float(out[:size] @ out[:size])))
-        vector = asks + np.float32(known.beta) * _key(places[start:end])
-        kinds = out[size : size + len(KINDS)]
-        first, last = tokens[start].start(), tokens[end - 1].end()
-        yield Asks(
-            question[first:last],
-            first,
-            np.asarray(known.scale * vector, dtype=np.float32),
-            4 * float(out[-1]),
-            KINDS[1 + int(kinds[1:].argmax())],
-        )
+        if not all(token[0] in _EMPTY for token in tokens[start:end]):
+            yield start, end
 
 
-def _key(places: Sequence[int]) -> Floats:
-    """The vector of some words by themselves."""
-    known = network()
-    total = np.add.reduce(known.keys[places], axis=0) / np.add.reduce(known.weights[places]) + known.bias
-    return np.asarray(total / max(1e-6, math.sqrt(float(total @ total))), dtype=np.float32)
+def _of_length_1(vectors: Floats) -> Floats:
+    lengths: Floats = np.maximum(np.sqrt(np.vecdot(vectors, vectors)), np.float32(1e-6))
+    return vectors / lengths[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,31 +349,46 @@ class Index:
 def index_of(facts: Facts) -> Index:
     """The index of a chart, which must have facts."""
     known = network()
-    places: list[int] = []
-    starts: list[int] = []
+    texts: list[str] = []
     own: list[bool] = []
     counts: list[int] = []
-    sections: list[int] = []
     for fact in facts:
         said = [fact.matched_as] if fact.matched_as else [text for text in (fact.text, fact.says) if text] or [""]
-        for text in (*fact.asked, *said):
-            starts.append(len(places))
-            places += chain.from_iterable(map(_places, _plain(text).split()))
-            if len(places) == starts[-1]:  # no words
-                places.append(UNKNOWN)
+        texts += (*fact.asked, *said)
         own += [False] * len(fact.asked) + [True] * len(said)
         counts.append(len(fact.asked) + len(said))
-        name = fact.section.value
-        sections.append(known.section_names.index(name) if name in known.section_names else -1)
-    said_at = np.array(places)
-    sums = np.add.reduceat(known.keys[said_at], starts, axis=0)
-    sums /= np.add.reduceat(known.weights[said_at], starts)[:, None]
-    of_fact = np.repeat(np.arange(len(facts)), counts)
-    section = np.array(sections)
-    names = len(known.section_names)
-    extra = known.sections[np.where(section < 0, names, section)]
-    extra = extra + known.sections[[names + int(fact.denied) for fact in facts]]
-    sums += known.bias + extra[of_fact]
-    sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
+    sums, weights = _summed(texts)
+    sums /= weights[:, None]
+    others = len(known.section_rows)
+    extra = known.sections[[known.section_rows.get(fact.section, others) for fact in facts]]
+    extra = extra + known.sections[[others + int(fact.denied) for fact in facts]]
+    sums += known.bias + np.repeat(extra, counts, axis=0)
+    vectors = _of_length_1(sums)
     less = np.array(own, dtype=np.float32) * np.float32(OF_WORDS * known.scale)
-    return Index(np.asarray(sums, dtype=np.float32), less, np.concatenate(([0], np.cumsum(counts)[:-1])))
+    return Index(vectors, less, np.concatenate(([0], np.cumsum(counts)[:-1])))
+
+
+def _summed(texts: Sequence[str]) -> tuple[Floats, Floats]:
+    """The sums of the vectors of each text's words, and of their weights."""
+    known = network()
+    runs = _plain(f" {_END} ".join((*texts, ""))).split()
+    places = np.fromiter(chain.from_iterable(map(_places, runs)), dtype=np.intp)
+    ends = np.flatnonzero(places == _AT_END)
+    if len(ends) > len(texts):
+        return _summed([text.replace(_END, " ") for text in texts])
+    counts = np.diff(ends, prepend=-1) - 1
+    begins = ends - counts
+    places[ends[counts == 0]] = UNKNOWN  # where there are no words
+    counts = np.maximum(counts, 1)
+    # The first words of all texts, then the second, and so on: much faster than text by text.
+    longest_first = np.argsort(-counts, kind="stable")
+    next_word = begins[longest_first]
+    longer = len(texts) - np.cumsum(np.bincount(counts))
+    summed = known.keys[places[next_word]]
+    for several in longer[1:-1].tolist():
+        next_word = next_word[:several] + 1
+        summed[:several] += known.keys[places[next_word]]
+    sums = np.empty_like(summed)
+    sums[longest_first] = summed
+    weights = np.append(known.weights, np.float32(0))[places]  # the last is that of an end
+    return sums, np.add.reduceat(weights, begins)

@@ -243,8 +243,15 @@ def _denied_elsewhere(text: str, facts: Facts) -> Floats:
     places = lexicon.named(text).closed & lexicon.of_types("place")
     if not places:
         return np.zeros(len(facts), dtype=np.float32)
-    told = [_named_in(fact) & lexicon.of_types("place") if fact.denied else 0 for fact in facts]
-    return np.array([bool(there and not places & there) for there in told], dtype=np.float32)
+    return np.array([bool(there and not places & there) for there in _places_denied(facts)], dtype=np.float32)
+
+
+@lru_cache(maxsize=512)
+def _places_denied(facts: Facts) -> tuple[int, ...]:
+    """The places that each fact denies something of. Most have no word of a place, and are not read for that."""
+    place = lexicon.of_types("place")
+    likely = (fact.denied and lexicon.may_name("place", _words_of(fact)) for fact in facts)
+    return tuple([_named_in(fact) & place if may else 0 for fact, may in zip(facts, likely, strict=True)])
 
 
 @lru_cache(maxsize=1)
@@ -327,7 +334,11 @@ def _ahead(near: Floats) -> float:
 @lru_cache(maxsize=32768)
 def _named_in(fact: Fact) -> int:
     """What a fact names, with what that is a kind of."""
-    return lexicon.named(fact.matched_as or f"{fact.text} {fact.says}").closed
+    return lexicon.named(_words_of(fact)).closed
+
+
+def _words_of(fact: Fact) -> str:
+    return fact.matched_as or f"{fact.text} {fact.says}"
 
 
 def _same_name(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:

@@ -115,3 +115,16 @@ def test_threads_read_the_same() -> None:
         thread.join()
     for question, vectors in zip(questions, alone, strict=True):
         assert all(np.array_equal(one, other) for one, other in zip(found[question], vectors, strict=True))
+
+
+def test_a_chart_read_at_once_is_read_as_its_facts_one_by_one() -> None:
+    facts = [
+        fact("cough", "Dry cough", "Do you cough?", "Is it a dry cough, or do you bring anything up?"),
+        fact("no words", "—", "?!", ""),
+        fact("marked", "Pain \0 at night", "Any\0 pain?"),
+        fact("fever", "No fever", "Any fever?", section=Section.TESTS),
+    ]
+    alone = np.concatenate([index_of(Facts((one,))).vectors for one in facts])
+    together = index_of(Facts(facts))
+    np.testing.assert_allclose(together.vectors, alone, atol=1e-5)
+    assert together.starts.tolist() == [0, 4, 8, 11]
