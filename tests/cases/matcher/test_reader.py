@@ -24,7 +24,6 @@ def fact(path: str, text: str, *asked: str, section: Section = Section.HISTORY) 
         ("Any fever, chills or night sweats?", ["Any fever", "chills", "night sweats"]),
         ("Have you ever had asthma, heartburn or hay fever?", ["Have you ever had asthma", "heartburn", "hay fever"]),
         ("Is it better or worse with use?", ["Is it better or worse with use"]),
-        ("Does it stay there, or does it travel?", ["Does it stay there, or does it travel"]),
         ("How many times, and what did it look like?", ["How many times", "what did it look like"]),
         ("Good morning. Any drugs you react to?", ["Any drugs you react to"]),
         ("", []),

@@ -36,7 +36,7 @@ def told(question: str) -> list[str]:
     ("question", "paths"),
     [
         ("Are your hands stiff, and for how long?", ["stiff"]),  # not how long the patient smoked
-        ("Does anyone in the family have arthritis or psoriasis? Any diabetes?", ["aunt", "skin", "sugar"]),
+        ("Does anyone in the family have arthritis, or perhaps psoriasis? Any diabetes?", ["aunt", "skin", "sugar"]),
         ("How are you managing with opening your mouth and breathing?", ["mouth", "air"]),
         ("Take your time. Do you smoke?", ["smoke"]),
     ],
