@@ -244,7 +244,9 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     rest = without(payload.request, untold)
     items = _found(replace(payload, request=rest)) if rest else []
     told = {fact.path for fact in _facts(items)}
-    under = [Ordered(each.clause, tuple(f for f in each.told_by(payload.facts) if f.path not in told)) for each in untold]
+    under = [
+        Ordered(each.clause, tuple(f for f in each.told_by(payload.facts) if f.path not in told)) for each in untold
+    ]
     return items + [item for item in under if item.facts]
 
 

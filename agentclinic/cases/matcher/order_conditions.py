@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agentclinic.cases.matcher.order_items import is_treatment, one_line
-from agentclinic.cases.matcher.order_words import Reading, joined, reading
+from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site
 from agentclinic.cases.model import Fact
 from agentclinic.vocabulary.text import fold, words
 
@@ -35,7 +35,9 @@ class Condition:
     def untold(self) -> str:
         """What is said where there is no such result."""
         if self.again:
-            named = self.clause if _AGAIN.search(self.clause) or self.what in self.clause else f"{self.what} {self.under}"
+            named = (
+                self.clause if _AGAIN.search(self.clause) or self.what in self.clause else f"{self.what} {self.under}"
+            )
             return f"{named}: not done yet."
         if _DURING.match(self.under):
             return f"{self.what} {self.under}: no result apart from that of this visit."
@@ -43,9 +45,9 @@ class Condition:
 
     def told_by(self, facts: Iterable[Fact]) -> list[Fact]:
         """The results of what is to be measured that say they were obtained under the condition."""
-        asked = joined((reading(one_line(self.what)), _placed(reading(self.under))))
+        asked, there = reading(one_line(self.what)), reading(self.under).of("sites")
         marks = _marks(self.under) or (frozenset() if self.again else _marks(self.what))
-        return [fact for fact in facts if _is_about(asked, fact) and _says(fact, marks)]
+        return [fact for fact in facts if _is_about(asked, there, fact) and _says(fact, marks)]
 
 
 @lru_cache(maxsize=4096)
@@ -116,17 +118,14 @@ def _says(fact: Fact, marks: frozenset[str]) -> bool:
     return bool(_AT_A_LATER_TIME.search(" ".join((*fact.heads, fact.text))))
 
 
-def _is_about(asked: Reading, fact: Fact) -> bool:
-    """Whether a result has something of what is asked for in its headings, or its text tells it."""
+def _is_about(asked: Reading, there: frozenset[str], fact: Fact) -> bool:
+    """Whether a result tells something of what is asked for, or of the place where the condition is brought about."""
     own = joined(map(reading, (*fact.heads, fact.text)))
+    if there:
+        return any(same_site(a, b) for a in there for b in own.of("sites"))
     same = any(asked.of(kind) & own.of(kind) for kind in _MEASURES if kind != "vitals")
     vitals = asked.of("vitals")
     return same or bool(vitals & own.of("vitals")) or ("vital signs" in vitals and bool(own.of("vitals")))
-
-
-def _placed(under: Reading) -> Reading:
-    """Where a condition is brought about: the shoulder that is abducted again and again."""
-    return Reading({kind: under.of(kind) for kind in ("sites", "parts") if under.of(kind)})
 
 
 _MEASURES = ("values", "panels", "tests", "modalities", "vitals", "parts", "systems", "sites")
@@ -142,12 +141,13 @@ def _marks(under: str) -> frozenset[str]:
 
 _EMPTY = frozenset(
     words(
-        "before and after pre post following while during at in the a an of his her their trial dose giving given two three four"
-        " five ten fifteen thirty h hr hour min minute second day week month im iv sc po oral x repeat repeated next"
-        " later time home using with on this that between within about tomorrow morning course now time same again some any one"
-        " high flow large volume"
+        "before and after pre post following while during at in the a an of on this that his her trial"
+        " dose giving their given two three four five ten fifteen thirty h hr hour min minute second day week month"
+        " im iv sc po oral x repeat next later time home using with between within about tomorrow morning course"
+        " now same again some any one high flow large volume"
     )
 )
+"""Words of a condition that do not say what it is."""
 _ALIKE = tuple(
     frozenset(words(names))
     for names in (
@@ -155,7 +155,7 @@ _ALIKE = tuple(
         "adrenaline epinephrine epipen",
         "tap removal drainage drained",
         "attack attacks episode episodes spell spells bout bouts event",
-        "exercise exertion effort exercising walking walk stairs repetitions repeated repetition fatigue bites",
+        "exercise exertion effort exercising walking walk stairs repetitions repeated repetition fatigue bites biting",
         "upright standing",
         "straining valsalva",
         "nitroglycerin nitroglycerine gtn nitrate",
@@ -181,17 +181,19 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _AGAIN = re.compile(
-    r"\b(?:then )?(?:repeat(?:ed)?|re-?test|re-?check|re-?measure|re-?examine|redo|reassess)\b(?: (?:the|it|both|this))?",
+    r"\b(?:then )?(?:repeat(?:ed)?|re-?test|re-?check|re-?measure|re-?examine|redo|reassess)\b"
+    r"(?: (?:the|it|both|this))?",
     re.IGNORECASE,
 )
 _AND_BEFORE = re.compile(
-    r"^(?:both )?(?:before (?:and|&|/|or) (?=after)|before (?:and|&|/|or) after$|pre[- ]?(?: ?(?:and|&|/|,) ?)(?=post))|^after$",
+    r"^(?:both )?(?:before (?:and|&|/|or) (?:(?=after .)|after$)|pre[- ]?(?: ?(?:and|&|/|,) ?)(?=post))|^after$",
     re.IGNORECASE,
 )
 _NOW = re.compile(r"^and | (?:now|at baseline)$", re.IGNORECASE)
 _ANYTHING = frozenset({"and", "then", "also", "baseline", "it", "the same", "the test", "now", "test"})
 _BETWEEN = re.compile(
-    r"\s*(?:[;\n]|\.\s|(?<!\d),(?:\s*and\b)?|,(?!\s*\d)|\b(?:and )?then\b|(?:\b(?:and|with) |\()(?=(?:repeat|re-?test|re-?check)))\s*(?![^(]*\))",
+    r"\s*(?:[;\n]|\.\s|(?<!\d),(?:\s*and\b)?|,(?!\s*\d)|\b(?:and )?then\b"
+    r"|(?:\b(?:and|with) |\()(?=repeat|re-?test|re-?check))\s*(?![^(]*\))",
     re.IGNORECASE,
 )
 _PART_OF_TEST = re.compile(
@@ -228,6 +230,7 @@ _AT_A_LATER_TIME = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(
-    rf"{_AGAIN.pattern}|\b(?:after|following|post|during|while|when|tomorrow|next|pre)\b|\b(?:in|at) {_NUMBER} ?{_UNIT}\b",
+    rf"{_AGAIN.pattern}|\b(?:after|following|post|during|while|when|tomorrow|next|pre)\b"
+    rf"|\b(?:in|at) {_NUMBER} ?{_UNIT}\b",
     re.IGNORECASE,
 )
