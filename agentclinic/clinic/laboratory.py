@@ -29,6 +29,7 @@ from agentclinic.cases.completion import (
     untold,
 )
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
+from agentclinic.cases.matcher.order_conditions import Condition, conditions, without
 from agentclinic.cases.matcher.order_examinations import covering
 from agentclinic.cases.matcher.order_items import MEASURED, conditional, is_treatment
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
@@ -240,7 +241,34 @@ def _paths(ordered: Sequence[Ordered]) -> list[str]:
 
 
 def matched(payload: LaboratoryPayload) -> list[Ordered]:
-    """Each item of the order with the results that our matcher finds for it."""
+    """Each item of the order with the results that our matcher finds for it.
+
+    What was to be obtained under a condition is answered with a result of that condition, and with no other.
+    """
+    items = _found(payload)
+    wanted = conditions(payload.request)
+    untold = [condition for condition in wanted if not condition.told_by(_facts(items))]
+    if not untold:
+        return items
+    rest = without(payload.request, untold)
+    items = _found(replace(payload, request=rest)) if rest else []
+    told = {fact.path for fact in _facts(items)}
+    under = [
+        Ordered(each.clause, tuple(f for f in each.told_by(payload.facts) if f.path not in told)) for each in untold
+    ]
+    return items + [item for item in under if item.facts]
+
+
+def _facts(items: Sequence[Ordered]) -> list[Fact]:
+    return [fact for item in items for fact in item.facts]
+
+
+def _untold_conditions(request: str, ordered: Sequence[Ordered]) -> list[Condition]:
+    """The conditions under which an order wanted something that was not reported."""
+    return [condition for condition in conditions(request) if not condition.told_by(_facts(ordered))]
+
+
+def _found(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
@@ -629,6 +657,7 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
                 parts += told.parts
                 disclosures += told.disclosures
                 order.charge(done_in(told.disclosures))
+    parts += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
     parts += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
     if order:
         if disclosures:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -82,6 +82,11 @@ class Normal:
         """The ways to write it, with frequencies; `{}` is the number."""
         return self._given("as", groups) or self._given("says", groups) or {}
 
+    def follows(self, groups: Iterable[str]) -> tuple[tuple[re.Pattern[str], str | None], ...]:
+        """What a chart may say, with the result that goes with it; None: no normal result does."""
+        given: Sequence[tuple[str, str | None]] = self._given("follows", groups) or ()
+        return tuple([(_compiled(pattern), says) for pattern, says in given])
+
     @cached_property
     def for_all(self) -> bool:
         """Whether patients of every age and either sex can have it (`applies`)."""
@@ -99,13 +104,18 @@ class Normal:
     @cached_property
     def _same_for_all(self) -> bool:
         """Whether the entry has nothing of its own for a group of patients."""
-        return not any(name.startswith(("number_", "as_", "says_")) for name in self.fields)
+        return not any(name.startswith(("number_", "as_", "says_", "follows_")) for name in self.fields)
 
     def _given(self, name: str, groups: Iterable[str]) -> Any:
         if self._same_for_all:
             return self.fields.get(name)
         own = (self.fields[f"{name}_{group}"] for group in groups if f"{name}_{group}" in self.fields)
         return next(own, self.fields.get(name))
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def is_examination(system: str) -> bool:

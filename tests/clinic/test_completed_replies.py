@@ -303,3 +303,18 @@ def test_a_maneuver_charted_twice_is_told_once() -> None:
 
 def test_a_dose_keeps_its_unit() -> None:
     assert "0.6 mg/kg: a treatment" in reply("oral dexamethasone 0.6 mg/kg and nebulised epinephrine, stridor")
+
+
+def test_what_was_to_be_found_after_a_drug_is_not_answered_with_what_was_found_before() -> None:
+    text = reply("peak flow before and after salbutamol")
+    assert "Peak flow after salbutamol: no result under this condition." in text
+    assert "Diary" not in text
+    assert reply("repeat saturation 10 minutes after a nebuliser") == (
+        "RESULTS: Repeat saturation 10 minutes after a nebuliser: not done yet."
+    )
+    case = with_findings((("Neurological Examination", "Special Signs"), "After 30 bites the jaw tires"))
+    assert "After 30 bites" in of(case, "jaw after repeated biting")
+
+
+def test_a_test_after_a_treatment_is_not_called_a_treatment() -> None:
+    assert "Repeat glucose after insulin 6 units: not done yet." in reply("HbA1c, repeat glucose after insulin 6 units")
