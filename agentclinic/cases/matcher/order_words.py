@@ -155,7 +155,7 @@ def vocabulary() -> Vocabulary:
         ),
         alike={name: frozenset(split_list(names)) for name, names in content["alike"].items()},
         alone=frozenset(name for name, entry in content["qualifiers"].items() if entry.get("alone")),
-        with_and=_joining(named, spelled),
+        with_and=_joining(named, spelled, [name for name in manner if len(name) > 1]),
     )
 
 
