@@ -33,6 +33,7 @@ from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
 from agentclinic.clinic.pending import capital, hours_for, in_its_time, in_time, late, late_result
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
+from agentclinic.clinic.told_once import as_ordered, each_once
 from agentclinic.config import is_builtin, is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request, reads_prompts
 from agentclinic.models.structured import choosing
@@ -263,7 +264,7 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
-    items = _matched_with_table(payload, added)
+    items = as_ordered(_matched_with_table(payload, added), payload.request)
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
 
 
@@ -623,45 +624,65 @@ def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Seque
 
 def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tuple[str, tuple[Disclosure, ...]]:
     """The `RESULTS:` line, verbatim from the chart, and where each part of it comes from."""
-    parts: list[str] = []
+    parts = _Parts()
     disclosures: list[Disclosure] = []
     order = Order(payload.limits, payload.request) if payload.limits else None
-    for item in _without_repeats(list(_each_once(ordered)), payload):
+    for item in _without_repeats(list(each_once(ordered)), payload):
         written = as_written(item.name, payload.request)
         if order is None:
             told = _told(item, written, payload)
-            parts += told.parts
+            parts.add(told, item)
             disclosures += told.disclosures
             continue
         for part in order.admitted(item, written):
             if order.pays(part.item.name):
                 told = _told(part.item, part.item.name, payload, part.offer)
-                parts += told.parts
+                parts.add(told, part.item)
                 disclosures += told.disclosures
                 order.charge(done_in(told.disclosures))
-    parts += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
-    parts += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
+    written = parts.written
+    written += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
+    written += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
     if order:
         if disclosures:
             order.refuse_parts()
-        parts += order.refusals
+        written += order.refusals
         disclosures += order.refused
-    return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)
+    return f"{RESULTS} {' '.join(written)}", tuple(disclosures)
 
 
 _CONDITION = "{part}: not done yet; please order it when the result it depends on is known."
 
 
+class _Parts:
+    """The parts of a reply; results under the heading at the end of the part before them go on there."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self._heading: str | None = None
+
+    def add(self, told: _Told, item: Ordered) -> None:
+        groups = list(dict.fromkeys(fact.heads[0] for fact in item.facts if fact.heads))
+        plain = bool(groups) and not item.equivalent and len(told.parts) == 1 and not told.waiting
+        if plain and self.written and self._heading == groups[0] and told.parts[0].startswith(f"{groups[0]}: "):
+            more = told.parts[0].removeprefix(f"{groups[0]}: ")
+            self.written[-1] = f"{self.written[-1].removesuffix('.')}; {more}"
+        else:
+            self.written += told.parts
+        self._heading = groups[-1] if plain else None
+
+
 class _Told(NamedTuple):
     parts: list[str]
     disclosures: list[Disclosure]
+    waiting: bool
 
 
 def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer | None = None) -> _Told:
     """What is reported of an item, and where it comes from; an offer of a limited setting has a time of its own."""
     named = replace(item, name=written)
     back, waiting = in_time(named, payload.horizon) if offer is None else in_its_time(named, offer, payload.horizon)
-    told = _Told([], [])
+    told = _Told([], [], bool(waiting))
     if back:
         text, provenance = _part(back, payload)
         told.parts.append(text)
@@ -680,27 +701,6 @@ def _charged(reported: Turn, limits: Limits) -> tuple[Turn, Limits]:
     return reported.model_copy(update={"text": text, "charges": charges}), after
 
 
-def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
-    """Items without values that were reported under another heading or with an earlier item."""
-    seen: set[tuple[frozenset[str], str]] = set()
-    for item in ordered:
-        kept = []
-        for fact in item.facts:
-            value = fact.text.split(" (")[0].strip(" .").lower()
-            names = {frozenset(words(fact.heads[-1])), frozenset(words(" ".join(fact.heads)))} if fact.heads else set()
-            # Only values, and what has several words: "normal" is said of many things.
-            own = value[:1].isdigit() or len(words(value)) >= _FEW_WORDS
-            keys = {(name, value) for name in names if own and name != _FINDINGS} or {(frozenset({fact.path}), "")}
-            if not keys & seen:
-                seen |= keys
-                kept.append(fact)
-        kept = _told_once(kept)
-        if len(kept) == len(item.facts):
-            yield item if tuple(kept) == item.facts else replace(item, facts=tuple(kept))
-        elif kept:
-            yield replace(item, facts=tuple(kept))
-
-
 def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> Iterator[Ordered]:
     """Items without those that only say less of one that is waited for: a biopsy, after that of an endoscopy."""
     waiting = [{*words(name)} for item in ordered for name in in_time(item, payload.horizon)[1]]
@@ -708,29 +708,6 @@ def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> 
         name = set(words(item.name))
         if item.facts or not _is_unplaced(item.name) or not any(name < other for other in waiting):
             yield item
-
-
-_FINDINGS = frozenset({"finding"})
-_FEW_WORDS = 5
-"""Shorter findings, "not tender", are said of many things."""
-
-
-def _told_once(facts: Sequence[Fact]) -> list[Fact]:
-    """Findings without those that the chart has word for word under another heading too."""
-    by_report: dict[str, list[Fact]] = {}
-    for fact in facts:
-        by_report.setdefault(fact.heads[0] if fact.heads else "", []).append(fact)
-    if len(by_report) < 2:
-        return list(facts)
-    told: list[frozenset[str]] = []
-    kept: list[Fact] = []
-    for report in by_report.values():
-        said = [frozenset(words(f"{' '.join(fact.heads[1:])} {fact.text}")) for fact in report]
-        every = frozenset().union(*(words(fact.text) for fact in report))
-        again = len(every) >= _FEW_WORDS and any(every <= before for before in told)
-        kept += () if again else report
-        told += said
-    return kept
 
 
 def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:
@@ -805,7 +782,14 @@ def _charted(facts: Sequence[Fact]) -> str:
     """Facts as a report: each heading once, followed by its values."""
     groups: dict[str, list[str]] = {}
     for fact in facts:
-        head, label = fact.heads[0] if fact.heads else "", ", ".join(fact.heads[1:])
+        heads = _shown_as(fact)
+        head, label = heads[0] if heads else "", ", ".join(heads[1:])
         value = fact.text.strip().rstrip(".")
         groups.setdefault(head, []).append(f"{label}: {value}" if label else value)
     return "; ".join(f"{head}: {'; '.join(values)}" if head else "; ".join(values) for head, values in groups.items())
+
+
+def _shown_as(fact: Fact) -> tuple[str, ...]:
+    """The headings of a result, or the name that it has in the table, if they read badly."""
+    entry = normal_of(fact.heads)
+    return (str(entry.fields["shown"]),) if entry and "shown" in entry.fields else fact.heads
