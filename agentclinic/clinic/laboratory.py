@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
+from agentclinic.cases.completion import Completion, Said, completion, is_completed, named_in, offered, said_in, untold
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
 from agentclinic.cases.matcher.order_conditions import Condition, conditions, without
 from agentclinic.cases.matcher.order_examinations import covering
@@ -372,7 +372,7 @@ def _own_values(fact: Fact) -> frozenset[str]:
     return (reading(fact.heads[-1]).of("values") or charted_as(fact).of("values")) - IMMUNOGLOBULINS
 
 
-def _of_the_place(item: Ordered, said: frozenset[str]) -> Ordered:
+def _of_the_place(item: Ordered, said: Said) -> Ordered:
     """An examination of a place without the special ones of the region around it: the hearing is not the scalp."""
     read = reading(item.name)
     if set(read.by_kind) != {"sites"}:
@@ -522,19 +522,19 @@ def _further(item: Ordered, horizon: float | None) -> Ordered:
     return replace(item, facts=tuple(f for f in item.facts if not is_completed(f.path) and not late_result(f, horizon)))
 
 
-def _usual(item: Ordered, added: Completion, said: frozenset[str]) -> Ordered:
+def _usual(item: Ordered, added: Completion, said: Said) -> Ordered:
     """An item without completed results that are reported only if asked for by name, if it has others."""
     kept = tuple([fact for fact in item.facts if fact.path not in added.rare or named_in(fact, said)])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
-def _without_rare(item: Ordered, said: frozenset[str]) -> Ordered:
+def _without_rare(item: Ordered, said: Said) -> Ordered:
     """An item without special tests that the order does not name, if it has others."""
     kept = tuple([fact for fact in item.facts if not _is_special(fact, said)])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
-def _without_maneuvers(item: Ordered, said: frozenset[str]) -> Ordered:
+def _without_maneuvers(item: Ordered, said: Said) -> Ordered:
     """A whole physical examination without the single maneuvers that the order does not name, charted or not."""
     if item.name != PHYSICAL_EXAMINATION:
         return item
@@ -542,21 +542,27 @@ def _without_maneuvers(item: Ordered, said: frozenset[str]) -> Ordered:
     return replace(item, facts=tuple(usual))
 
 
-def _is_special(fact: Fact, said: frozenset[str]) -> bool:
+def _is_special(fact: Fact, said: Said) -> bool:
     """Whether a result is one of those that are reported only if ordered by name, and this order does not name it."""
     entry = normal_of(fact.heads) if fact.section is Section.TESTS or is_completed(fact.path) else None
-    return entry is not None and entry.rare and not (named_in(fact, said) or said.issuperset(words(fact.heads[0])))
+    return (
+        entry is not None and entry.rare and not (named_in(fact, said) or said.words.issuperset(words(fact.heads[0])))
+    )
 
 
-def _told_otherwise(item: Ordered, found: Sequence[Ordered], said: frozenset[str]) -> bool:
+def _told_otherwise(item: Ordered, found: Sequence[Ordered], said: Said) -> bool:
     """Whether only special tests are left for an item, because another one has its own: the gait of an examination."""
     if not item.facts or not all(_is_special(fact, said) for fact in item.facts):
         return False
     others = [fact for other in found if other is not item for fact in other.facts]
     if len(item.facts) > _FEW_SIGNS and any(fact.heads[:1] == item.facts[0].heads[:1] for fact in others):
         return True  # what is left of an examination that was reported with another item
-    heads = (head for fact in others for head in fact.heads)
-    return any(set(words(item.name)) <= set(words(head)) for head in heads)
+    heads = [head for fact in others for head in fact.heads]
+    own = reading(item.name)
+    return any(set(words(item.name)) <= set(words(head)) for head in heads) or any(
+        own.named and not own.words and all(own.of(kind) <= read.of(kind) for kind in own.by_kind)
+        for read in map(reading, heads)
+    )
 
 
 _FEW_SIGNS = 2
@@ -581,7 +587,7 @@ def _answered(
     horizon: float | None,
     added: Completion,
     chosen: Sequence[Fact],
-    said: frozenset[str],
+    said: Said,
 ) -> Ordered:
     """An item with the results for these entries of the table, so that whether it has any does not depend on the chart.
 
@@ -607,7 +613,7 @@ def _answered(
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS and not signs else None)
 
 
-def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Sequence[Fact]:
+def _one_report(name: str, facts: Sequence[Fact], said: Said) -> Sequence[Fact]:
     """Of one study that a chart has under two headings, "CT Chest" and "High Resolution CT", the one ordered."""
     reports = dict.fromkeys(fact.heads[0] for fact in facts)
     entry = normal_of(facts[0].heads)
@@ -616,7 +622,7 @@ def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Seque
 
     def unlike(head: str) -> tuple[int, int]:
         named = frozenset(words(head))
-        return len((named ^ frozenset(words(name))) - said), -len(named & said)
+        return len((named ^ frozenset(words(name))) - said.words), -len(named & said.words)
 
     best = min(reports, key=unlike)
     return [fact for fact in facts if fact.heads[0] == best]
