@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.denied_signs import Sign, contradict, denied, stated
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
+from agentclinic.cases.matcher.order_examinations import may_be_noticed
 from agentclinic.cases.matcher.order_items import WITH_SPATULA, one_line
 from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
@@ -220,7 +221,7 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
     for item in items:
         named = [fact for fact in item.facts if not entries[fact.path].rare or named_in(fact, asked)]
         # What an order does not name is not reported for want of anything else: gait is not gait after a spinal tap.
-        likely = named or (item.facts if len(items) == 1 else ())
+        likely = named or ([fact for fact in item.facts if not is_sign(fact)] if len(items) == 1 else ())
         headings = dict.fromkeys(entries[fact.path].heading for fact in likely)
         found.append((item.name, () if item.equivalent else tuple(headings)))
     return tuple(found)
@@ -285,9 +286,17 @@ def _named_by(read: Reading) -> frozenset[str]:
 def named_in(fact: Fact, asked: Said) -> bool:
     """Whether a clause of an order has all the words by which a result is ordered alone, or names the same."""
     written, meant = _ordered_by(_label(fact))
+    if is_sign(fact):  # "neck, muscle strength" is not the strength of the neck
+        return meant is not None and any(said.issuperset(meant) for said in asked.clauses)
     if meant and len(written) == 1:
         written = tuple(meant)  # the height of a patient is not that of a womb
     return any(said.issuperset(written) or (meant is not None and said.issuperset(meant)) for said in asked.clauses)
+
+
+def is_sign(fact: Fact) -> bool:
+    """Whether a result is that of a single sign in the table."""
+    entry = normal_of(fact.heads)
+    return entry is not None and entry.sign
 
 
 @lru_cache(maxsize=8192)
@@ -366,6 +375,20 @@ def _is_another(fact: Fact, entry: Normal) -> bool:
     """Whether a charted result only shares words with an entry that stands apart in the table."""
     own = normal_of(fact.heads)
     return entry.apart and own is not None and own is not entry
+
+
+def _says_abnormal(fact: Fact, search: Callable[[str], object]) -> bool:
+    """Whether a finding speaks of something, with the place that its heading names, and not as normal alone."""
+    found = [one for one in _CLAUSES.split(fact.text) if search(" ".join((*fact.heads[1:], one)))]
+    if not found and not search(" ".join((*fact.heads[1:], fact.text))):
+        return False
+    return not found or not all(map(_reads_normal, found))
+
+
+@lru_cache(maxsize=32768)
+def _may_tell(fact: Fact, part: str) -> bool:
+    """Whether a finding is of an examination in which a sign would be noticed: its system, its place, or any."""
+    return may_be_noticed(part, joined(reading(head) for head in fact.heads[:1]))
 
 
 _Key = TypeVar("_Key")
@@ -544,7 +567,7 @@ class _Patient:
             summed_up = self._summarized_ill if entry.rare and entry.examination else self._summarized
             found += [fact for fact in summed_up.get(entry.system, ()) if not _of_other_places(fact, entry)]
         found += self._ill_regions.get(entry.region or "", ())[:1]
-        found += self._ill_skin if entry.system == _SKIN else ()
+        found += self._ill_skin if entry.system == _SKIN and not entry.sign else ()
         if not found and entry.examination and not entry.apart:
             found += [fact for subject in _subjects_of(entry) for fact in self._subjects.get(subject, ())]
             if not found:
@@ -602,10 +625,12 @@ class _Patient:
     def _saying(self, entry: Normal) -> list[Fact]:
         """Charted findings that say something about the subject of an entry in their own words."""
         said = entry.fields.get("said")
-        if not said:
-            return []
-        search = re.compile(said).search
-        return [fact for fact in self._findings if search(fact.text)]
+        search = re.compile(said).search if said else None
+        if entry.sign:
+            parts = charted_as(_template(entry)).of("parts")
+            near = [fact for fact in self._findings if any(_may_tell(fact, part) for part in parts)]
+            return [f for f in near if parts & reading(f.text).of("parts") or (search and _says_abnormal(f, search))]
+        return [fact for fact in self._findings if search(fact.text)] if search else []
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:
@@ -882,7 +907,7 @@ def _shared_by() -> Mapping[tuple[str, ...], Sequence[int]]:
             keys.add(("summary", entry.system))
         if entry.system == _SKIN:
             keys.add(_OF_SKIN)
-        if entry.fields.get("said") or entry.fields.get("follows"):
+        if entry.sign or entry.fields.get("said") or entry.fields.get("follows"):
             keys.add(_SAID)
         if entry.examination:
             keys |= {("denied", sign, place) for form in _denied_in_forms(entry) for sign, place, _ in form}

@@ -18,7 +18,17 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.completion import Completion, Said, completion, is_completed, named_in, offered, said_in, untold
+from agentclinic.cases.completion import (
+    Completion,
+    Said,
+    completion,
+    is_completed,
+    is_sign,
+    named_in,
+    offered,
+    said_in,
+    untold,
+)
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
 from agentclinic.cases.matcher.order_conditions import Condition, conditions, without
 from agentclinic.cases.matcher.order_examinations import covering
@@ -271,7 +281,7 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
 def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
     said = said_in(payload.request)
     ordered = asked_of_measurement(payload.request, added.everything)
-    found = [_without_rare(_without_maneuvers(item, said), said) for item in ordered]
+    found = [_without_rare(_without_maneuvers(item, said), said) for item in _without_unnamed_signs(ordered, said)]
     # Which entries of the table an order asks for does not depend on the chart.
     every = offered(payload.request, added.not_offered)
     anywhere = {name for name, headings in every if _says_not_where(name, headings)}
@@ -532,6 +542,15 @@ def _without_rare(item: Ordered, said: Said) -> Ordered:
     """An item without special tests that the order does not name, if it has others."""
     kept = tuple([fact for fact in item.facts if not _is_special(fact, said)])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
+
+
+def _without_unnamed_signs(ordered: Sequence[Ordered], said: Said) -> Iterator[Ordered]:
+    """Items without the completed single signs that the order does not name, and none that has only those."""
+    for item in ordered:
+        added = {fact for fact in item.facts if is_completed(fact.path) and is_sign(fact)}
+        kept = tuple([fact for fact in item.facts if fact not in added or named_in(fact, said)])
+        if kept or not item.facts:
+            yield replace(item, facts=kept)
 
 
 def _without_maneuvers(item: Ordered, said: Said) -> Ordered:

@@ -42,6 +42,8 @@ class Normal:
     """Reported only if ordered by its own name, not as part of a panel or an examination."""
     apart: bool
     """Says nothing about what else was found in its system or specimen or under a similar name, nor they about it."""
+    sign: bool
+    """A single sign or maneuver: rare and apart, and covered by charted findings that speak of it in their text."""
     same: str | None
     """Entries with the same word here say the same thing."""
     region: str | None
@@ -129,15 +131,16 @@ def _table() -> Mapping[str, Any]:
 @lru_cache(maxsize=1)
 def normals() -> tuple[Normal, ...]:
     """Every entry, in the order in which results are reported."""
-    own = ("heads", "also", "rare", "apart", "same", "region")
+    own = ("heads", "also", "rare", "apart", "sign", "same", "region")
     return tuple(
         Normal(
             heading=heading,
             rank=rank,
             heads=entry.get("heads", {heading: 1}),
             also=tuple(entry.get("also", ())),
-            rare=bool(entry.get("rare")),
-            apart=bool(entry.get("apart")),
+            rare=bool(entry.get("rare") or entry.get("sign")),
+            apart=bool(entry.get("apart") or entry.get("sign")),
+            sign=bool(entry.get("sign")),
             same=entry.get("same"),
             region=entry.get("region"),
             fields={name: value for name, value in entry.items() if name not in own},
