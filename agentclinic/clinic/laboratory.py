@@ -665,15 +665,15 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
                 parts.add(told, part.item)
                 disclosures += told.disclosures
                 order.charge(done_in(told.disclosures))
-    written = parts.written
-    written += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
-    written += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
+    lines = parts.written
+    lines += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
+    lines += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
     if order:
         if disclosures:
             order.refuse_parts()
-        written += order.refusals
+        lines += order.refusals
         disclosures += order.refused
-    return f"{RESULTS} {' '.join(written)}", tuple(disclosures)
+    return f"{RESULTS} {' '.join(lines)}", tuple(disclosures)
 
 
 _CONDITION = "{part}: not done yet; please order it when the result it depends on is known."
