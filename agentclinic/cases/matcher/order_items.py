@@ -856,9 +856,7 @@ def items(order: str) -> tuple[Item, ...]:
     head: Item | None = None
     scope: Reading | None = None
     order = _OF_A_LESION.sub("", fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME])))
-    order = _EPONYM.sub(
-        lambda found: f"{found[1]} {found[2]}" if _is_sign(f"{found[1]} {found[2]}") else found[0], order
-    )
+    order = _EPONYM.sub(lambda found: named if _is_sign(named := f"{found[1]} {found[2]}") else found[0], order)
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     segments = _with_skin(_sharing_words(segments))
     for index, segment in enumerate(segments):
@@ -886,11 +884,7 @@ def items(order: str) -> tuple[Item, ...]:
         if introduces and (_is_title(own) or re.search(r"\bscopes?$", own.text)):
             scope = _only(read, "specimens")
             continue
-        if (
-            found
-            and _is_fluid(read)
-            and found[-1].read.of("systems") | found[-1].read.of("sites") & {"rectum"} == {"rectal"}
-        ):
+        if found and _is_fluid(read) and _is_rectal(found[-1].read):
             continue  # what a finger brings out: "rectal examination for prostate and stool"
         if read.of("values") and any(vocabulary().panels[panel].loose for panel in read.of("panels")):
             # "AFP and LDH tumor markers"
@@ -977,6 +971,10 @@ def items(order: str) -> tuple[Item, ...]:
     return tuple(found)
 
 
+def _is_rectal(read: Reading) -> bool:
+    return not _tests(read) and (read.of("systems") == {"rectal"} or read.of("sites") == {"rectum"})
+
+
 _SIDE = re.compile(r"(?:in |of |on |for )?(?:both|each|either|the (?:left|right)|left|right|bilateral)(?: the)? \w+$")
 
 
@@ -1012,12 +1010,12 @@ def _sharing_words(segments: Sequence[_Segment]) -> list[_Segment]:
         elif kinds <= {"sites", "methods"} and (shared := _shared_with(segment.text, segments[place + 1 :])):
             done[place] = replace(segment, text=f"{segment.text} {shared}")
         elif before and words(segment.text)[-1:] in _AT_PLACES and kinds == {"parts"} and len(words(segment.text)) == 1:
-            # "Thyroid palpation and bruit", "the arm: color, edema"
+            # A bruit after "thyroid palpation", edema in the list of "right arm: color, edema".
             head = next((s for s in reversed(done[:place]) if not (segment.listed and s.listed)), before)
             sites = [name for name, concepts in reading(head.text).phrases if any(k == "sites" for k, _ in concepts)]
             name = next((f"{site} {segment.text}" for site in sites if _is_sign(f"{site} {segment.text}")), "")
             done[place] = replace(segment, text=name or segment.text)
-        elif read.by_kind == {"values": frozenset({"color"})} and before and _may_have_color(reading(before.text)):
+        elif read.of("values") == {"color"} and kinds <= {"values", "sites"} and before and _is_seen(before.text):
             done[place] = replace(segment, text="skin color")
     return done
 
@@ -1026,8 +1024,9 @@ _AT_PLACES = ((("bruit",)), (("edema",)), (("oedema",)))
 """Signs that an order names after the place that they are looked for at."""
 
 
-def _may_have_color(read: Reading) -> bool:
+def _is_seen(text: str) -> bool:
     """Whether what comes before a color is examined, so that it is that of the skin: not that of urine or a drum."""
+    read = reading(text)
     return not _tests(read) and not read.of("specimens") and bool(read.by_kind) and "ear" not in read.of("sites")
 
 
