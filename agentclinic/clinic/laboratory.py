@@ -18,8 +18,18 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
+from agentclinic.cases.completion import (
+    Completion,
+    completion,
+    is_completed,
+    is_sign,
+    named_in,
+    offered,
+    said_in,
+    untold,
+)
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
+from agentclinic.cases.matcher.order_conditions import Condition, conditions, without
 from agentclinic.cases.matcher.order_examinations import covering
 from agentclinic.cases.matcher.order_items import MEASURED, conditional, is_treatment
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
@@ -238,7 +248,34 @@ def _paths(ordered: Sequence[Ordered]) -> list[str]:
 
 
 def matched(payload: LaboratoryPayload) -> list[Ordered]:
-    """Each item of the order with the results that our matcher finds for it."""
+    """Each item of the order with the results that our matcher finds for it.
+
+    What was to be obtained under a condition is answered with a result of that condition, and with no other.
+    """
+    items = _found(payload)
+    wanted = conditions(payload.request)
+    untold = [condition for condition in wanted if not condition.told_by(_facts(items))]
+    if not untold:
+        return items
+    rest = without(payload.request, untold)
+    items = _found(replace(payload, request=rest)) if rest else []
+    told = {fact.path for fact in _facts(items)}
+    under = [
+        Ordered(each.clause, tuple(f for f in each.told_by(payload.facts) if f.path not in told)) for each in untold
+    ]
+    return items + [item for item in under if item.facts]
+
+
+def _facts(items: Sequence[Ordered]) -> list[Fact]:
+    return [fact for item in items for fact in item.facts]
+
+
+def _untold_conditions(request: str, ordered: Sequence[Ordered]) -> list[Condition]:
+    """The conditions under which an order wanted something that was not reported."""
+    return [condition for condition in conditions(request) if not condition.told_by(_facts(ordered))]
+
+
+def _found(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
@@ -249,7 +286,7 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
 def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
     said = said_in(payload.request)
     ordered = asked_of_measurement(payload.request, added.everything)
-    found = [_without_rare(_without_maneuvers(item, said), said) for item in ordered]
+    found = [_without_rare(_without_maneuvers(item, said), said) for item in _without_unnamed_signs(ordered, said)]
     # Which entries of the table an order asks for does not depend on the chart.
     every = offered(payload.request, added.not_offered)
     anywhere = {name for name, headings in every if _says_not_where(name, headings)}
@@ -532,6 +569,15 @@ def _without_rare(item: Ordered, said: frozenset[str]) -> Ordered:
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
+def _without_unnamed_signs(ordered: Sequence[Ordered], said: frozenset[str]) -> Iterator[Ordered]:
+    """Items without the completed single signs that the order does not name, and none that has only those."""
+    for item in ordered:
+        added = {fact for fact in item.facts if is_completed(fact.path) and is_sign(fact)}
+        kept = tuple([fact for fact in item.facts if fact not in added or named_in(fact, said)])
+        if kept or not item.facts:
+            yield replace(item, facts=kept)
+
+
 def _without_maneuvers(item: Ordered, said: frozenset[str]) -> Ordered:
     """A whole physical examination without the single maneuvers that the order does not name, charted or not."""
     if item.name != PHYSICAL_EXAMINATION:
@@ -643,6 +689,7 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
                 parts += told.parts
                 disclosures += told.disclosures
                 order.charge(done_in(told.disclosures))
+    parts += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
     parts += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
     if order:
         if disclosures:
@@ -670,10 +717,9 @@ class _Told(NamedTuple):
 def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer | None = None) -> _Told:
     """What is reported of an item, and where it comes from; an offer of a limited setting has a time of its own."""
     named = replace(item, name=written)
+    horizon = None if not item.facts and _says_not_what_of(item.name) else payload.horizon
     back, waiting = (
-        in_time(named, payload.horizon, _sent(item, payload))
-        if offer is None
-        else in_its_time(named, offer, payload.horizon)
+        in_time(named, horizon, _sent(item, payload)) if offer is None else in_its_time(named, offer, payload.horizon)
     )
     told = _Told([], [])
     if back:

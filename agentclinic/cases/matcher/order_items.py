@@ -852,7 +852,9 @@ def _undashed(line: str) -> str:
 
 _RESULT = (
     r"(?:positive|negative|abnormal|normal|non-?diagnostic|not diagnostic|inconclusive|indeterminate|equivocal|elevated"
-    r"|raised|unclear|unremarkable|unrevealing|suspicious|borderline|confirmed|reactive|detected|shows?)\b"
+    r"|raised|unclear|unremarkable|unrevealing|suspicious|borderline|confirmed|reactive|detected|shows?|too \w+"
+    r"|high|low|falls?|drops?|rises?|above|below|present|absent|not possible|unavailable|contraindicated|reduced|seen"
+    r"|persists?|(?:not )?found)\b"
 )
 _IF = re.compile(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
 _CONDITIONAL = re.compile(

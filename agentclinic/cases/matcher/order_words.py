@@ -60,6 +60,8 @@ class Part:
     """How it is examined, for charts arranged by method."""
     within: frozenset[str]
     """The part itself and other parts it may be charted under."""
+    sign: bool
+    """Whether it is a single sign or maneuver, with a normal result of its own in the table."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ def vocabulary() -> Vocabulary:
                 split_list(entry["of"])[0],
                 entry.get("by"),
                 frozenset({name, *split_list(entry.get("in", ""))}),
+                bool(entry.get("sign")),
             )
             for name, entry in content["parts"].items()
         },
