@@ -1053,7 +1053,13 @@ def _with_specimen(item: Item) -> Item:
     """An item that only says what is done with a specimen, by the name of the specimen as well: "stool culture"."""
     named, taken = reading(item.text), item.read.of("specimens")
     bare = set(named.by_kind) == {"tests"} and named.of("tests") <= TAKEN and not item.read.of("sites")
-    return replace(item, text=f"{min(taken)} {item.text}") if bare and len(taken) == 1 else item
+    if not bare or len(taken) != 1:
+        return item
+    fluid = min(taken)
+    return replace(item, text=f"{_WRITTEN.get(fluid, fluid)} {item.text}")
+
+
+_WRITTEN = {"csf": "spinal fluid", "synovial": "joint fluid"}
 
 
 _OF_OTHERS = re.compile(
