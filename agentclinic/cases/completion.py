@@ -253,9 +253,25 @@ def _names_more(heading: str, entry: Normal) -> bool:
     return bool(own) and bool(named - own - IMMUNOGLOBULINS)
 
 
-@lru_cache(maxsize=4096)
-def said_in(order: str) -> frozenset[str]:
+@dataclass(frozen=True)
+class Said:
     """The words of an order, and what it names."""
+
+    words: frozenset[str]
+    clauses: tuple[frozenset[str], ...]
+    """The same for each of its clauses: arms of which the reflexes are tested are not those of the blood pressure."""
+
+
+@lru_cache(maxsize=4096)
+def said_in(order: str) -> Said:
+    clauses = tuple(_words_and_names(clause) for clause in _ENDS.split(order) if clause.strip())
+    return Said(_words_and_names(order), clauses)
+
+
+_ENDS = re.compile(r"[;\n]|(?<=[a-z]{2})\.\s")
+
+
+def _words_and_names(order: str) -> frozenset[str]:
     written = one_line(order)
     read = reading(written)
     posture = "blood pressure standing" if "orthostatic" in read.of("qualifiers") else ""
@@ -267,12 +283,14 @@ def _named_by(read: Reading) -> frozenset[str]:
     return frozenset(f"{kind}: {name}" for kind, names in read.by_kind.items() for name in names)
 
 
-def named_in(fact: Fact, asked: frozenset[str]) -> bool:
-    """Whether an order (`said_in`) has all the words by which a result is ordered alone, or names the same."""
+def named_in(fact: Fact, asked: Said) -> bool:
+    """Whether a clause of an order has all the words by which a result is ordered alone, or names the same."""
     written, meant = _ordered_by(_label(fact))
-    if is_sign(fact):
-        return meant is not None and asked.issuperset(meant)  # "neck, muscle strength" is not the strength of the neck
-    return asked.issuperset(written) or (meant is not None and asked.issuperset(meant))
+    if is_sign(fact):  # "neck, muscle strength" is not the strength of the neck
+        return meant is not None and any(said.issuperset(meant) for said in asked.clauses)
+    if meant and len(written) == 1:
+        written = tuple(meant)  # the height of a patient is not that of a womb
+    return any(said.issuperset(written) or (meant is not None and said.issuperset(meant)) for said in asked.clauses)
 
 
 def is_sign(fact: Fact) -> bool:

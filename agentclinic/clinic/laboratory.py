@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.completion import (
     Completion,
+    Said,
     completion,
     is_completed,
     is_sign,
@@ -49,6 +50,7 @@ from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
 from agentclinic.clinic.pending import capital, hours_for, in_its_time, in_time, late, late_result
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
+from agentclinic.clinic.told_once import as_ordered, each_once
 from agentclinic.config import is_builtin, is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request, reads_prompts
 from agentclinic.models.structured import choosing
@@ -279,7 +281,7 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
-    items = _matched_with_table(payload, added)
+    items = as_ordered(_matched_with_table(payload, added), payload.request)
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
 
 
@@ -392,7 +394,7 @@ def _own_values(fact: Fact) -> frozenset[str]:
     return (reading(fact.heads[-1]).of("values") or charted_as(fact).of("values")) - IMMUNOGLOBULINS
 
 
-def _of_the_place(item: Ordered, said: frozenset[str]) -> Ordered:
+def _of_the_place(item: Ordered, said: Said) -> Ordered:
     """An examination of a place without the special ones of the region around it: the hearing is not the scalp."""
     read = reading(item.name)
     if set(read.by_kind) != {"sites"}:
@@ -557,19 +559,19 @@ def _further(item: Ordered, horizon: float | None) -> Ordered:
     return replace(item, facts=tuple(f for f in item.facts if not is_completed(f.path) and not late_result(f, horizon)))
 
 
-def _usual(item: Ordered, added: Completion, said: frozenset[str]) -> Ordered:
+def _usual(item: Ordered, added: Completion, said: Said) -> Ordered:
     """An item without completed results that are reported only if asked for by name, if it has others."""
     kept = tuple([fact for fact in item.facts if fact.path not in added.rare or named_in(fact, said)])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
-def _without_rare(item: Ordered, said: frozenset[str]) -> Ordered:
+def _without_rare(item: Ordered, said: Said) -> Ordered:
     """An item without special tests that the order does not name, if it has others."""
     kept = tuple([fact for fact in item.facts if not _is_special(fact, said)])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
-def _without_unnamed_signs(ordered: Sequence[Ordered], said: frozenset[str]) -> Iterator[Ordered]:
+def _without_unnamed_signs(ordered: Sequence[Ordered], said: Said) -> Iterator[Ordered]:
     """Items without the completed single signs that the order does not name, and none that has only those."""
     for item in ordered:
         added = {fact for fact in item.facts if is_completed(fact.path) and is_sign(fact)}
@@ -578,7 +580,7 @@ def _without_unnamed_signs(ordered: Sequence[Ordered], said: frozenset[str]) -> 
             yield replace(item, facts=kept)
 
 
-def _without_maneuvers(item: Ordered, said: frozenset[str]) -> Ordered:
+def _without_maneuvers(item: Ordered, said: Said) -> Ordered:
     """A whole physical examination without the single maneuvers that the order does not name, charted or not."""
     if item.name != PHYSICAL_EXAMINATION:
         return item
@@ -586,21 +588,27 @@ def _without_maneuvers(item: Ordered, said: frozenset[str]) -> Ordered:
     return replace(item, facts=tuple(usual))
 
 
-def _is_special(fact: Fact, said: frozenset[str]) -> bool:
+def _is_special(fact: Fact, said: Said) -> bool:
     """Whether a result is one of those that are reported only if ordered by name, and this order does not name it."""
     entry = normal_of(fact.heads) if fact.section is Section.TESTS or is_completed(fact.path) else None
-    return entry is not None and entry.rare and not (named_in(fact, said) or said.issuperset(words(fact.heads[0])))
+    return (
+        entry is not None and entry.rare and not (named_in(fact, said) or said.words.issuperset(words(fact.heads[0])))
+    )
 
 
-def _told_otherwise(item: Ordered, found: Sequence[Ordered], said: frozenset[str]) -> bool:
+def _told_otherwise(item: Ordered, found: Sequence[Ordered], said: Said) -> bool:
     """Whether only special tests are left for an item, because another one has its own: the gait of an examination."""
     if not item.facts or not all(_is_special(fact, said) for fact in item.facts):
         return False
     others = [fact for other in found if other is not item for fact in other.facts]
     if len(item.facts) > _FEW_SIGNS and any(fact.heads[:1] == item.facts[0].heads[:1] for fact in others):
         return True  # what is left of an examination that was reported with another item
-    heads = (head for fact in others for head in fact.heads)
-    return any(set(words(item.name)) <= set(words(head)) for head in heads)
+    heads = [head for fact in others for head in fact.heads]
+    own = reading(item.name)
+    return any(set(words(item.name)) <= set(words(head)) for head in heads) or any(
+        own.named and not own.words and all(own.of(kind) <= read.of(kind) for kind in own.by_kind)
+        for read in map(reading, heads)
+    )
 
 
 _FEW_SIGNS = 2
@@ -625,7 +633,7 @@ def _answered(
     horizon: float | None,
     added: Completion,
     chosen: Sequence[Fact],
-    said: frozenset[str],
+    said: Said,
 ) -> Ordered:
     """An item with the results for these entries of the table, so that whether it has any does not depend on the chart.
 
@@ -651,7 +659,7 @@ def _answered(
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS and not signs else None)
 
 
-def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Sequence[Fact]:
+def _one_report(name: str, facts: Sequence[Fact], said: Said) -> Sequence[Fact]:
     """Of one study that a chart has under two headings, "CT Chest" and "High Resolution CT", the one ordered."""
     reports = dict.fromkeys(fact.heads[0] for fact in facts)
     entry = normal_of(facts[0].heads)
@@ -660,7 +668,7 @@ def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Seque
 
     def unlike(head: str) -> tuple[int, int]:
         named = frozenset(words(head))
-        return len((named ^ frozenset(words(name))) - said), -len(named & said)
+        return len((named ^ frozenset(words(name))) - said.words), -len(named & said.words)
 
     best = min(reports, key=unlike)
     return [fact for fact in facts if fact.heads[0] == best]
@@ -668,50 +676,58 @@ def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Seque
 
 def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tuple[str, tuple[Disclosure, ...]]:
     """The `RESULTS:` line, verbatim from the chart, and where each part of it comes from."""
-    parts: list[str] = []
+    parts = _Parts()
     disclosures: list[Disclosure] = []
-    under = ""  # the heading of the last part, if it has no other
     order = Order(payload.limits, payload.request) if payload.limits else None
-    for item in _without_repeats(list(_each_once(ordered)), payload):
+    for item in _without_repeats(list(each_once(ordered)), payload):
         written = as_written(item.name, payload.request)
         if order is None:
             told = _told(item, written, payload)
-            head = _only_heading(told.parts, item)
-            if head and head == under:
-                parts[-1] = f"{parts[-1].removesuffix('.')}; {told.parts.pop().removeprefix(head)}"
-            under = head
-            parts += told.parts
+            parts.add(told, item)
             disclosures += told.disclosures
             continue
         for part in order.admitted(item, written):
             if order.pays(part.item.name):
                 told = _told(part.item, part.item.name, payload, part.offer)
-                parts += told.parts
+                parts.add(told, part.item)
                 disclosures += told.disclosures
                 order.charge(done_in(told.disclosures))
-    parts += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
-    parts += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
+    lines = parts.written
+    lines += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
+    lines += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
     if order:
         if disclosures:
             order.refuse_parts()
-        parts += order.refusals
+        lines += order.refusals
         disclosures += order.refused
-    return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)
-
-
-def _only_heading(parts: Sequence[str], item: Ordered) -> str:
-    """The heading under which an item is reported as its only part, as its beginning."""
-    head = f"{item.facts[0].heads[0]}: " if item.facts and item.facts[0].heads[1:] else ""
-    one = len(parts) == 1 and {fact.heads[0] for fact in item.facts if fact.heads} == {head.removesuffix(": ")}
-    return head if head and one and parts[0].startswith(head) else ""
+    return f"{RESULTS} {' '.join(lines)}", tuple(disclosures)
 
 
 _CONDITION = "{part}: not done yet; please order it when the result it depends on is known."
 
 
+class _Parts:
+    """The parts of a reply; results under the heading at the end of the part before them go on there."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self._heading: str | None = None
+
+    def add(self, told: _Told, item: Ordered) -> None:
+        groups = list(dict.fromkeys(fact.heads[0] for fact in item.facts if fact.heads))
+        plain = bool(groups) and not item.equivalent and len(told.parts) == 1 and not told.waiting
+        if plain and self.written and self._heading == groups[0] and told.parts[0].startswith(f"{groups[0]}: "):
+            more = told.parts[0].removeprefix(f"{groups[0]}: ")
+            self.written[-1] = f"{self.written[-1].removesuffix('.')}; {more}"
+        else:
+            self.written += told.parts
+        self._heading = groups[-1] if plain else None
+
+
 class _Told(NamedTuple):
     parts: list[str]
     disclosures: list[Disclosure]
+    waiting: bool
 
 
 def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer | None = None) -> _Told:
@@ -721,7 +737,7 @@ def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer 
     back, waiting = (
         in_time(named, horizon, _sent(item, payload)) if offer is None else in_its_time(named, offer, payload.horizon)
     )
-    told = _Told([], [])
+    told = _Told([], [], bool(waiting))
     if back:
         text, provenance = _part(back, payload)
         told.parts.append(text)
@@ -747,27 +763,6 @@ def _charged(reported: Turn, limits: Limits) -> tuple[Turn, Limits]:
     return reported.model_copy(update={"text": text, "charges": charges}), after
 
 
-def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
-    """Items without values that were reported under another heading or with an earlier item."""
-    seen: set[tuple[frozenset[str], str]] = set()
-    for item in ordered:
-        kept = []
-        for fact in item.facts:
-            value = fact.text.split(" (")[0].strip(" .").lower()
-            names = {frozenset(words(fact.heads[-1])), frozenset(words(" ".join(fact.heads)))} if fact.heads else set()
-            # Only values, and what has several words: "normal" is said of many things.
-            own = value[:1].isdigit() or len(words(value)) >= _FEW_WORDS
-            keys = {(name, value) for name in names if own and name != _FINDINGS} or {(frozenset({fact.path}), "")}
-            if not keys & seen:
-                seen |= keys
-                kept.append(fact)
-        kept = _told_once(kept)
-        if len(kept) == len(item.facts):
-            yield item if tuple(kept) == item.facts else replace(item, facts=tuple(kept))
-        elif kept:
-            yield replace(item, facts=tuple(kept))
-
-
 def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> Iterator[Ordered]:
     """Items without those that only say less of one that is waited for: a biopsy, after that of an endoscopy."""
     waiting = [{*words(name)} for item in ordered for name in in_time(item, payload.horizon)[1]]
@@ -775,29 +770,6 @@ def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> 
         name = set(words(item.name))
         if item.facts or not _is_unplaced(item.name) or not any(name < other for other in waiting):
             yield item
-
-
-_FINDINGS = frozenset({"finding"})
-_FEW_WORDS = 5
-"""Shorter findings, "not tender", are said of many things."""
-
-
-def _told_once(facts: Sequence[Fact]) -> list[Fact]:
-    """Findings without those that the chart has word for word under another heading too."""
-    by_report: dict[str, list[Fact]] = {}
-    for fact in facts:
-        by_report.setdefault(fact.heads[0] if fact.heads else "", []).append(fact)
-    if len(by_report) < 2:
-        return list(facts)
-    told: list[frozenset[str]] = []
-    kept: list[Fact] = []
-    for report in by_report.values():
-        said = [frozenset(words(f"{' '.join(fact.heads[1:])} {fact.text}")) for fact in report]
-        every = frozenset().union(*(words(fact.text) for fact in report))
-        again = len(every) >= _FEW_WORDS and any(every <= before for before in told)
-        kept += () if again else report
-        told += said
-    return kept
 
 
 def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:
@@ -882,7 +854,14 @@ def _charted(facts: Sequence[Fact]) -> str:
     """Facts as a report: each heading once, followed by its values."""
     groups: dict[str, list[str]] = {}
     for fact in facts:
-        head, label = fact.heads[0] if fact.heads else "", ", ".join(fact.heads[1:])
+        heads = _shown_as(fact)
+        head, label = heads[0] if heads else "", ", ".join(heads[1:])
         value = fact.text.strip().rstrip(".")
         groups.setdefault(head, []).append(f"{label}: {value}" if label else value)
     return "; ".join(f"{head}: {'; '.join(values)}" if head else "; ".join(values) for head, values in groups.items())
+
+
+def _shown_as(fact: Fact) -> tuple[str, ...]:
+    """The headings of a result, or the name that it has in the table, if they read badly."""
+    entry = normal_of(fact.heads)
+    return (str(entry.fields["shown"]),) if entry and "shown" in entry.fields else fact.heads

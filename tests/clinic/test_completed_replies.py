@@ -318,3 +318,35 @@ def test_what_was_to_be_found_after_a_drug_is_not_answered_with_what_was_found_b
 
 def test_a_test_after_a_treatment_is_not_called_a_treatment() -> None:
     assert "Repeat glucose after insulin 6 units: not done yet." in reply("HbA1c, repeat glucose after insulin 6 units")
+
+
+def test_results_under_one_heading_share_it() -> None:
+    text = reply("heart rate, temperature, oxygen saturation")
+    assert text.count("Vital Signs: ") == 1
+    assert text.count("; ") == 2
+
+
+def test_what_two_headings_say_is_told_once() -> None:
+    case = with_findings(
+        (("Neurological Examination", "Motor"), "Full power; tone slightly raised in both legs when moving"),
+        (("Neurological Examination", "Tone"), "Slightly raised in both legs when moving"),
+    )
+    assert of(case, "power, tone and reflexes").count("lightly raised in both legs") == 1
+    assert reply("hepatitis B surface antigen and anti-HCV").count("Hepatitis B and C") == 0
+    assert reply("full neurological examination, gait").count("Gait and Reflexes") == 0
+
+
+def test_a_vitamin_ordered_by_its_usual_name_brings_no_other_form_of_it() -> None:
+    assert "Dihydroxy" not in reply("vitamin D, calcium")
+    assert "1,25-Dihydroxyvitamin D: " in reply("25-OH and 1,25-dihydroxy vitamin D")
+    assert "RESULTS: PTHrP: " in reply("PTHrP")
+
+
+def test_a_sign_of_one_organ_brings_no_finding_of_its_neighbor() -> None:
+    assert "Thyroid" not in reply("carotid bruits, heart sounds")
+    assert "Thyroid" in reply("neck, heart sounds")
+
+
+def test_words_of_two_clauses_name_no_result_together() -> None:
+    assert "Blood Pressure Arms" not in reply("arm and leg reflexes; lying and standing blood pressure")
+    assert "Height" not in reply("vital signs, uterine fundal height")

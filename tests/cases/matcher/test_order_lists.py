@@ -79,9 +79,7 @@ ORDERS = [
     # Nothing is called unavailable after it was reported, and nothing is reported twice.
     (
         "urine porphobilinogen and ALA, urine porphobilinogen",
-        [
-            "Urine Porphobilinogen and ALA: Porphobilinogen: Normal; Delta-Aminolevulinic Acid: Normal.",
-        ],
+        ["Urine Porphobilinogen and ALA: Porphobilinogen: Normal; Delta-Aminolevulinic Acid: Normal."],
     ),
     ("CBC, hemoglobin, complete blood count", [CBC]),
     ("abdominal X-ray and CT abdomen", ["Abdominal X-ray not available.", "CT Abdomen and Pelvis: Findings: Normal."]),
@@ -113,7 +111,7 @@ ORDERS = [
 
 
 @pytest.mark.parametrize(("request_", "replies"), ORDERS)
-def test_each_item_of_an_order_gets_its_own_reply(request_: str, replies: list[str]) -> None:
+def test_each_item_of_an_order_is_answered(request_: str, replies: list[str]) -> None:
     assert order(CHART, request_).text == f"RESULTS: {' '.join(replies)}"
 
 
