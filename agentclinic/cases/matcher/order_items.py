@@ -1448,7 +1448,7 @@ def _segments(order: str) -> Iterable[_Segment]:
         if given:
             reason_in = len(lists)
             named = reading(text)
-            site = _only_sites(named) and not reading(order[:start]).of("modalities")
+            site = set(named.by_kind) == {"sites"} and not reading(order[:start]).of("modalities")
             examined = not _tests(named) and (site or bool(EXAM.search(text)) or _names_examination(named))
         on_skin = given and "skin" in reading(whole).of("sites") - reading(text).of("sites")
         if not reasoned or given:
