@@ -386,6 +386,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Lipid Panel / LDL": _low_density,
     "Lipid Panel / Total Cholesterol": _cholesterol,
     "Free T4": _by_tsh(0.6, 2.6),
+    "Free T3": _by_tsh(1.8, 8.4),
     "Thyroid Function Tests / Total T3": _by_tsh(72, 250),
     "TSH": _tsh,
     "Coagulation / Prothrombin Time": _prothrombin,

@@ -34,7 +34,14 @@ from agentclinic.cases.matcher.order_conditions import Condition, conditions, wi
 from agentclinic.cases.matcher.order_examinations import covering
 from agentclinic.cases.matcher.order_items import MEASURED, conditional, is_treatment
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
-from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, PHYSICAL_EXAMINATION, chart_of, charted_as, same_study
+from agentclinic.cases.matcher.orders import (
+    IMMUNOGLOBULINS,
+    PHYSICAL_EXAMINATION,
+    chart_of,
+    charted_as,
+    same_study,
+    sent_out,
+)
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.limits import Limits, Order
@@ -285,10 +292,15 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     # Which entries of the table an order asks for does not depend on the chart.
     every = offered(payload.request, added.not_offered)
     anywhere = {name for name, headings in every if _says_not_where(name, headings)}
+    of_any = {item.name: _of_one_report(item) for item in found if _says_not_what_of(item.name)}
+    anywhere |= of_any.keys()
     asked = _of_this_order([(name, () if name in anywhere else headings) for name, headings in every])
     systems = {heading.split(" / ")[0] for _, headings in asked for heading in headings}
     found = [_only_charted(item, systems) if _is_unplaced(item.name) else item for item in found]
-    found = [replace(item, facts=(), equivalent=None) if item.name in anywhere else item for item in found]
+    found = [
+        replace(item, facts=of_any.get(item.name, ()), equivalent=None) if item.name in anywhere else item
+        for item in found
+    ]
     # In a limited setting, what is offered there has a time of its own.
     horizon = None if payload.limits and payload.limits.setting else payload.horizon
     chosen = {item.name: item.facts for item in found if not item.equivalent}
@@ -509,6 +521,21 @@ def _says_not_where(name: str, headings: Sequence[str] = ()) -> bool:
     return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) == {"modalities"}
 
 
+def _of_one_report(item: Ordered) -> tuple[Fact, ...]:
+    """The charted results for an item, if they are all of one report."""
+    charted = tuple(fact for fact in item.facts if not is_completed(fact.path))
+    return charted if len({fact.heads[0] for fact in charted}) == 1 else ()
+
+
+def _says_not_what_of(name: str) -> bool:
+    """Whether a test of some specimen does not say of which: "Gram stain", in an order that names no specimen."""
+    read = reading(name)
+    return set(read.by_kind) == {"tests"} and read.of("tests") <= _OF_SOME_SPECIMEN and not read.words
+
+
+_OF_SOME_SPECIMEN = frozenset({"culture", "pcr", "gram stain", "microscopy", "smear", "cytology"})
+
+
 def _only_charted(item: Ordered, systems: Set[str]) -> Ordered:
     """A biopsy without a place, of what the order names; of anything, if it names nothing else."""
     charted = [fact for fact in item.facts if not is_completed(fact.path)]
@@ -706,7 +733,10 @@ class _Told(NamedTuple):
 def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer | None = None) -> _Told:
     """What is reported of an item, and where it comes from; an offer of a limited setting has a time of its own."""
     named = replace(item, name=written)
-    back, waiting = in_time(named, payload.horizon) if offer is None else in_its_time(named, offer, payload.horizon)
+    horizon = None if not item.facts and _says_not_what_of(item.name) else payload.horizon
+    back, waiting = (
+        in_time(named, horizon, _sent(item, payload)) if offer is None else in_its_time(named, offer, payload.horizon)
+    )
     told = _Told([], [], bool(waiting))
     if back:
         text, provenance = _part(back, payload)
@@ -715,6 +745,13 @@ def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer 
     told.parts.extend(f"{name}: {until}, result pending." for name, until in waiting.items())
     told.disclosures.extend([Disclosure(item.name, Provenance.PENDING)] if waiting else [])
     return told
+
+
+def _sent(item: Ordered, payload: LaboratoryPayload) -> str:
+    """What is said of a test that neither the chart nor the table of normal results has; empty if it is denied."""
+    if item.facts or payload.completion is None or _says_not_where(item.name) or _says_not_what_of(item.name):
+        return ""
+    return sent_out(payload.request).get(item.name, "")
 
 
 def _charged(reported: Turn, limits: Limits) -> tuple[Turn, Limits]:
@@ -752,6 +789,8 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         name = ordered.name
         if is_treatment(name):
             return f"{capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
+        if payload.completion is not None and _says_not_what_of(name):
+            return f"{capital(name)}: the order does not say of which specimen.", Provenance.UNAVAILABLE
         if payload.completion is not None and _says_not_where(name) and not reading(name).words:
             return f"{capital(name)}: the order does not say of which part of the body.", Provenance.UNAVAILABLE
         if reading(ordered.name).by_kind:
@@ -791,11 +830,19 @@ def _names(facts: Sequence[Fact], name: str) -> bool:
         value = replace(read, by_kind={"values": read.of("values")})
         if all(_same_value(value, charted_as(fact)) for fact in facts) and read.of("specimens") <= {"blood"}:
             return True
+    if read.of("values") and not read.words and all(_says_values(read, fact) for fact in facts):
+        return True
     return any(
         set(words(name)) <= set(words(" ".join((*fact.heads, fact.text))))
         and not reading(" ".join(fact.heads)).of("specimens") - reading(name).of("specimens") - {"blood"}
         for fact in facts
     )
+
+
+def _says_values(asked: Reading, fact: Fact) -> bool:
+    """Whether a report on a specimen as a whole has the values ordered of it: "protein 36 mg/dL, 2 cells"."""
+    fluid = asked.of("specimens") - {"blood"}
+    return bool(fluid & charted_as(fact).of("specimens")) and asked.of("values") <= reading(fact.text).of("values")
 
 
 def _same_value(asked: Reading, charted: Reading) -> bool:

@@ -29,16 +29,17 @@ def late(name: str, horizon: float | None) -> str:
     return until if horizon is not None and hours > horizon else ""
 
 
-def in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict[str, str]]:
+def in_time(item: Ordered, horizon: float | None, sent: str = "") -> tuple[Ordered | None, dict[str, str]]:
     """The part of an item whose results are back, and the tests that are not, with what is said of them.
 
-    It depends on the tests and the setting alone, not on what the chart has.
+    It depends on the tests and the setting alone, not on what the chart has. `sent` is what is said of a test without
+    any result.
     """
     if horizon is None or (not item.facts and is_treatment(item.name)):
         return item, {}
     name = capital(item.name)
     if not item.facts:
-        until = late(item.name, horizon)
+        until = late(item.name, horizon) or sent
         return (None, {name: until}) if until else (item, {})
     # Several results that are all to come are one test, by the name under which it was ordered.
     if len(item.facts) > 1 and not item.equivalent and len({late_result(fact, horizon) for fact in item.facts}) == 1:

@@ -185,7 +185,7 @@ def _of_path(heads: tuple[str, ...]) -> Reading:
 def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
     """The findings that speak of a sign we do not know, in an examination of its place: "cardiac rhythm"."""
     systems, wanted = _systems(item.read), item.read.words
-    if not wanted:
+    if wanted <= _SAID_OF_ANYTHING:
         return ()
     return tuple(
         fact
@@ -208,6 +208,10 @@ def spoken_of(item: Item, chart: Chart) -> tuple[Fact, ...]:
 
 
 _SEVERAL = 2
+_SAID_OF_ANYTHING = frozenset(
+    "after at before during from until under while again later through into within over".split()
+)
+"""Words that say nothing of what was found."""
 
 
 @lru_cache(maxsize=32768)

@@ -96,6 +96,10 @@ class Vocabulary:
     """Names of specimens that are not tests by themselves."""
     alike: Mapping[str, frozenset[str]]
     """Values and tests that tell nearly the same thing."""
+    germs: frozenset[str]
+    """Germs that are looked for together, by the same method in the same specimen."""
+    collected: frozenset[str]
+    """Values that are measured in the same collection of urine, and elsewhere."""
     alone: frozenset[str]
     """Qualifiers of results that are reported only if they are asked for."""
     with_and: re.Pattern[str]
@@ -154,6 +158,8 @@ def vocabulary() -> Vocabulary:
             if name not in ("urinalysis", "ua", "dipstick")
         ),
         alike={name: frozenset(split_list(names)) for name, names in content["alike"].items()},
+        germs=frozenset(split_list(content["germs"])),
+        collected=frozenset(split_list(content["collected"])),
         alone=frozenset(name for name, entry in content["qualifiers"].items() if entry.get("alone")),
         with_and=_joining(named, spelled),
     )
