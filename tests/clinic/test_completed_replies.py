@@ -414,3 +414,11 @@ def test_a_sign_of_one_organ_brings_no_finding_of_its_neighbor() -> None:
 def test_words_of_two_clauses_name_no_result_together() -> None:
     assert "Blood Pressure Arms" not in reply("arm and leg reflexes; lying and standing blood pressure")
     assert "Height" not in reply("vital signs, uterine fundal height")
+
+
+def test_a_result_that_answers_two_items_is_told_with_the_one_that_names_it() -> None:
+    heads = ("Autoimmune Panel", "Myositis Panel")
+    facts = (*CASE.patient_facts, Fact("/".join(heads), Section.TESTS, heads, "Negative"))
+    case = replace(CASE, facts=facts)
+    payload = LaboratoryPayload(case.exam_facts, "ENA, myositis panel", "completed", completion(case), 6)
+    assert "Myositis" in report(payload).text
