@@ -18,11 +18,23 @@ from agentclinic.vocabulary.text import fold, words
 
 def as_ordered(items: Sequence[Ordered], request: str) -> list[Ordered]:
     """Items without completed results of another specimen, test or place than they name, and without repeats."""
-    found = [_fitting(item, reading(request)) for item in items]
+    found = _each_by_its_name([_fitting(item, reading(request)) for item in items])
     every = [fact for item in found for fact in item.facts]
     again = _in_parts(every)
     again |= _said_again([fact for fact in every if fact.path not in again], frozenset(words(request)))
     return [_without(item, again) for item in found]
+
+
+def _each_by_its_name(items: Sequence[Ordered]) -> list[Ordered]:
+    """Results that answer several items with the one that names them best: the others may be told later."""
+    owner: dict[str, tuple[int, str]] = {}
+    for item in items:
+        for fact in item.facts:
+            named = len({*words(item.name)} & {*words(" ".join(fact.heads))})
+            if fact.path not in owner or named > owner[fact.path][0]:
+                owner[fact.path] = (named, item.name)
+    others = [{fact.path for fact in item.facts if owner[fact.path][1] != item.name} for item in items]
+    return [_without(item, frozenset(paths)) for item, paths in zip(items, others, strict=True)]
 
 
 def _without(item: Ordered, paths: frozenset[str]) -> Ordered:

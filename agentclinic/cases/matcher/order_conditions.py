@@ -121,6 +121,8 @@ def _says(fact: Fact, marks: frozenset[str]) -> bool:
 def _is_about(asked: Reading, there: frozenset[str], fact: Fact) -> bool:
     """Whether a result tells something of what is asked for, or of the place where the condition is brought about."""
     own = joined(map(reading, (*fact.heads, fact.text)))
+    if _of_lungs(asked) and _of_lungs(joined(map(reading, fact.heads))):
+        return True
     if there:
         return any(same_site(a, b) for a in there for b in own.of("sites"))
     same = any(asked.of(kind) & own.of(kind) for kind in _MEASURES if kind != "vitals")
@@ -128,6 +130,12 @@ def _is_about(asked: Reading, there: frozenset[str], fact: Fact) -> bool:
     return same or bool(vitals & own.of("vitals")) or ("vital signs" in vitals and bool(own.of("vitals")))
 
 
+def _of_lungs(read: Reading) -> bool:
+    return bool((read.of("values") | read.of("panels")) & _BLOWN)
+
+
+_BLOWN = frozenset({"peak flow", "fev1", "fvc", "spirometry", "pulmonary function", "bronchodilator response"})
+"""What one blows: any of these shows what a bronchodilator does."""
 _MEASURES = ("values", "panels", "tests", "modalities", "vitals", "parts", "systems", "sites")
 
 
@@ -165,13 +173,15 @@ _ALIKE = tuple(
 
 _NUMBER = r"(?:\d+(?:\s*(?:-|–|to|and|,)\s*\d+)*|an?|one|two|three|four|five|ten|fifteen|twenty|thirty|sixty)"
 _UNIT = r"(?:s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?)"
+_LONGER = r"(?:minutes?|h|hrs?|hours?|days?|weeks?|months?)"
 _DURING = re.compile(r"(?:while|when|during|at the time of|in the course of)\b", re.IGNORECASE)
 _TAIL = re.compile(
     rf"(?:^|(?<=\s)|(?<=\())(?:"
     rf"(?P<both>(?:both )?(?:before (?:and|&|/|or) after|pre[- ]?(?: ?(?:and|&|/|,) ?)post)\b.*)"
     rf"|(?P<after>(?:(?:at )?{_NUMBER} ?{_UNIT} )?(?:after|following|post(?!-| void)) .+)"
     rf"|(?P<during>{_DURING.pattern}.+)"
-    rf"|(?P<in>(?:(?:in|at|after|within) {_NUMBER} ?{_UNIT}\b|tomorrow|next (?:day|morning|week)|overnight and).*)"
+    rf"|(?P<in>(?:(?:in|at|after|within|every) {_NUMBER} ?{_UNIT}\b|tomorrow|next (?:day|morning|week)).*"
+    rf"|(?:hourly|daily|serially)(?=\)?$))"
     rf")\)?$",
     re.IGNORECASE,
 )
@@ -215,7 +225,7 @@ _DONE = re.compile(
     r"\b(?:salbutamol|albuterol|bronchodilator|nebuli\w*|inhaler|adrenaline|epinephrine|oxygen|fluids?|bolus"
     r"|nitroglycerine?|gtn|analges\w*|insulin|adenosine|cardioversion|treatment|therapy|steroids?|epley|semont|tap"
     r"|removal|drain\w*|exerc\w*|exertion|effort|repeated|repetiti\w*|walk\w*|stairs|exercise|rest|cooling|ice"
-    r"|trial)\b",
+    r"|trial|passing|passage|surgery|operation|stent\w*|delivery)\b",
     re.IGNORECASE,
 )
 """What is given or done to a patient before something is measured again."""
@@ -225,12 +235,12 @@ _UNDER = re.compile(
     re.IGNORECASE,
 )
 _AT_A_LATER_TIME = re.compile(
-    rf"\b(?:repeat\w*|second|later|again|follow-?up|unchanged|(?:after|at) {_NUMBER} {_UNIT}"
-    rf"|{_NUMBER} {_UNIT} (?:later|after))\b",
+    rf"\b(?:repeat(?:ed)?|later|follow-?up|(?:after|at) {_NUMBER} {_LONGER}|{_NUMBER} {_LONGER} (?:later|after))\b"
+    r"|^second\b",
     re.IGNORECASE,
 )
 _ANY = re.compile(
-    rf"{_AGAIN.pattern}|\b(?:after|following|post|during|while|when|tomorrow|next|pre)\b"
+    rf"{_AGAIN.pattern}|\b(?:after|following|post|during|while|when|tomorrow|next|pre|hourly|daily)\b"
     rf"|\b(?:in|at) {_NUMBER} ?{_UNIT}\b",
     re.IGNORECASE,
 )

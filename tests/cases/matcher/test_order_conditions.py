@@ -58,3 +58,16 @@ def test_a_result_answers_only_the_condition_that_it_names() -> None:
     before = Fact("b", Section.EXAMINATION, ("Neurological Examination", "Gait"), "Wide base, short steps")
     other = Fact("c", tests, ("Spirometry", "Bronchodilator Response"), "+2%")
     assert condition.told_by([before, after, other]) == [after]
+
+
+def test_a_response_to_a_bronchodilator_answers_whatever_is_blown_after_it() -> None:
+    [condition] = conditions("peak flow before and after salbutamol")
+    response = Fact("a", Section.TESTS, ("Spirometry", "Bronchodilator Response"), "+2%")
+    assert condition.told_by([response]) == [response]
+
+
+def test_what_is_measured_every_hour_is_measured_now_too() -> None:
+    assert not conditions("MSU for culture, hourly urine output via catheter")
+    assert [condition.untold for condition in conditions("VBG; repeat glucose hourly")] == [
+        "repeat glucose hourly: not done yet."
+    ]
