@@ -512,7 +512,20 @@ _WRITTEN_OUT = (
     (re.compile(r"\bw ?/ ?(?:(?:and|&|\+|/) ?w ?/ ?o\b|wo\b)", re.IGNORECASE), "with and without"),
     (re.compile(r"\bw ?/ ?o\b", re.IGNORECASE), "without"),
     (re.compile(r"\bw/ ?", re.IGNORECASE), "with "),
-    (re.compile(r"\bova,? cysts?,? (?:and|&) parasites\b", re.IGNORECASE), "ova and parasites"),
+    (
+        re.compile(r"\bova ?[,/&]? ?(?:and )?cysts? ?[,/&]? ?(?:and |& )?parasites\b", re.IGNORECASE),
+        "ova and parasites",
+    ),
+    (re.compile(r"\b(?:lipoprotein|Lp) ?\(a\)", re.IGNORECASE), "lipoprotein a"),
+    (
+        # How a film is taken.
+        re.compile(
+            r"(\b(?:X-?rays?|films?|radiographs?)\b[^,;.]*?) (?:in )?(?:flexion|extension)"
+            r"(?: ?[-/&] ?| and )(?:flexion|extension)(?: views?)?",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
     (
         re.compile(
             r"\bbilirubin \((?:total (?:and|&|/) direct|direct (?:and|&|/) total|fractionated)\)", re.IGNORECASE
@@ -1011,7 +1024,8 @@ def items(order: str) -> tuple[Item, ...]:
                 # A germ that we do not know: "viral serology (Coxsackie)".
                 found.append(_with(replace(own, text=f"{own.text} {min(head.read.of('tests'))}"), head.read))
                 continue
-            if head.measured and (_how(head, own) or not (own.measured or (segment.included and _orders_more(own)))):
+            ordered = own.measured or own.sounds_measured or (segment.included and _orders_more(own))
+            if head.measured and (_how(head, own) or not ordered):
                 continue
             if set(own.read.by_kind) == {"qualifiers"} and head in found:
                 if segment.included and head.read.of("vitals"):  # "vital signs, including orthostatic ones"
@@ -1066,14 +1080,15 @@ def _is_rectal(read: Reading) -> bool:
 
 def _with_specimen(item: Item) -> Item:
     """An item that only says what is done with a specimen, by the name of the specimen as well: "stool culture"."""
-    named, taken = reading(item.text), item.read.of("specimens")
-    bare = set(named.by_kind) == {"tests"} and named.of("tests") <= TAKEN and not item.read.of("sites")
-    if not bare or len(taken) != 1:
+    named, of = reading(item.text), item.read.of("specimens") or item.read.of("sites")
+    bare = set(named.by_kind) == {"tests"} and named.of("tests") <= _OF_SOME_SPECIMEN and not item.detail
+    if not bare or len(of) != 1:
         return item
-    fluid = min(taken)
-    return replace(item, text=f"{_WRITTEN.get(fluid, fluid)} {item.text}")
+    source = min(of)
+    return replace(item, text=f"{_WRITTEN.get(source, source)} {item.text}")
 
 
+_OF_SOME_SPECIMEN = TAKEN - {"biopsy", "histopathology", "immunofluorescence", "immunohistochemistry"}
 _WRITTEN = {"csf": "spinal fluid", "synovial": "joint fluid"}
 
 
@@ -1605,15 +1620,16 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"sites": frozenset({"skin"})}))
         if last is None and after and after[0].of("sites") and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
-        imaged = _imaged(last, after)
+        known = next((item.read for item in reversed(before) if item.read.by_kind), last)
+        imaged = _imaged(known, after)  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
         if (
             imaged is None
             and before
             and before[-1].measured
             and (taken := before[-1].read.of("tests") & (TAKEN | {"swab"}))
         ):
-            germ = last.of("values") if last is not None and taken <= _METHODS | {"swab"} else frozenset()
-            return _with(own, Reading({"tests": taken, **({"values": germ} if germ else {})}))
+            swabbed_for = last.of("values") if last is not None and taken <= _METHODS | {"swab"} else frozenset()
+            return _with(own, Reading({"tests": taken, **({"values": swabbed_for} if swabbed_for else {})}))
         how = (
             " ".join(name for name, concepts in imaged.phrases if any(k == "modalities" for k, _ in concepts))
             if imaged
@@ -1634,6 +1650,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("values"):
         own = replace(own, read=_only(read, "specimens", "timings") or read)  # "fecal and plasma porphyrins"
         kinds = {"specimens"}
+    if _is_fluid(read) and after and (panels := after[0].of("panels") & {"toxicology", "drug screen"}):
+        screen = f"{own.text} {min(panels)}"  # "urine and serum toxicology"
+        return replace(own, text=screen, read=reading(screen))
     if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("tests") & TAKEN:
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "tests" for kind, _ in concepts))
         taken_from = replace(own, text=f"{own.text} {what}", read=_only(read, "specimens") or read)
@@ -1728,6 +1747,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
                 own = replace(own, text="biopsy")  # "segmental biopsies"
             return _with(own, Reading({"sites": reached}))
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
+        if last.of("modalities"):
+            return own
         # A germ by another method, not the glucose: "HSV serology and PCR".
         by_germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
         by_germ = by_germ and not read.words  # not "interferon gamma release, Yersinia serology"
