@@ -20,8 +20,8 @@ from typing import NamedTuple, TypeVar
 
 from agentclinic.cases.denied_signs import Sign, contradict, denied, stated
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
-from agentclinic.cases.matcher.order_examinations import may_be_noticed
-from agentclinic.cases.matcher.order_items import WITH_SPATULA, one_line
+from agentclinic.cases.matcher.order_examinations import is_of_another, may_be_noticed
+from agentclinic.cases.matcher.order_items import WITH_SPATULA, items, one_line
 from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
@@ -276,7 +276,8 @@ def _words_and_names(order: str) -> frozenset[str]:
     read = reading(written)
     posture = "blood pressure standing" if "orthostatic" in read.of("qualifiers") else ""
     said = words(f"{american(fold(WITH_SPATULA.sub('', order)))} {written} {posture}")
-    return frozenset((*said, *spelled_out(said), *_named_by(read)))
+    parts = (_named_by(Reading({"parts": item.read.of("parts")})) for item in items(written))
+    return frozenset((*said, *spelled_out(said), *_named_by(read))).union(*parts)
 
 
 def _named_by(read: Reading) -> frozenset[str]:
@@ -388,7 +389,7 @@ def _says_abnormal(fact: Fact, search: Callable[[str], object]) -> bool:
 @lru_cache(maxsize=32768)
 def _may_tell(fact: Fact, part: str) -> bool:
     """Whether a finding is of an examination in which a sign would be noticed: its system, its place, or any."""
-    return may_be_noticed(part, joined(reading(head) for head in fact.heads[:1]))
+    return may_be_noticed(part, joined(map(reading, fact.heads[:1]))) and not is_of_another(fact, part)
 
 
 _Key = TypeVar("_Key")

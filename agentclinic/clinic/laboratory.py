@@ -48,7 +48,7 @@ from agentclinic.clinic.limits import Limits, Order
 from agentclinic.clinic.offered import has
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
-from agentclinic.clinic.pending import capital, hours_for, in_its_time, in_time, late, late_result
+from agentclinic.clinic.pending import NOTHING_TAKEN, capital, hours_for, in_its_time, in_time, late, late_result
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
 from agentclinic.clinic.told_once import as_ordered, each_once
 from agentclinic.config import is_builtin, is_builtin_or_person
@@ -318,7 +318,10 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     named = {item.name: item for item in tabled if item.facts}
     items = _as_charted(_merged([named.get(item.name, item) for item in found], usual, added), payload)
     return [
-        _as_charted_alone(item) if item.facts else replace(item, facts=_covered(item.name, added)) for item in items
+        _as_charted_alone(item)
+        if item.facts
+        else replace(item, facts=() if item.name in sent_out(payload.request) else _covered(item.name, added))
+        for item in items
     ]
 
 
@@ -766,6 +769,9 @@ def _charged(reported: Turn, limits: Limits) -> tuple[Turn, Limits]:
 
 def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> Iterator[Ordered]:
     """Items without those that only say less of one that is waited for: a biopsy, after that of an endoscopy."""
+    none = [fact for item in ordered for fact in item.facts if fact.text.startswith(NOTHING_TAKEN)]
+    dry = frozenset[str]().union(*(charted_as(fact).of("specimens") for fact in none))
+    ordered = [item for item in ordered if item.facts or not dry & reading(item.name).of("specimens")]
     waiting = [{*words(name)} for item in ordered for name in in_time(item, payload.horizon)[1]]
     for item in ordered:
         name = set(words(item.name))

@@ -320,6 +320,70 @@ def test_a_test_after_a_treatment_is_not_called_a_treatment() -> None:
     assert "Repeat glucose after insulin 6 units: not done yet." in reply("HbA1c, repeat glucose after insulin 6 units")
 
 
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("Hoffmann's, clonus, jaw jerk", ["Hoffmann Sign: Negative", "Clonus: ", "Jaw Jerk: "]),
+        ("Rinne and Weber", ["Rinne Test: ", "Weber"]),
+        ("GCS, tandem gait, pull test", ["Glasgow Coma Scale: 15", "Tandem Gait: ", "Pull Test: "]),
+        ("Kernig and Brudzinski signs", ["Kernig Sign: Absent", "Brudzinski Sign: Absent"]),
+        ("Thrills, pericardial rub", ["Thrills: None", "Friction Rub: None"]),
+        ("Psoas sign, succussion splash", ["Psoas Sign: Negative", "Succussion Splash: None"]),
+        ("Facial and sacral oedema", ["Facial Edema: ", "Sacral Edema: "]),
+        (
+            "Listen for subclavian, carotid and abdominal bruits",
+            ["Subclavian Bruits: ", "Abdominal Bruits: "],
+        ),
+        ("Thyroid palpation and bruit", ["Thyroid: ", "Thyroid Bruit: "]),
+        ("Inspect and percuss the lumbar spine", ["Spine: "]),
+        ("Calves, skin turgor", ["Calves: Soft", "Turgor: Normal"]),
+    ],
+)
+def test_a_single_sign_has_a_result_of_its_own(order: str, said: list[str]) -> None:
+    text = reply(order)
+    assert "not available" not in text
+    assert all(words in text for words in said)
+
+
+@pytest.mark.parametrize(
+    ("order", "unsaid"),
+    [
+        ("Reflexes", "Hoffmann"),
+        ("Neck examination, muscle strength", "Neck Strength"),
+        ("Neurological examination", "Glasgow"),
+        ("Heart sounds", "Radiation of Murmur"),
+        ("Skin examination", "Turgor"),
+        ("Shins for erythema nodosum", "Calves"),
+        ("Gait, stand from chair without arms", "Upper Limb"),
+        ("Lung auscultation front and back", "Spine"),
+        ("Rectal examination for prostate and stool", "Stool Culture"),
+        ("Respiratory rate; color of the hands", "Urinalysis"),
+    ],
+)
+def test_a_single_sign_or_a_word_of_an_examination_brings_nothing_else(order: str, unsaid: str) -> None:
+    assert unsaid not in reply(order)
+
+
+def test_a_charted_finding_that_speaks_of_a_sign_is_given_in_its_place() -> None:
+    told = Fact(
+        "Physical_Examination_Findings/Neurological_Examination/Arms",
+        Section.EXAMINATION,
+        ("Neurological Examination", "Arms"),
+        "Flicking the middle fingertip bends the thumb on both sides",
+    )
+    case = replace(charted(), facts=(*charted().facts, told))
+    payload = LaboratoryPayload(case.exam_facts, "Hoffmann's sign", "completed", completion(case))
+    assert report(payload).text == f"RESULTS: Neurological Examination: Arms: {told.text}."
+
+
+def test_the_places_of_a_list_of_nodes_are_those_of_the_nodes() -> None:
+    text = reply("Heart, lymph nodes in neck, axillae and groins")
+    assert "Lymph Node Examination" in text
+    assert "not available" not in text
+    assert "Breast" not in text
+    assert "Genitourinary" not in text
+
+
 def test_results_under_one_heading_share_it() -> None:
     text = reply("heart rate, temperature, oxygen saturation")
     assert text.count("Vital Signs: ") == 1

@@ -148,3 +148,26 @@ def test_results_of_one_report_that_follow_each_other_are_told_under_one_heading
 def test_a_value_measured_under_a_condition_is_no_treatment() -> None:
     assert "a treatment" not in reply("repeat lactate after 2 hours of high-flow oxygen")
     assert "a treatment" in reply("high-flow oxygen")
+
+
+@pytest.mark.parametrize(
+    ("order", "said", "not_said"),
+    [
+        ("Yersinia PCR, TSH", ["Yersinia PCR: taken, result pending"], ["Sputum", "Vaginal"]),
+        ("CSF: cells, protein, NMDA-R antibodies", ["NMDA", "result pending"], []),
+        ("LGI1, CASPR2 and GABA-B antibodies", ["LGI1: ", "CASPR2: ", "GABA-B antibodies: "], ["No result"]),
+        ("lactose and fructose hydrogen breath tests", ["Lactose Breath", "Fructose hydrogen"], []),
+        ("pleural tap: pH, LDH, Gram stain", ["No fluid to sample"], ["pending"]),
+        ("transvaginal ultrasound of the ovaries, free fluid, appendix", ["Appendix Ultrasound"], ["Examination"]),
+        ("standing lumbar X-rays in flexion and extension", ["Lumbar Spine X-ray"], ["Examination"]),
+        ("adrenal vein sampling", ["arranged, result pending"], ["Examination"]),
+        ("stool culture and ova/cysts/parasites", ["Stool Culture", "Ova and Parasites"], ["Throat", "Skin"]),
+        ("urine and serum toxicology", ["Urine Drug Screen", "Ethanol"], ["not available"]),
+    ],
+)
+def test_an_unknown_word_or_place_brings_nothing_else_and_is_not_lost(
+    order: str, said: list[str], not_said: list[str]
+) -> None:
+    text = reply(order)
+    assert all(part in text for part in said), text
+    assert not any(part in text for part in not_said), text

@@ -482,7 +482,7 @@ def _of_sign(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[F
         for fact, _ in examined
         if part in reading(fact.text).of("parts")
         and may_be_noticed(part, _of_path(fact.heads[:1]))
-        and not _is_of_another(fact, part)
+        and not is_of_another(fact, part)
     ]
 
 
@@ -490,7 +490,7 @@ def _names_sign(fact: Fact) -> bool:
     return any(vocabulary().parts[part].sign for part in reading(fact.heads[-1]).of("parts")) if fact.heads else False
 
 
-def _is_of_another(fact: Fact, part: str) -> bool:
+def is_of_another(fact: Fact, part: str) -> bool:
     """Whether a finding is that of another sign or maneuver that stands apart: the nystagmus of a Dix-Hallpike test."""
     entry, named = normal_of(fact.heads), _of_path(fact.heads).of("parts")
     return bool(named) and part not in named and entry is not None and entry.apart

@@ -8,8 +8,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, pairwise, takewhile
 
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, usually_in_blood, vocabulary
-from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
+from agentclinic.cases.matcher.order_words import (
+    Reading,
+    american,
+    joined,
+    reading,
+    same_site,
+    usually_in_blood,
+    vocabulary,
+)
+from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
 TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
@@ -506,7 +514,20 @@ _WRITTEN_OUT = (
     (re.compile(r"\bw ?/ ?(?:(?:and|&|\+|/) ?w ?/ ?o\b|wo\b)", re.IGNORECASE), "with and without"),
     (re.compile(r"\bw ?/ ?o\b", re.IGNORECASE), "without"),
     (re.compile(r"\bw/ ?", re.IGNORECASE), "with "),
-    (re.compile(r"\bova,? cysts?,? (?:and|&) parasites\b", re.IGNORECASE), "ova and parasites"),
+    (
+        re.compile(r"\bova ?[,/&]? ?(?:and )?cysts? ?[,/&]? ?(?:and |& )?parasites\b", re.IGNORECASE),
+        "ova and parasites",
+    ),
+    (re.compile(r"\b(?:lipoprotein|Lp) ?\(a\)", re.IGNORECASE), "lipoprotein a"),
+    (
+        # How a film is taken.
+        re.compile(
+            r"(\b(?:X-?rays?|films?|radiographs?)\b[^,;.]*?) (?:in )?(?:flexion|extension)"
+            r"(?: ?[-/&] ?| and )(?:flexion|extension)(?: views?)?",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
     (
         re.compile(
             r"\bbilirubin \((?:total (?:and|&|/) direct|direct (?:and|&|/) total|fractionated)\)", re.IGNORECASE
@@ -926,8 +947,9 @@ def items(order: str) -> tuple[Item, ...]:
     scope: Reading | None = None
     relatives = False
     order = _OF_A_LESION.sub("", fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME])))
+    order = _EPONYM.sub(lambda found: named if _is_sign(named := f"{found[1]} {found[2]}") else found[0], order)
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
-    segments = _with_nouns(_with_skin(segments), order)
+    segments = _with_nouns(_with_skin(_sharing_words(segments)), order)
     for index, segment in enumerate(segments):
         read = reading(segment.text)
         if is_treatment(segment.text):
@@ -963,6 +985,8 @@ def items(order: str) -> tuple[Item, ...]:
         if introduces and (_is_title(own) or re.search(r"\bscopes?$", own.text)):
             scope = _only(read, "specimens")
             continue
+        if found and _is_fluid(read) and _is_rectal(found[-1].read):
+            continue  # what a finger brings out: "rectal examination for prostate and stool"
         if read.of("values") and any(vocabulary().panels[panel].loose for panel in read.of("panels")):
             # "AFP and LDH tumor markers"
             own = replace(own, read=_without(read, "panels"))
@@ -1002,7 +1026,8 @@ def items(order: str) -> tuple[Item, ...]:
                 # A germ that we do not know: "viral serology (Coxsackie)".
                 found.append(_with(replace(own, text=f"{own.text} {min(head.read.of('tests'))}"), head.read))
                 continue
-            if head.measured and (_how(head, own) or not (own.measured or (segment.included and _orders_more(own)))):
+            ordered = own.measured or own.sounds_measured or (segment.included and _orders_more(own))
+            if head.measured and (_how(head, own) or not ordered):
                 continue
             if set(own.read.by_kind) == {"qualifiers"} and head in found:
                 if segment.included and head.read.of("vitals"):  # "vital signs, including orthostatic ones"
@@ -1051,16 +1076,21 @@ def items(order: str) -> tuple[Item, ...]:
     return tuple(map(_with_specimen, found))
 
 
+def _is_rectal(read: Reading) -> bool:
+    return not _tests(read) and (read.of("systems") == {"rectal"} or read.of("sites") == {"rectum"})
+
+
 def _with_specimen(item: Item) -> Item:
     """An item that only says what is done with a specimen, by the name of the specimen as well: "stool culture"."""
-    named, taken = reading(item.text), item.read.of("specimens")
-    bare = set(named.by_kind) == {"tests"} and named.of("tests") <= TAKEN and not item.read.of("sites")
-    if not bare or len(taken) != 1:
+    named, of = reading(item.text), item.read.of("specimens") or item.read.of("sites")
+    bare = set(named.by_kind) == {"tests"} and named.of("tests") <= _OF_SOME_SPECIMEN and not item.detail
+    if not bare or len(of) != 1:
         return item
-    fluid = min(taken)
-    return replace(item, text=f"{_WRITTEN.get(fluid, fluid)} {item.text}")
+    source = min(of)
+    return replace(item, text=f"{_WRITTEN.get(source, source)} {item.text}")
 
 
+_OF_SOME_SPECIMEN = TAKEN - {"biopsy", "histopathology", "immunofluorescence", "immunohistochemistry"}
 _WRITTEN = {"csf": "spinal fluid", "synovial": "joint fluid"}
 
 
@@ -1077,6 +1107,73 @@ def _is_of_one_place(test: Reading, place: Reading) -> bool:
     only = bool(test.by_kind) and set(test.by_kind) <= {"tests", "parts"} and not test.of("tests") & TAKEN
     there = all(vocabulary().parts[part].of & place.of("sites") for part in test.of("parts"))
     return only and there and place.of("sites") <= {"eye", "ear"}
+
+
+_EPONYM = re.compile(r"(\w+) \(\w+\) (\w+)")
+"""Another name of a sign within its name: "supraclavicular (Virchow) node"."""
+_NODES_IN = re.compile(r"\bnodes? (?:in|of|at|over)\b")
+_OF_NODES = frozenset({"neck", "breast", "groin", "hernia", "elbow", "lymph node"})
+"""Places whose lymph nodes are felt: the armpit is examined with the breast."""
+_FURTHER = 4
+"""Names that may come between a place and the word that it shares with the last one: nobody lists more."""
+
+
+def _is_sign(text: str) -> bool:
+    """Whether the words of a text are one name of a part of an examination."""
+    return any(kind == "parts" for kind, _ in vocabulary().named.get(words(american(text)), ()))
+
+
+def _sharing_words(segments: Sequence[_Segment]) -> list[_Segment]:
+    """Signs of a list with the word that they share: "facial and sacral edema", "nodes in the neck and armpits"."""
+    done = list(segments)
+    for place, segment in enumerate(segments):
+        read, before = reading(segment.text), done[place - 1] if place else None
+        kinds = set(read.by_kind)
+        if kinds == {"sites"} and read.of("sites") <= _OF_NODES and before and _NODES_IN.search(before.text):
+            done[place] = replace(segment, text=f"nodes in {segment.text}")
+        elif kinds <= {"sites", "methods"} and (shared := _shared_with(segment.text, segments[place + 1 :])):
+            done[place] = replace(segment, text=f"{segment.text} {shared}")
+        elif before and words(segment.text)[-1:] in _AT_PLACES and kinds == {"parts"} and len(words(segment.text)) == 1:
+            # A bruit after "thyroid palpation", edema in the list of "right arm: color, edema".
+            head = next((s for s in reversed(done[:place]) if not (segment.listed and s.listed)), before)
+            sites = [name for name, concepts in reading(head.text).phrases if any(k == "sites" for k, _ in concepts)]
+            name = next((f"{site} {segment.text}" for site in sites if _is_sign(f"{site} {segment.text}")), "")
+            done[place] = replace(segment, text=name or segment.text)
+        elif read.of("values") == {"color"} and kinds <= {"values", "sites"} and before and _is_seen(before.text):
+            done[place] = replace(segment, text="skin color")
+    return done
+
+
+_AT_PLACES = ((("bruit",)), (("edema",)), (("oedema",)))
+"""Signs that an order names after the place that they are looked for at."""
+
+
+def _is_seen(text: str) -> bool:
+    """Whether what comes before a color is examined, so that it is that of the skin: not that of urine or a drum."""
+    read = reading(text)
+    return not _tests(read) and not read.of("specimens") and bool(read.by_kind) and "ear" not in read.of("sites")
+
+
+def _shared_with(text: str, after: Sequence[_Segment]) -> str:
+    """The last word of a sign that follows, if it names one with this place too: "subclavian and carotid bruits"."""
+    for segment in islice(after, _FURTHER):
+        if segment.begins:
+            break
+        *first, last = segment.text.split() or [""]
+        adjective = reading(" ".join(first))
+        named = adjective.of("sites") or (adjective.words and first[-1] != "of")  # not "range of movement"
+        if named and reading(segment.text).of("parts") and _suffix_with(text, last):
+            return last
+        if set(reading(segment.text).by_kind) - {"sites"}:
+            break
+    return ""
+
+
+def _suffix_with(text: str, last: str) -> str:
+    """The name that the last words of a text make with one more word; none if that is no part of an examination."""
+    own = text.split()
+    names = (" ".join((*own[start:], last)) for start in range(len(own)))
+    return next((name for name in names if _is_sign(name)), "")
 
 
 def _with_skin(segments: Sequence[_Segment]) -> list[_Segment]:
@@ -1368,7 +1465,7 @@ def _segments(order: str) -> Iterable[_Segment]:
         if given:
             reason_in = len(lists)
             named = reading(text)
-            site = _only_sites(named) and not reading(order[:start]).of("modalities")
+            site = set(named.by_kind) == {"sites"} and not reading(order[:start]).of("modalities")
             examined = not _tests(named) and (site or bool(EXAM.search(text)) or _names_examination(named))
         on_skin = given and "skin" in reading(whole).of("sites") - reading(text).of("sites")
         if not reasoned or given:
@@ -1475,8 +1572,8 @@ def _without_reason(segment: str) -> str:
     posture = rest.of("tests") <= _POSTURES and not any(rest.of(kind) for kind in MEASURED if kind != "tests")
     if rest.of("parts") and not _tests(named) and posture and _looked_for(named, rest):
         return segment  # "examine the fingers for clubbing"
-    if set(named.by_kind) == {"methods"} and rest.of("sites") and not _tests(rest):
-        return segment  # "listen for carotid and abdominal bruits"
+    if set(named.by_kind) == {"methods"} and not _tests(rest) and (rest.of("sites") or not rest.by_kind):
+        return segment  # "listen for subclavian, carotid and abdominal bruits"
     listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(MEASURED))
     if listed > 1:
         # A list without commas continues after the reason: "CBC retic smear for schistocytes LDH".
@@ -1497,7 +1594,9 @@ def _looked_for(named: Reading, rest: Reading) -> bool:
     if set(named.by_kind) == {"methods"}:
         return True  # "listen for a murmur"
     of = frozenset().union(*(part.of for part in parts))
-    return bool(of & (named.of("sites") | named.of("systems")))
+    wider = vocabulary().wider
+    around = frozenset().union(*(wider[site] for site in named.of("sites")))
+    return bool(of & (named.of("sites") | named.of("systems") | around))
 
 
 def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> Item | None:
@@ -1523,21 +1622,29 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"sites": frozenset({"skin"})}))
         if last is None and after and after[0].of("sites") and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
-        imaged = _imaged(last, after)
+        known = next((item.read for item in reversed(before) if item.read.by_kind), last)
+        imaged = _imaged(known, after)  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
         if (
             imaged is None
             and before
             and before[-1].measured
             and (taken := before[-1].read.of("tests") & (TAKEN | {"swab"}))
         ):
-            germ = last.of("values") if last is not None and taken <= _METHODS | {"swab"} else frozenset()
-            return _with(own, Reading({"tests": taken, **({"values": germ} if germ else {})}))
+            swabbed_for = last.of("values") if last is not None and taken <= _METHODS | {"swab"} else frozenset()
+            return _with(own, Reading({"tests": taken, **({"values": swabbed_for} if swabbed_for else {})}))
         how = (
             " ".join(name for name, concepts in imaged.phrases if any(k == "modalities" for k, _ in concepts))
             if imaged
             else ""
         )
         return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
+    if kinds == {"methods"} and not read.words and after and after[0].of("methods") and after[0].of("sites"):
+        return _with(own, _only(after[0], "systems", "sites"))  # "inspect and percuss the lumbar spine"
+    if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None and last.of("sites"):
+        there = [name for name, concepts in last.phrases if any(kind == "sites" for kind, _ in concepts)]
+        if named := next((f"{name} range of motion" for name in there if _is_sign(f"{name} range of motion")), ""):
+            return replace(own, text=named, read=reading(named))
+        return _with(own, _only(last, "sites")) if _at_limbs(last) else own
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None
     if last is not None and read.of("parts") == {"gait"} and "oxygen saturation" in last.of("vitals"):
@@ -1545,6 +1652,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("values"):
         own = replace(own, read=_only(read, "specimens", "timings") or read)  # "fecal and plasma porphyrins"
         kinds = {"specimens"}
+    if _is_fluid(read) and after and (panels := after[0].of("panels") & {"toxicology", "drug screen"}):
+        screen = f"{own.text} {min(panels)}"  # "urine and serum toxicology"
+        return replace(own, text=screen, read=reading(screen))
     if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("tests") & TAKEN:
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "tests" for kind, _ in concepts))
         taken_from = replace(own, text=f"{own.text} {what}", read=_only(read, "specimens") or read)
@@ -1639,6 +1749,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
                 own = replace(own, text="biopsy")  # "segmental biopsies"
             return _with(own, Reading({"sites": reached}))
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
+        if last.of("modalities"):
+            return own
         # A germ by another method, not the glucose: "HSV serology and PCR".
         by_germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
         by_germ = by_germ and not read.words  # not "interferon gamma release, Yersinia serology"

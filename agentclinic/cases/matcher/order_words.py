@@ -161,7 +161,7 @@ def vocabulary() -> Vocabulary:
         germs=frozenset(split_list(content["germs"])),
         collected=frozenset(split_list(content["collected"])),
         alone=frozenset(name for name, entry in content["qualifiers"].items() if entry.get("alone")),
-        with_and=_joining(named, spelled),
+        with_and=_joining(named, spelled, [name for name in manner if len(name) > 1]),
     )
 
 

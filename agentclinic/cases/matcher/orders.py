@@ -116,7 +116,7 @@ def sent_out(order: str) -> Mapping[str, str]:
     only_tests = bool(tested) and not any(item.read.by_kind and not item.measured for item in listed)
     found: dict[str, str] = {}
     for item in listed:
-        if item.others:
+        if item.others or _SAMPLED.search(item.text):
             found[item.text] = "arranged"
         unknown = not item.read.by_kind and item.read.words and not item.given
         named = item.sounds_measured and (only_tests or _OF_LABORATORY.search(item.text))
@@ -170,7 +170,7 @@ def as_written(name: str, request: str) -> str:
         r"\b" + r"[\W_]{1,3}".join(map(re.escape, name.split())) + r"(?:e?s)?\b", request, re.IGNORECASE
     )
     if written:
-        return written[0].replace("_", " ")
+        return written[0].replace("_", " ") + ")" * (written[0].count("(") - written[0].count(")"))
     capitals = {word.lower(): word for word in re.findall(r"\b(?:[A-Z][A-Z0-9]+|\w*[A-Z]\w*[A-Z]\w*)\b", request)}
     return " ".join(capitals.get(word, word) for word in name.split())
 
@@ -418,8 +418,14 @@ def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
         yield from _measurements(item, chart, facts)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
+    elif _SAMPLED.search(item.text) and set(item.read.by_kind) == {"sites"}:
+        yield Ordered(item.text, mentioned(item, chart))
     else:
         yield from _examinations(item, chart)
+
+
+_SAMPLED = re.compile(r"\b(?:sampling|scintigraphy|manometry|plethysmography|catheteri[sz]ation)$")
+"""Procedures by names that otherwise only say where they are done."""
 
 
 def _measurements(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
@@ -894,6 +900,9 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False  # the DNA of a germ
     if "bone marrow" in asked.of("tests") - done and (charted.of("sites") or charted.of("specimens")):
         return False  # taken elsewhere
+    unplaced = not (asked.of("specimens") or asked.of("sites"))
+    if test == "pcr" and asked.words and unplaced and not asked.words & _all_words((*fact.heads, fact.text)):
+        return False  # of a germ that we do not know
     if test == "culture" and charted.of("values") - asked.of("values"):
         return False  # of one germ alone
     if test == "questionnaire":
