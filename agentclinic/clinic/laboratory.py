@@ -576,12 +576,11 @@ def _without_rare(item: Ordered, said: Said) -> Ordered:
 
 
 def _without_unnamed_signs(ordered: Sequence[Ordered], said: Said) -> Iterator[Ordered]:
-    """Items without the completed single signs that the order does not name, and none that has only those."""
+    """Items without the completed single signs that the order does not name."""
     for item in ordered:
         added = {fact for fact in item.facts if is_completed(fact.path) and is_sign(fact)}
         kept = tuple([fact for fact in item.facts if fact not in added or named_in(fact, said)])
-        if kept or not item.facts:
-            yield replace(item, facts=kept)
+        yield replace(item, facts=kept)
 
 
 def _without_maneuvers(item: Ordered, said: Said) -> Ordered:
