@@ -69,10 +69,17 @@ def _fitting(item: Ordered, order: Reading) -> Ordered:
     asked = reading(item.name)
     if asked.by_kind.keys() == {"tests"} and asked.of("tests") <= TAKEN and not asked.words:
         kept = [fact for fact in item.facts if _taken_as(order, charted_as(fact))]
+        if not kept and len({fact.heads[0] for fact in item.facts}) >= _MANY and order.by_kind.keys() > {"tests"}:
+            # Of something that the order does not name: what was taken is charted, or waited for.
+            return replace(item, facts=tuple(fact for fact in item.facts if not is_completed(fact.path)))
     else:
         exact = [fact for fact in item.facts if asked.of("values") >= _values(fact) != frozenset()]
         kept = [fact for fact in item.facts if not (is_completed(fact.path) and _strays(fact, item.name, exact))]
     return replace(item, facts=tuple(kept)) if 0 < len(kept) < len(item.facts) else item
+
+
+_MANY = 3
+"""Specimens of which a test is not meant at once."""
 
 
 def _taken_as(order: Reading, charted: Reading) -> bool:
