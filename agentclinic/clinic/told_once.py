@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agentclinic.cases.completion import is_completed
+from agentclinic.cases.denied_signs import stated
 from agentclinic.cases.matcher import Ordered
 from agentclinic.cases.matcher.order_items import EXAM, TAKEN
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site
+from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, vocabulary
 from agentclinic.cases.matcher.orders import charted_as
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.normals import normal_of
@@ -22,7 +23,28 @@ def as_ordered(items: Sequence[Ordered], request: str) -> list[Ordered]:
     every = [fact for item in found for fact in item.facts]
     again = _in_parts(every)
     again |= _said_again([fact for fact in every if fact.path not in again], frozenset(words(request)))
-    return [_without(item, again) for item in found]
+    denying = _denying(every)
+    kept = [_without(item, again | denying) for item in found]
+    beside = [item for item in kept if not (_only_strays(item) or any(fact.path in denying for fact in item.facts))]
+    return beside if any(item.facts for item in beside) else kept
+
+
+def _only_strays(item: Ordered) -> bool:
+    """Whether all that was found for an item is normal findings of a neighboring organ: the thyroid, of the airway."""
+    return bool(item.facts) and all(
+        is_completed(fact.path) and fact.section is Section.EXAMINATION and _strays(fact, item.name, ())
+        for fact in item.facts
+    )
+
+
+def _denying(facts: Sequence[Fact]) -> frozenset[str]:
+    """The completed findings that deny a sign without a place of its own which the same reply tells: a scar."""
+    found = [fact for fact in facts if fact.section is Section.EXAMINATION]
+    told = frozenset(
+        sign for fact in found if not is_completed(fact.path) for sign, *_ in stated(fact.heads, fact.text)
+    )
+    labels = {fact.path: frozenset(words(fact.heads[-1])) for fact in found if is_completed(fact.path)}
+    return frozenset(path for path, label in labels.items() if label & told)
 
 
 def _each_by_its_name(items: Sequence[Ordered]) -> list[Ordered]:
@@ -75,10 +97,20 @@ def _strays(fact: Fact, name: str, exact: Sequence[Fact]) -> bool:
     wanted, taken = asked.of("specimens") - {"blood"}, charted.of("specimens") - {"blood"}
     if wanted and taken and not wanted & taken:
         return True
+    if asked.by_kind.keys() == {"panels"} and _outside(charted, asked):
+        return True
     if not asked.of("values") or asked.of("panels") or not exact or fact in exact:
         return False
     elsewhere = all(fact.heads[0] != other.heads[0] for other in exact)
     return elsewhere and bool(_values(fact) - asked.of("values") or charted.of("panels"))
+
+
+def _outside(charted: Reading, asked: Reading) -> bool:
+    """Whether a value belongs to none of the panels ordered."""
+    panels = [vocabulary().panels[panel] for panel in asked.of("panels")]
+    values = frozenset[str]().union(*(panel.values for panel in panels))
+    own = charted.of("values")
+    return bool(values and own) and not (own & values or charted.of("panels") & asked.of("panels"))
 
 
 def _values(fact: Fact) -> frozenset[str]:

@@ -422,3 +422,25 @@ def test_a_result_that_answers_two_items_is_told_with_the_one_that_names_it() ->
     case = replace(CASE, facts=facts)
     payload = LaboratoryPayload(case.exam_facts, "ENA, myositis panel", "completed", completion(case), 6)
     assert "Myositis" in report(payload).text
+
+
+def test_a_test_of_a_relative_is_not_answered_with_the_patients() -> None:
+    text = reply("TSH, ECGs of mother and siblings")
+    assert "ECGs of mother and siblings: only the patient is examined here." in text
+    assert "Sinus rhythm" not in text
+    assert "only the patient" not in reply("abdominal examination on the mother's lap")
+
+
+def test_a_panel_brings_no_values_of_another() -> None:
+    assert "Salicylate" not in reply("urine tox screen")
+    assert "salicylate" in reply("toxicology screen").lower()
+    assert "Diffusing Capacity" not in reply("spirometry")
+
+
+def test_a_reply_does_not_deny_elsewhere_a_sign_that_it_tells() -> None:
+    case = with_findings((("Skin Examination", "Left Leg"), "Pale scar of 4 cm on the calf"))
+    assert "None" not in of(case, "skin of the left leg and the scar")
+
+
+def test_why_a_test_is_ordered_is_no_part_of_its_name() -> None:
+    assert "TPMT: " in reply("TPMT before starting azathioprine", horizon=6)

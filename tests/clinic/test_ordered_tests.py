@@ -106,7 +106,6 @@ def test_each_of_a_list_is_answered(order: str, names: list[str]) -> None:
         "T. pallidum antibodies, Yersinia serology",
         "orthopantomogram",
         "TSH, headache diary",
-        "ECGs of mother and siblings",
         "intestinal fatty acid binding protein",
     ],
 )

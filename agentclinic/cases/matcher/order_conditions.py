@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.cases.matcher.order_items import is_treatment, one_line
+from agentclinic.cases.matcher.order_items import MEASURED, is_treatment, one_line
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site
 from agentclinic.cases.model import Fact
 from agentclinic.vocabulary.text import fold, words
@@ -31,9 +31,14 @@ class Condition:
     left: str
     """What is left of the clause to be done now."""
 
+    kin: bool = False
+    """Whether it is wanted of someone else."""
+
     @property
     def untold(self) -> str:
         """What is said where there is no such result."""
+        if self.kin:
+            return f"{self.clause}: only the patient is examined here."
         if self.again:
             named = (
                 self.clause if _AGAIN.search(self.clause) or self.what in self.clause else f"{self.what} {self.under}"
@@ -45,6 +50,8 @@ class Condition:
 
     def told_by(self, facts: Iterable[Fact]) -> list[Fact]:
         """The results of what is to be measured that say they were obtained under the condition."""
+        if self.kin:
+            return []
         asked, there = reading(one_line(self.what)), reading(self.under).of("sites")
         marks = _marks(self.under) or (frozenset() if self.again else _marks(self.what))
         return [fact for fact in facts if _is_about(asked, there, fact) and _says(fact, marks)]
@@ -80,6 +87,9 @@ def _clauses(order: str) -> list[str]:
 
 
 def _condition(clause: str, before: str, *, after_treatment: bool) -> Condition | None:
+    kin = _OF_KIN.search(clause)
+    if kin and any(reading(clause[: kin.start()]).of(kind) for kind in MEASURED):
+        return Condition(clause, clause, "", again=True, left="", kin=True)
     found = _LEADING.match(clause) or _TAIL.search(clause)
     if found is None:
         what = _AGAIN.sub(" ", clause).strip()
@@ -195,6 +205,16 @@ _AGAIN = re.compile(
     r"(?: (?:the|it|both|this))?",
     re.IGNORECASE,
 )
+_KIN = (
+    r"(?:mother|father|parents?|siblings?|brothers?|sisters?|children|sons?|daughters?|relatives?|family(?: members?)?"
+    r"|partner|wife|husband|spouse|(?:household )?contacts?)"
+)
+_OF_KIN = re.compile(
+    rf"\b(?:of|in|for|on|from) (?:(?:the|his|her|both|all|any|first degree|close) )*{_KIN}"
+    rf"(?:(?:,| and| or|/) ?(?:(?:the|his|her) )?{_KIN})*$",
+    re.IGNORECASE,
+)
+"""Of whom a test is wanted, if not of the patient."""
 _AND_BEFORE = re.compile(
     r"^(?:both )?(?:before (?:and|&|/|or) (?:(?=after .)|after$)|pre[- ]?(?: ?(?:and|&|/|,) ?)(?=post))|^after$",
     re.IGNORECASE,
@@ -240,7 +260,7 @@ _AT_A_LATER_TIME = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(
-    rf"{_AGAIN.pattern}|\b(?:after|following|post|during|while|when|tomorrow|next|pre|hourly|daily)\b"
+    rf"{_AGAIN.pattern}|\b(?:after|following|post|during|while|when|tomorrow|next|pre|hourly|daily|of|in|for|from)\b"
     rf"|\b(?:in|at) {_NUMBER} ?{_UNIT}\b",
     re.IGNORECASE,
 )

@@ -424,9 +424,13 @@ def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:
     examined = _examined(chart)
     paths = {fact.path for part in parts for fact in _part(part, asked, chart, examined)}
     known = vocabulary().parts
-    if paths:  # with the signs that belong to a part, where a chart has them apart from it
+    if paths:  # with the signs that belong to a part, where a chart has them under a heading that the table lacks
         signs = frozenset(name for name, sign in known.items() if sign.sign and sign.within & parts)
-        paths |= {fact.path for fact, _ in examined if signs & reading(fact.heads[-1]).of("parts")}
+        paths |= {
+            fact.path
+            for fact, _ in examined
+            if signs & reading(fact.heads[-1]).of("parts") and not normal_of(fact.heads)
+        }
     return [fact for fact, _ in chart if fact.path in paths]
 
 
