@@ -1641,9 +1641,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if kinds == {"methods"} and not read.words and after and after[0].of("methods") and after[0].of("sites"):
         return _with(own, _only(after[0], "systems", "sites"))  # "inspect and percuss the lumbar spine"
     if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None and last.of("sites"):
-        there = [name for name, concepts in last.phrases if any(kind == "sites" for kind, _ in concepts)]
-        if named := next((f"{name} range of motion" for name in there if _is_sign(f"{name} range of motion")), ""):
-            return replace(own, text=named, read=reading(named))
+        places = [name for name, concepts in last.phrases if any(kind == "sites" for kind, _ in concepts)]
+        if movement := next((f"{name} range of motion" for name in places if _is_sign(f"{name} range of motion")), ""):
+            return replace(own, text=movement, read=reading(movement))
         return _with(own, _only(last, "sites")) if _at_limbs(last) else own
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None
