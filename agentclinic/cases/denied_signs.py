@@ -14,7 +14,7 @@ _WORDS = {
     "lump": r"lumps?|nodules?|nodes?",
     "mass": r"mass(?:es)?",
     "tender": r"tender\w*|painful|sore",
-    "swelling": r"swollen|swelling|edema|puff\w+|effusions?|pitting",
+    "swelling": r"swollen|swelling|edema|puff\w+|effusions?|pitting|(?:wider|larger|thicker) than",
     "red": r"red|redness|erythema|inflamed",
     "scar": r"scars?",
     "ulcer": r"ulcers?",

@@ -534,6 +534,8 @@ def _of_one_report(item: Ordered) -> tuple[Fact, ...]:
 def _says_not_what_of(name: str) -> bool:
     """Whether a test of some specimen does not say of which: "Gram stain", in an order that names no specimen."""
     read = reading(name)
+    if "result" in words(name):
+        return False  # of what was taken before
     return set(read.by_kind) == {"tests"} and read.of("tests") <= _OF_SOME_SPECIMEN and not read.words
 
 

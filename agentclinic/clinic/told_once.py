@@ -69,10 +69,21 @@ def _fitting(item: Ordered, order: Reading) -> Ordered:
     asked = reading(item.name)
     if asked.by_kind.keys() == {"tests"} and asked.of("tests") <= TAKEN and not asked.words:
         kept = [fact for fact in item.facts if _taken_as(order, charted_as(fact))]
+        if not kept and len({fact.heads[0] for fact in item.facts}) >= _MANY and order.by_kind.keys() > {"tests"}:
+            # Of something that the order does not name: what was taken is charted, or waited for.
+            return replace(item, facts=tuple(fact for fact in item.facts if not is_completed(fact.path)))
     else:
         exact = [fact for fact in item.facts if asked.of("values") >= _values(fact) != frozenset()]
-        kept = [fact for fact in item.facts if not (is_completed(fact.path) and _strays(fact, item.name, exact))]
+        # What is under a heading that the item names is what it names: the antibodies, of "antibodies and gastrin".
+        headed = {fact.path for fact in item.facts if {*words(fact.heads[0])} <= {*words(item.name)}}
+        added = [fact for fact in item.facts if is_completed(fact.path) and fact.path not in headed]
+        stray = {fact.path for fact in added if _strays(fact, item.name, exact)}
+        kept = [fact for fact in item.facts if fact.path not in stray]
     return replace(item, facts=tuple(kept)) if 0 < len(kept) < len(item.facts) else item
+
+
+_MANY = 3
+"""Specimens of which a test is not meant at once."""
 
 
 def _taken_as(order: Reading, charted: Reading) -> bool:

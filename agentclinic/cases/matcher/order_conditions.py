@@ -201,7 +201,8 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _AGAIN = re.compile(
-    r"\b(?:then )?(?:repeat(?:ed)?|re-?test|re-?check|re-?measure|re-?examine|redo|reassess)\b"
+    r"\b(?:then )?(?:repeat(?:ed)?|re-?test|re-?check|re-?measure|re-?examine|redo|reassess"
+    r"|again(?= (?:after|in|at)))\b"
     r"(?: (?:the|it|both|this))?",
     re.IGNORECASE,
 )
