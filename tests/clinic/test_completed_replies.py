@@ -338,6 +338,7 @@ def test_a_test_after_a_treatment_is_not_called_a_treatment() -> None:
         ("Inspect and percuss the lumbar spine", ["Spine: "]),
         ("Calves, skin turgor", ["Calves: Soft", "Turgor: Normal"]),
         ("Bowel sounds", ["Auscultation: "]),
+        ("Listen leaning forward for a rub, lung bases, throat", ["Respiratory Examination: ", "ENT Examination: "]),
         ("Varicose veins, tar staining", ["Varicose Veins: None", "Tar Staining: None"]),
     ],
 )

@@ -1466,7 +1466,9 @@ def _segments(order: str) -> Iterable[_Segment]:
             reason_in = len(lists)
             named = reading(text)
             site = set(named.by_kind) == {"sites"} and not reading(order[:start]).of("modalities")
-            examined = not _tests(named) and (site or bool(EXAM.search(text)) or _names_examination(named))
+            posture = named.of("methods") and named.of("tests") <= _POSTURES
+            examined = bool(posture) or not _tests(named)
+            examined = examined and (site or bool(EXAM.search(text)) or _names_examination(named))
         on_skin = given and "skin" in reading(whole).of("sites") - reading(text).of("sites")
         if not reasoned or given:
             for piece in _by_specimen(text):
