@@ -337,6 +337,8 @@ def test_a_test_after_a_treatment_is_not_called_a_treatment() -> None:
         ("Thyroid palpation and bruit", ["Thyroid: ", "Thyroid Bruit: "]),
         ("Inspect and percuss the lumbar spine", ["Spine: "]),
         ("Calves, skin turgor", ["Calves: Soft", "Turgor: Normal"]),
+        ("Bowel sounds", ["Auscultation: "]),
+        ("Varicose veins, tar staining", ["Varicose Veins: None", "Tar Staining: None"]),
     ],
 )
 def test_a_single_sign_has_a_result_of_its_own(order: str, said: list[str]) -> None:

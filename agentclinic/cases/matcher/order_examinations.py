@@ -453,7 +453,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart, *, alone: bo
     ]
     if known.by or not own or "psychiatric" in known.of:
         own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
-    felt = {"palpation"} if "abdominal" in known.of else set()
+    felt = {"palpation"} if "abdominal" in known.of and known.by != "auscultation" else set()
     for method in (known.by, *felt) if not own and known.by else ():
         own = own or [f for f, c in examined if method in c.of("methods") and _near(part, f, c)]
     # "Flank: tender on tapping" is the tenderness of the costovertebral angle.
