@@ -75,11 +75,17 @@ def _fitting(item: Ordered, order: Reading) -> Ordered:
     else:
         exact = [fact for fact in item.facts if asked.of("values") >= _values(fact) != frozenset()]
         # What is under a heading that the item names is what it names: the antibodies, of "antibodies and gastrin".
-        headed = {fact.path for fact in item.facts if {*words(fact.heads[0])} <= {*words(item.name)}}
+        headed = {fact.path for fact in item.facts if _joins(fact.heads[0]) <= {*words(item.name)}}
         added = [fact for fact in item.facts if is_completed(fact.path) and fact.path not in headed]
         stray = {fact.path for fact in added if _strays(fact, item.name, exact)}
         kept = [fact for fact in item.facts if fact.path not in stray]
     return replace(item, facts=tuple(kept)) if 0 < len(kept) < len(item.facts) else item
+
+
+def _joins(heading: str) -> set[str]:
+    """The words of a heading that joins several things; that of one value, "Vitamin D", is no heading of its kinds."""
+    named = {*words(heading)}
+    return named if "and" in named or not reading(heading).of("values") else {heading}
 
 
 _MANY = 3

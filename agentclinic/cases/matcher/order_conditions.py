@@ -202,7 +202,7 @@ _LEADING = re.compile(
 )
 _AGAIN = re.compile(
     r"\b(?:then )?(?:repeat(?:ed)?|re-?test|re-?check|re-?measure|re-?examine|redo|reassess"
-    r"|again(?= (?:after|in|at)))\b"
+    r"|again)\b"
     r"(?: (?:the|it|both|this))?",
     re.IGNORECASE,
 )
