@@ -11,16 +11,18 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
+from agentclinic.cases.denied_signs import Sign, contradict, denied, stated
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
 from agentclinic.cases.matcher.cues import needed
-from agentclinic.cases.matcher.order_items import WITH_SPATULA, one_line
+from agentclinic.cases.matcher.order_examinations import is_of_another, may_be_noticed
+from agentclinic.cases.matcher.order_items import WITH_SPATULA, items, one_line
 from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
@@ -221,7 +223,7 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
     for item in items:
         named = [fact for fact in item.facts if not entries[fact.path].rare or named_in(fact, asked)]
         # What an order does not name is not reported for want of anything else: gait is not gait after a spinal tap.
-        likely = named or (item.facts if len(items) == 1 else ())
+        likely = named or ([fact for fact in item.facts if not is_sign(fact)] if len(items) == 1 else ())
         headings = dict.fromkeys(entries[fact.path].heading for fact in likely)
         found.append((item.name, () if item.equivalent else tuple(headings)))
     return tuple(found)
@@ -253,24 +255,51 @@ def _names_more(heading: str, entry: Normal) -> bool:
     return bool(own) and bool(named - own - IMMUNOGLOBULINS)
 
 
-@lru_cache(maxsize=4096)
-def said_in(order: str) -> frozenset[str]:
+@dataclass(frozen=True)
+class Said:
     """The words of an order, and what it names."""
+
+    words: frozenset[str]
+    clauses: tuple[frozenset[str], ...]
+    """The same for each of its clauses: arms of which the reflexes are tested are not those of the blood pressure."""
+
+
+@lru_cache(maxsize=4096)
+def said_in(order: str) -> Said:
+    clauses = tuple(_words_and_names(clause) for clause in _ENDS.split(order) if clause.strip())
+    return Said(_words_and_names(order), clauses)
+
+
+_ENDS = re.compile(r"[;\n]|(?<=[a-z]{2})\.\s")
+
+
+def _words_and_names(order: str) -> frozenset[str]:
     written = one_line(order)
     read = reading(written)
     posture = "blood pressure standing" if "orthostatic" in read.of("qualifiers") else ""
     said = words(f"{american(fold(WITH_SPATULA.sub('', order)))} {written} {posture}")
-    return frozenset((*said, *spelled_out(said), *_named_by(read)))
+    parts = (_named_by(Reading({"parts": item.read.of("parts")})) for item in items(written))
+    return frozenset((*said, *spelled_out(said), *_named_by(read))).union(*parts)
 
 
 def _named_by(read: Reading) -> frozenset[str]:
     return frozenset(f"{kind}: {name}" for kind, names in read.by_kind.items() for name in names)
 
 
-def named_in(fact: Fact, asked: frozenset[str]) -> bool:
-    """Whether an order (`said_in`) has all the words by which a result is ordered alone, or names the same."""
+def named_in(fact: Fact, asked: Said) -> bool:
+    """Whether a clause of an order has all the words by which a result is ordered alone, or names the same."""
     written, meant = _ordered_by(_label(fact))
-    return asked.issuperset(written) or (meant is not None and asked.issuperset(meant))
+    if is_sign(fact):  # "neck, muscle strength" is not the strength of the neck
+        return meant is not None and any(said.issuperset(meant) for said in asked.clauses)
+    if meant and len(written) == 1:
+        written = tuple(meant)  # the height of a patient is not that of a womb
+    return any(said.issuperset(written) or (meant is not None and said.issuperset(meant)) for said in asked.clauses)
+
+
+def is_sign(fact: Fact) -> bool:
+    """Whether a result is that of a single sign in the table."""
+    entry = normal_of(fact.heads)
+    return entry is not None and entry.sign
 
 
 @lru_cache(maxsize=8192)
@@ -354,6 +383,20 @@ def _is_another(fact: Fact, entry: Normal) -> bool:
     """Whether a charted result only shares words with an entry that stands apart in the table."""
     own = normal_of(fact.heads)
     return entry.apart and own is not None and own is not entry
+
+
+def _says_abnormal(fact: Fact, search: Callable[[str], object]) -> bool:
+    """Whether a finding speaks of something, with the place that its heading names, and not as normal alone."""
+    found = [one for one in _CLAUSES.split(fact.text) if search(" ".join((*fact.heads[1:], one)))]
+    if not found and not search(" ".join((*fact.heads[1:], fact.text))):
+        return False
+    return not found or not all(map(_reads_normal, found))
+
+
+@lru_cache(maxsize=32768)
+def _may_tell(fact: Fact, part: str) -> bool:
+    """Whether a finding is of an examination in which a sign would be noticed: its system, its place, or any."""
+    return may_be_noticed(part, joined(map(reading, fact.heads[:1]))) and not is_of_another(fact, part)
 
 
 _Key = TypeVar("_Key")
@@ -520,6 +563,8 @@ class _Patient:
             *(("region", name) for name in self._ill_regions),
             *(("subject", name) for name in self._subjects),
             *([_OF_SKIN] if self._ill_skin else []),
+            *(("denied", sign, place) for sign, at in self._stated for place in _around(at)),
+            *(("organ", organ) for organ in self._ill_organs),
             _SAID,
         ]
         return frozenset(rank for key in shared for rank in _shared_by().get(key, ()))
@@ -527,7 +572,7 @@ class _Patient:
     def covering(self, entry: Normal) -> tuple[Fact, ...]:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
         restated = RESTATED.get(entry.heading)
-        if restated and restated(self) is not None:
+        if (restated and restated(self) is not None) or self.followed(entry) is not None:
             return ()
         found = [fact for fact in self._same.get(entry.same or "", ()) if not self._agrees(fact)]
         found += self._saying(entry)
@@ -540,12 +585,51 @@ class _Patient:
             summed_up = self._summarized_ill if entry.rare and entry.examination else self._summarized
             found += [fact for fact in summed_up.get(entry.system, ()) if not _of_other_places(fact, entry)]
         found += self._ill_regions.get(entry.region or "", ())[:1]
-        found += self._ill_skin if entry.system == _SKIN else ()
+        found += self._ill_skin if entry.system == _SKIN and not entry.sign else ()
         if not found and entry.examination and not entry.apart:
             found += [fact for subject in _subjects_of(entry) for fact in self._subjects.get(subject, ())]
             if not found:
                 found += self._denying(entry)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys((*found, *self._against(entry))))
+
+    def _against(self, entry: Normal) -> list[Fact]:
+        """Charted results that no form of an entry agrees with."""
+        against = [pattern for pattern, says in entry.follows(self.groups) if says is None]
+        found = [fact for pattern in against for fact in self.facts if pattern.search(_line(fact))]
+        if entry.examination:
+            forms = _denied_in_forms(entry)
+            if all(forms):
+                found += [f for f in self._findings if all(contradict(stated(f.heads, f.text), form) for form in forms)]
+        elif organs := _organs_shown(entry):
+            ill = [fact for organ in sorted(organs) for fact in self._ill_organs.get(organ, ())]
+            found += sorted(ill, key=lambda fact: bool(charted_as(fact).of("modalities") & _SEE_VESSELS))[:1]
+        return found
+
+    @cached_property
+    def _stated(self) -> frozenset[tuple[str, str]]:
+        """The signs that the examination found, with their places."""
+        return frozenset((sign, at) for fact in self._findings for sign, at, _ in stated(fact.heads, fact.text))
+
+    @cached_property
+    def _ill_organs(self) -> Mapping[str, list[Fact]]:
+        """Charted images in which an organ is not normal."""
+        return _grouped(
+            (organ, f) for f in self.facts if charted_as(f).of("modalities") for organ in _ill_organs(f.text)
+        )
+
+    def followed(self, entry: Normal) -> str | None:
+        """What the result of an entry is if the chart, or what the patient tells, says certain things."""
+        for pattern, says in entry.follows(self.groups):
+            found = pattern.search(self._written) if says is not None else None
+            if found and says is not None:
+                return found.expand(says)
+        return None
+
+    @cached_property
+    def _written(self) -> str:
+        """All charted results and, after them, what the patient tells, a line each."""
+        told = (f"Told: {f.text}" for f in self._told if not f.denied and f.section is not Section.FAMILY)
+        return "\n".join((*map(_line, self.facts), *told))
 
     def _agrees(self, fact: Fact) -> bool:
         """Whether a result in words is a normal one, so that the chart can have a normal one of the entry, too.
@@ -559,6 +643,11 @@ class _Patient:
     def _saying(self, entry: Normal) -> list[Fact]:
         """Charted findings that say something about the subject of an entry in their own words."""
         said = entry.fields.get("said")
+        if entry.sign:
+            search = _searched(said)[0].search if said else None
+            parts = charted_as(_template(entry)).of("parts")
+            near = [fact for fact in self._findings if any(_may_tell(fact, part) for part in parts)]
+            return [f for f in near if parts & reading(f.text).of("parts") or (search and _says_abnormal(f, search))]
         if not said:
             return []
         pattern, pieces = _searched(said)
@@ -583,8 +672,12 @@ class _Patient:
         each = [[f for s in subjects for f in self._subjects.get(s, ())] for subjects in _subjects_in_forms(entry)]
         return [fact for found in each for fact in found] if all(each) else []
 
-    def _about_subjects(self, text: str) -> list[Fact]:
-        return [fact for subject in _SUBJECT.findall(text) for fact in self._subjects.get(subject, ())]
+    def _denied_by(self, entry: Normal, form: str) -> bool:
+        """Whether a form of a normal finding denies what was charted."""
+        if any(self._subjects.get(subject) for subject in _SUBJECT.findall(fold(form))):
+            return True
+        normal = denied(levels(entry.heading), form)
+        return any(contradict(stated(fact.heads, fact.text), normal) for fact in self._findings) if normal else False
 
     def abnormal(self, fact: Fact, entry: Normal) -> bool:
         """Whether a charted result is outside its normal range, or worded unlike a normal one."""
@@ -613,9 +706,11 @@ class _Patient:
         said = linked(self) if linked else None
         if said is not None:
             return said
+        if (said := self.followed(entry)) is not None:
+            return _PLACE.sub(lambda place: self._filled(place[1], None), said)
         forms = entry.forms(self.groups)
         if entry.examination:
-            forms = {form: often for form, often in forms.items() if not self._about_subjects(fold(form))} or forms
+            forms = {form: often for form, often in forms.items() if not self._denied_by(entry, form)} or forms
         form = _chosen(forms, f"{self._id}|{entry.heading}|form")
         spread = entry.spread(self.groups)
         number = self.number(entry) if spread else None
@@ -637,7 +732,7 @@ class _Patient:
         if name == "share":
             return f"{draw.gauss(98, 3):.0f}"
         systolic, diastolic = self._pressure
-        change = {"standing": (-4, 3), "other_arm": (-4, -2), "repeat": (-2, -1)}.get(name)
+        change = {"standing": (-4, 3), "fall": (-26, -10), "other_arm": (-4, -2), "repeat": (-2, -1)}.get(name)
         if change:
             systolic, diastolic = systolic + change[0] + draw.gauss(0, 2), diastolic + change[1] + draw.gauss(0, 2)
         return f"{systolic:.0f}/{diastolic:.0f}"
@@ -731,6 +826,55 @@ _SUBJECT = re.compile(
     r"|petechia|ulcer|clubb|calf|calves|capillary refill|bowel sounds|neck vein|pulse|flank|noise)"
 )
 """What an examination is about, whichever part of it says so."""
+
+
+def _line(fact: Fact) -> str:
+    return f"{' / '.join(fact.heads)}: {fact.text}"
+
+
+@lru_cache(maxsize=2048)
+def _denied_in_forms(entry: Normal) -> tuple[frozenset[Sign], ...]:
+    """The signs that each form of an entry denies."""
+    return tuple(denied(levels(entry.heading), form) for form in entry.forms(()))
+
+
+def _around(place: str) -> frozenset[str]:
+    return vocabulary().wider.get(place, frozenset()) | {place}
+
+
+@lru_cache(maxsize=8192)
+def _ill_organs(text: str) -> frozenset[str]:
+    """The organs that an image shows not to be normal."""
+    clauses = (_WITHOUT.sub("", clause) for clause in _CLAUSES.split(text) if not _NORMAL_CLAUSE.search(clause))
+    ill = (clause for clause in clauses if _ILL.search(clause))
+    return frozenset().union(*(reading(clause).of("sites") & _SHOWN_ALIKE for clause in ill))
+
+
+@lru_cache(maxsize=1024)
+def _organs_shown(entry: Normal) -> frozenset[str]:
+    """The organs of which every form of an image says something normal."""
+    heading = charted_as(_template(entry))
+    if not heading.of("modalities") & _SEE_ORGANS or heading.of("modalities") & _SEE_VESSELS:
+        return frozenset()
+    forms = [reading(form).of("sites") | heading.of("sites") for form in entry.forms(())]
+    return _SHOWN_ALIKE.intersection(*forms) if forms else frozenset()
+
+
+_WITHOUT = re.compile(r"\b(?:no|not|without|below|near|beside)\b.*|\w+[ -]like\b")
+"""What is not there, or is only near an organ."""
+_SHOWN_ALIKE = frozenset(
+    ("kidney", "liver", "spleen", "pancreas", "gallbladder", "bile duct", "ovary", "uterus", "adrenal", "thyroid",
+     "prostate", "lumbar spine", "thoracic spine", "cervical spine", "vertebra")
+)  # fmt: skip
+"""Organs of which one image shows about what another does."""
+_SEE_ORGANS = frozenset({"ct", "mri", "ultrasound"})
+_SEE_VESSELS = frozenset({"angiography", "venography"})
+_ILL = re.compile(
+    r"\b(?:mass|lesions?|nodul\w+|cysts?|stones?|thick\w*|enlarged|dilat\w+|widen\w*|bright|dark|dense|swelling|swollen"
+    r"|edema|collapse\w*|fracture\w*|narrow\w*|bulg\w*|prolapse\w*|infiltrat\w+|stranding|scar\w*|shrunken|atroph\w+"
+    r"|coarse|irregular|deposits?|tumou?r|foci|focus|wear|lowered|lucent|wedge\w*)\b",
+    re.IGNORECASE,
+)
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
 _PLACE = re.compile(r"\{(\w*)\}")
 _SKIN = "Skin Examination"
@@ -786,8 +930,11 @@ def _shared_by() -> Mapping[tuple[str, ...], Sequence[int]]:
             keys.add(("summary", entry.system))
         if entry.system == _SKIN:
             keys.add(_OF_SKIN)
-        if entry.fields.get("said"):
+        if entry.sign or entry.fields.get("said") or entry.fields.get("follows"):
             keys.add(_SAID)
+        if entry.examination:
+            keys |= {("denied", sign, place) for form in _denied_in_forms(entry) for sign, place, _ in form}
+        keys |= {("organ", organ) for organ in _organs_shown(entry)}
         if entry.examination and not entry.apart:
             keys |= {("subject", name) for names in (_subjects_of(entry), *_subjects_in_forms(entry)) for name in names}
         for key in keys:

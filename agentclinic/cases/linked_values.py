@@ -325,7 +325,25 @@ def _blown_share(patient: Patient, _: float) -> float:
     return patient.completed("Spirometry / FEV1") / patient.completed("Spirometry / FVC")
 
 
+_RENIN = 1.4
+"""The renin activity that the table has, in ng/mL/h."""
+
+
+def _aldosterone(patient: Patient, _: float) -> float | None:
+    ratio = _NUMBER.match(_charted_as(patient, "Aldosterone Renin Ratio") or "")
+    return _RENIN * float(ratio[0]) if ratio else None
+
+
+def _aldosterone_share(patient: Patient, _: float) -> float:
+    aldosterone, renin = (_NUMBER.search(_charted_as(patient, name) or "") for name in ("Aldosterone", "Renin"))
+    if aldosterone and renin:
+        return float(aldosterone[0]) / float(renin[0])
+    return patient.completed("Renin and Aldosterone / Aldosterone") / _RENIN
+
+
 LINKED_NUMBERS: Mapping[str, Link] = {
+    "Renin and Aldosterone / Aldosterone": _aldosterone,
+    "Aldosterone Renin Ratio": _aldosterone_share,
     "Arterial Blood Gas / A-a Gradient": _oxygen_gradient,
     "Spirometry / FVC": _vital_capacity,
     "Spirometry / FEV1": _first_second,
@@ -368,6 +386,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Lipid Panel / LDL": _low_density,
     "Lipid Panel / Total Cholesterol": _cholesterol,
     "Free T4": _by_tsh(0.6, 2.6),
+    "Free T3": _by_tsh(1.8, 8.4),
     "Thyroid Function Tests / Total T3": _by_tsh(72, 250),
     "TSH": _tsh,
     "Coagulation / Prothrombin Time": _prothrombin,
@@ -419,14 +438,14 @@ def _share_of(form: str, *names: str) -> Words:
     return link
 
 
-_NUMBER = re.compile(r"\d+")
+_WHOLE_NUMBER = re.compile(r"\d+")
 _PEPTIDES = 6
 """NT-proBNP in pg/mL for one of BNP, about, in adults with healthy kidneys."""
 
 
 def _peptide(others: tuple[str, ...], factor: float, form: str) -> Words:
     def link(patient: Patient) -> str | None:
-        found = _NUMBER.search(_charted_as(patient, *others) or "")
+        found = _WHOLE_NUMBER.search(_charted_as(patient, *others) or "")
         return form.format(round(factor * int(found[0]))) if found else None
 
     return link

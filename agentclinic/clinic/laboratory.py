@@ -18,20 +18,39 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.completion import Completion, completion, is_completed, named_in, offered, said_in, untold
+from agentclinic.cases.completion import (
+    Completion,
+    Said,
+    completion,
+    is_completed,
+    is_sign,
+    named_in,
+    offered,
+    said_in,
+    untold,
+)
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
+from agentclinic.cases.matcher.order_conditions import Condition, conditions, without
 from agentclinic.cases.matcher.order_examinations import covering
 from agentclinic.cases.matcher.order_items import MEASURED, conditional, is_treatment
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
-from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, PHYSICAL_EXAMINATION, chart_of, charted_as, same_study
+from agentclinic.cases.matcher.orders import (
+    IMMUNOGLOBULINS,
+    PHYSICAL_EXAMINATION,
+    chart_of,
+    charted_as,
+    same_study,
+    sent_out,
+)
 from agentclinic.cases.model import Case, Fact, Section, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.limits import Limits, Order
 from agentclinic.clinic.offered import has
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
-from agentclinic.clinic.pending import capital, hours_for, in_its_time, in_time, late, late_result
+from agentclinic.clinic.pending import NOTHING_TAKEN, capital, hours_for, in_its_time, in_time, late, late_result
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
+from agentclinic.clinic.told_once import as_ordered, each_once
 from agentclinic.config import is_builtin, is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request, reads_prompts
 from agentclinic.models.structured import choosing
@@ -231,25 +250,58 @@ def _paths(ordered: Sequence[Ordered]) -> list[str]:
 
 
 def matched(payload: LaboratoryPayload) -> list[Ordered]:
-    """Each item of the order with the results that our matcher finds for it."""
+    """Each item of the order with the results that our matcher finds for it.
+
+    What was to be obtained under a condition is answered with a result of that condition, and with no other.
+    """
+    items = _found(payload)
+    wanted = conditions(payload.request)
+    untold = [condition for condition in wanted if not condition.told_by(_facts(items))]
+    if not untold:
+        torn = {word for condition in wanted for word in words(condition.under)}
+        return [item for item in items if item.facts or not torn.issuperset(words(item.name))]
+    rest = without(payload.request, untold)
+    items = _found(replace(payload, request=rest)) if rest else []
+    told = {fact.path for fact in _facts(items)}
+    under = [
+        Ordered(each.clause, tuple(f for f in each.told_by(payload.facts) if f.path not in told)) for each in untold
+    ]
+    return items + [item for item in under if item.facts]
+
+
+def _facts(items: Sequence[Ordered]) -> list[Fact]:
+    return [fact for item in items for fact in item.facts]
+
+
+def _untold_conditions(request: str, ordered: Sequence[Ordered]) -> list[Condition]:
+    """The conditions under which an order wanted something that was not reported."""
+    return [condition for condition in conditions(request) if not condition.told_by(_facts(ordered))]
+
+
+def _found(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
-    items = _matched_with_table(payload, added)
+    items = as_ordered(_matched_with_table(payload, added), payload.request)
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
 
 
 def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
     said = said_in(payload.request)
     ordered = asked_of_measurement(payload.request, added.everything)
-    found = [_without_rare(_without_maneuvers(item, said), said) for item in ordered]
+    found = [_without_rare(_without_maneuvers(item, said), said) for item in _without_unnamed_signs(ordered, said)]
     # Which entries of the table an order asks for does not depend on the chart.
     every = offered(payload.request, added.not_offered)
     anywhere = {name for name, headings in every if _says_not_where(name, headings)}
+    of_any = {item.name: _of_one_report(item) for item in found if _says_not_what_of(item.name)}
+    anywhere |= of_any.keys()
     asked = _of_this_order([(name, () if name in anywhere else headings) for name, headings in every])
     systems = {heading.split(" / ")[0] for _, headings in asked for heading in headings}
     found = [_only_charted(item, systems) if _is_unplaced(item.name) else item for item in found]
-    found = [replace(item, facts=(), equivalent=None) if item.name in anywhere else item for item in found]
+    found = [
+        replace(item, facts=of_any.get(item.name, ()), equivalent=None) if item.name in anywhere else item
+        for item in found
+    ]
     # In a limited setting, what is offered there has a time of its own.
     horizon = None if payload.limits and payload.limits.setting else payload.horizon
     chosen = {item.name: item.facts for item in found if not item.equivalent}
@@ -266,7 +318,10 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     named = {item.name: item for item in tabled if item.facts}
     items = _as_charted(_merged([named.get(item.name, item) for item in found], usual, added), payload)
     return [
-        _as_charted_alone(item) if item.facts else replace(item, facts=_covered(item.name, added)) for item in items
+        _as_charted_alone(item)
+        if item.facts
+        else replace(item, facts=() if item.name in sent_out(payload.request) else _covered(item.name, added))
+        for item in items
     ]
 
 
@@ -343,7 +398,7 @@ def _own_values(fact: Fact) -> frozenset[str]:
     return (reading(fact.heads[-1]).of("values") or charted_as(fact).of("values")) - IMMUNOGLOBULINS
 
 
-def _of_the_place(item: Ordered, said: frozenset[str]) -> Ordered:
+def _of_the_place(item: Ordered, said: Said) -> Ordered:
     """An examination of a place without the special ones of the region around it: the hearing is not the scalp."""
     read = reading(item.name)
     if set(read.by_kind) != {"sites"}:
@@ -470,6 +525,23 @@ def _says_not_where(name: str, headings: Sequence[str] = ()) -> bool:
     return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) == {"modalities"}
 
 
+def _of_one_report(item: Ordered) -> tuple[Fact, ...]:
+    """The charted results for an item, if they are all of one report."""
+    charted = tuple(fact for fact in item.facts if not is_completed(fact.path))
+    return charted if len({fact.heads[0] for fact in charted}) == 1 else ()
+
+
+def _says_not_what_of(name: str) -> bool:
+    """Whether a test of some specimen does not say of which: "Gram stain", in an order that names no specimen."""
+    read = reading(name)
+    if "result" in words(name):
+        return False  # of what was taken before
+    return set(read.by_kind) == {"tests"} and read.of("tests") <= _OF_SOME_SPECIMEN and not read.words
+
+
+_OF_SOME_SPECIMEN = frozenset({"culture", "pcr", "gram stain", "microscopy", "smear", "cytology"})
+
+
 def _only_charted(item: Ordered, systems: Set[str]) -> Ordered:
     """A biopsy without a place, of what the order names; of anything, if it names nothing else."""
     charted = [fact for fact in item.facts if not is_completed(fact.path)]
@@ -493,19 +565,27 @@ def _further(item: Ordered, horizon: float | None) -> Ordered:
     return replace(item, facts=tuple(f for f in item.facts if not is_completed(f.path) and not late_result(f, horizon)))
 
 
-def _usual(item: Ordered, added: Completion, said: frozenset[str]) -> Ordered:
+def _usual(item: Ordered, added: Completion, said: Said) -> Ordered:
     """An item without completed results that are reported only if asked for by name, if it has others."""
     kept = tuple([fact for fact in item.facts if fact.path not in added.rare or named_in(fact, said)])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
-def _without_rare(item: Ordered, said: frozenset[str]) -> Ordered:
+def _without_rare(item: Ordered, said: Said) -> Ordered:
     """An item without special tests that the order does not name, if it has others."""
     kept = tuple([fact for fact in item.facts if not _is_special(fact, said)])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
-def _without_maneuvers(item: Ordered, said: frozenset[str]) -> Ordered:
+def _without_unnamed_signs(ordered: Sequence[Ordered], said: Said) -> Iterator[Ordered]:
+    """Items without the completed single signs that the order does not name."""
+    for item in ordered:
+        added = {fact for fact in item.facts if is_completed(fact.path) and is_sign(fact)}
+        kept = tuple([fact for fact in item.facts if fact not in added or named_in(fact, said)])
+        yield replace(item, facts=kept)
+
+
+def _without_maneuvers(item: Ordered, said: Said) -> Ordered:
     """A whole physical examination without the single maneuvers that the order does not name, charted or not."""
     if item.name != PHYSICAL_EXAMINATION:
         return item
@@ -513,21 +593,27 @@ def _without_maneuvers(item: Ordered, said: frozenset[str]) -> Ordered:
     return replace(item, facts=tuple(usual))
 
 
-def _is_special(fact: Fact, said: frozenset[str]) -> bool:
+def _is_special(fact: Fact, said: Said) -> bool:
     """Whether a result is one of those that are reported only if ordered by name, and this order does not name it."""
     entry = normal_of(fact.heads) if fact.section is Section.TESTS or is_completed(fact.path) else None
-    return entry is not None and entry.rare and not (named_in(fact, said) or said.issuperset(words(fact.heads[0])))
+    return (
+        entry is not None and entry.rare and not (named_in(fact, said) or said.words.issuperset(words(fact.heads[0])))
+    )
 
 
-def _told_otherwise(item: Ordered, found: Sequence[Ordered], said: frozenset[str]) -> bool:
+def _told_otherwise(item: Ordered, found: Sequence[Ordered], said: Said) -> bool:
     """Whether only special tests are left for an item, because another one has its own: the gait of an examination."""
     if not item.facts or not all(_is_special(fact, said) for fact in item.facts):
         return False
     others = [fact for other in found if other is not item for fact in other.facts]
     if len(item.facts) > _FEW_SIGNS and any(fact.heads[:1] == item.facts[0].heads[:1] for fact in others):
         return True  # what is left of an examination that was reported with another item
-    heads = (head for fact in others for head in fact.heads)
-    return any(set(words(item.name)) <= set(words(head)) for head in heads)
+    heads = [head for fact in others for head in fact.heads]
+    own = reading(item.name)
+    return any(set(words(item.name)) <= set(words(head)) for head in heads) or any(
+        own.named and not own.words and all(own.of(kind) <= read.of(kind) for kind in own.by_kind)
+        for read in map(reading, heads)
+    )
 
 
 _FEW_SIGNS = 2
@@ -552,7 +638,7 @@ def _answered(
     horizon: float | None,
     added: Completion,
     chosen: Sequence[Fact],
-    said: frozenset[str],
+    said: Said,
 ) -> Ordered:
     """An item with the results for these entries of the table, so that whether it has any does not depend on the chart.
 
@@ -578,7 +664,7 @@ def _answered(
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS and not signs else None)
 
 
-def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Sequence[Fact]:
+def _one_report(name: str, facts: Sequence[Fact], said: Said) -> Sequence[Fact]:
     """Of one study that a chart has under two headings, "CT Chest" and "High Resolution CT", the one ordered."""
     reports = dict.fromkeys(fact.heads[0] for fact in facts)
     entry = normal_of(facts[0].heads)
@@ -587,7 +673,7 @@ def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Seque
 
     def unlike(head: str) -> tuple[int, int]:
         named = frozenset(words(head))
-        return len((named ^ frozenset(words(name))) - said), -len(named & said)
+        return len((named ^ frozenset(words(name))) - said.words), -len(named & said.words)
 
     best = min(reports, key=unlike)
     return [fact for fact in facts if fact.heads[0] == best]
@@ -595,44 +681,68 @@ def _one_report(name: str, facts: Sequence[Fact], said: frozenset[str]) -> Seque
 
 def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tuple[str, tuple[Disclosure, ...]]:
     """The `RESULTS:` line, verbatim from the chart, and where each part of it comes from."""
-    parts: list[str] = []
+    parts = _Parts()
     disclosures: list[Disclosure] = []
     order = Order(payload.limits, payload.request) if payload.limits else None
-    for item in _without_repeats(list(_each_once(ordered)), payload):
+    for item in _without_repeats(list(each_once(ordered)), payload):
         written = as_written(item.name, payload.request)
         if order is None:
             told = _told(item, written, payload)
-            parts += told.parts
+            parts.add(told, item)
             disclosures += told.disclosures
             continue
         for part in order.admitted(item, written):
             if order.pays(part.item.name):
                 told = _told(part.item, part.item.name, payload, part.offer)
-                parts += told.parts
+                parts.add(told, part.item)
                 disclosures += told.disclosures
                 order.charge(done_in(told.disclosures))
-    parts += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
+    lines = parts.written
+    lines += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
+    lines += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
     if order:
         if disclosures:
             order.refuse_parts()
-        parts += order.refusals
+        lines += order.refusals
         disclosures += order.refused
-    return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)
+    return f"{RESULTS} {' '.join(lines)}", tuple(disclosures)
 
 
 _CONDITION = "{part}: not done yet; please order it when the result it depends on is known."
 
 
+class _Parts:
+    """The parts of a reply; results under the heading at the end of the part before them go on there."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self._heading: str | None = None
+
+    def add(self, told: _Told, item: Ordered) -> None:
+        groups = list(dict.fromkeys(fact.heads[0] for fact in item.facts if fact.heads))
+        plain = bool(groups) and not item.equivalent and len(told.parts) == 1 and not told.waiting
+        if plain and self.written and self._heading == groups[0] and told.parts[0].startswith(f"{groups[0]}: "):
+            more = told.parts[0].removeprefix(f"{groups[0]}: ")
+            self.written[-1] = f"{self.written[-1].removesuffix('.')}; {more}"
+        else:
+            self.written += told.parts
+        self._heading = groups[-1] if plain else None
+
+
 class _Told(NamedTuple):
     parts: list[str]
     disclosures: list[Disclosure]
+    waiting: bool
 
 
 def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer | None = None) -> _Told:
     """What is reported of an item, and where it comes from; an offer of a limited setting has a time of its own."""
     named = replace(item, name=written)
-    back, waiting = in_time(named, payload.horizon) if offer is None else in_its_time(named, offer, payload.horizon)
-    told = _Told([], [])
+    horizon = None if not item.facts and _says_not_what_of(item.name) else payload.horizon
+    back, waiting = (
+        in_time(named, horizon, _sent(item, payload)) if offer is None else in_its_time(named, offer, payload.horizon)
+    )
+    told = _Told([], [], bool(waiting))
     if back:
         text, provenance = _part(back, payload)
         told.parts.append(text)
@@ -640,6 +750,13 @@ def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer 
     told.parts.extend(f"{name}: {until}, result pending." for name, until in waiting.items())
     told.disclosures.extend([Disclosure(item.name, Provenance.PENDING)] if waiting else [])
     return told
+
+
+def _sent(item: Ordered, payload: LaboratoryPayload) -> str:
+    """What is said of a test that neither the chart nor the table of normal results has; empty if it is denied."""
+    if item.facts or payload.completion is None or _says_not_where(item.name) or _says_not_what_of(item.name):
+        return ""
+    return sent_out(payload.request).get(item.name, "")
 
 
 def _charged(reported: Turn, limits: Limits) -> tuple[Turn, Limits]:
@@ -651,57 +768,16 @@ def _charged(reported: Turn, limits: Limits) -> tuple[Turn, Limits]:
     return reported.model_copy(update={"text": text, "charges": charges}), after
 
 
-def _each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
-    """Items without values that were reported under another heading or with an earlier item."""
-    seen: set[tuple[frozenset[str], str]] = set()
-    for item in ordered:
-        kept = []
-        for fact in item.facts:
-            value = fact.text.split(" (")[0].strip(" .").lower()
-            names = {frozenset(words(fact.heads[-1])), frozenset(words(" ".join(fact.heads)))} if fact.heads else set()
-            # Only values, and what has several words: "normal" is said of many things.
-            own = value[:1].isdigit() or len(words(value)) >= _FEW_WORDS
-            keys = {(name, value) for name in names if own and name != _FINDINGS} or {(frozenset({fact.path}), "")}
-            if not keys & seen:
-                seen |= keys
-                kept.append(fact)
-        kept = _told_once(kept)
-        if len(kept) == len(item.facts):
-            yield item if tuple(kept) == item.facts else replace(item, facts=tuple(kept))
-        elif kept:
-            yield replace(item, facts=tuple(kept))
-
-
 def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> Iterator[Ordered]:
     """Items without those that only say less of one that is waited for: a biopsy, after that of an endoscopy."""
+    none = [fact for item in ordered for fact in item.facts if fact.text.startswith(NOTHING_TAKEN)]
+    dry = frozenset[str]().union(*(charted_as(fact).of("specimens") for fact in none))
+    ordered = [item for item in ordered if item.facts or not dry & reading(item.name).of("specimens")]
     waiting = [{*words(name)} for item in ordered for name in in_time(item, payload.horizon)[1]]
     for item in ordered:
         name = set(words(item.name))
         if item.facts or not _is_unplaced(item.name) or not any(name < other for other in waiting):
             yield item
-
-
-_FINDINGS = frozenset({"finding"})
-_FEW_WORDS = 5
-"""Shorter findings, "not tender", are said of many things."""
-
-
-def _told_once(facts: Sequence[Fact]) -> list[Fact]:
-    """Findings without those that the chart has word for word under another heading too."""
-    by_report: dict[str, list[Fact]] = {}
-    for fact in facts:
-        by_report.setdefault(fact.heads[0] if fact.heads else "", []).append(fact)
-    if len(by_report) < 2:
-        return list(facts)
-    told: list[frozenset[str]] = []
-    kept: list[Fact] = []
-    for report in by_report.values():
-        said = [frozenset(words(f"{' '.join(fact.heads[1:])} {fact.text}")) for fact in report]
-        every = frozenset().union(*(words(fact.text) for fact in report))
-        again = len(every) >= _FEW_WORDS and any(every <= before for before in told)
-        kept += () if again else report
-        told += said
-    return kept
 
 
 def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:
@@ -721,6 +797,8 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         name = ordered.name
         if is_treatment(name):
             return f"{capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
+        if payload.completion is not None and _says_not_what_of(name):
+            return f"{capital(name)}: the order does not say of which specimen.", Provenance.UNAVAILABLE
         if payload.completion is not None and _says_not_where(name) and not reading(name).words:
             return f"{capital(name)}: the order does not say of which part of the body.", Provenance.UNAVAILABLE
         if reading(ordered.name).by_kind:
@@ -760,11 +838,19 @@ def _names(facts: Sequence[Fact], name: str) -> bool:
         value = replace(read, by_kind={"values": read.of("values")})
         if all(_same_value(value, charted_as(fact)) for fact in facts) and read.of("specimens") <= {"blood"}:
             return True
+    if read.of("values") and not read.words and all(_says_values(read, fact) for fact in facts):
+        return True
     return any(
         set(words(name)) <= set(words(" ".join((*fact.heads, fact.text))))
         and not reading(" ".join(fact.heads)).of("specimens") - reading(name).of("specimens") - {"blood"}
         for fact in facts
     )
+
+
+def _says_values(asked: Reading, fact: Fact) -> bool:
+    """Whether a report on a specimen as a whole has the values ordered of it: "protein 36 mg/dL, 2 cells"."""
+    fluid = asked.of("specimens") - {"blood"}
+    return bool(fluid & charted_as(fact).of("specimens")) and asked.of("values") <= reading(fact.text).of("values")
 
 
 def _same_value(asked: Reading, charted: Reading) -> bool:
@@ -776,7 +862,14 @@ def _charted(facts: Sequence[Fact]) -> str:
     """Facts as a report: each heading once, followed by its values."""
     groups: dict[str, list[str]] = {}
     for fact in facts:
-        head, label = fact.heads[0] if fact.heads else "", ", ".join(fact.heads[1:])
+        heads = _shown_as(fact)
+        head, label = heads[0] if heads else "", ", ".join(heads[1:])
         value = fact.text.strip().rstrip(".")
         groups.setdefault(head, []).append(f"{label}: {value}" if label else value)
     return "; ".join(f"{head}: {'; '.join(values)}" if head else "; ".join(values) for head, values in groups.items())
+
+
+def _shown_as(fact: Fact) -> tuple[str, ...]:
+    """The headings of a result, or the name that it has in the table, if they read badly."""
+    entry = normal_of(fact.heads)
+    return (str(entry.fields["shown"]),) if entry and "shown" in entry.fields else fact.heads

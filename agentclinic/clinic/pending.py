@@ -29,16 +29,17 @@ def late(name: str, horizon: float | None) -> str:
     return until if horizon is not None and hours > horizon else ""
 
 
-def in_time(item: Ordered, horizon: float | None) -> tuple[Ordered | None, dict[str, str]]:
+def in_time(item: Ordered, horizon: float | None, sent: str = "") -> tuple[Ordered | None, dict[str, str]]:
     """The part of an item whose results are back, and the tests that are not, with what is said of them.
 
-    It depends on the tests and the setting alone, not on what the chart has.
+    It depends on the tests and the setting alone, not on what the chart has. `sent` is what is said of a test without
+    any result.
     """
     if horizon is None or (not item.facts and is_treatment(item.name)):
         return item, {}
     name = capital(item.name)
     if not item.facts:
-        until = late(item.name, horizon)
+        until = late(item.name, horizon) or sent
         return (None, {name: until}) if until else (item, {})
     # Several results that are all to come are one test, by the name under which it was ordered.
     if len(item.facts) > 1 and not item.equivalent and len({late_result(fact, horizon) for fact in item.facts}) == 1:
@@ -78,12 +79,12 @@ def in_its_time(item: Ordered, offer: Offer, horizon: float | None) -> tuple[Ord
 
 def late_result(fact: Fact, horizon: float | None) -> str:
     """What is said of a result that cannot be back in time, by its entry in the table: charts differ in headings."""
-    if horizon is None or fact.section is not Section.TESTS or fact.text.startswith(_NOTHING_TAKEN):
+    if horizon is None or fact.section is not Section.TESTS or fact.text.startswith(NOTHING_TAKEN):
         return ""
     return late(" ".join(_usual_heads(fact)), horizon)
 
 
-_NOTHING_TAKEN = "No fluid to sample"
+NOTHING_TAKEN = "No fluid to sample"
 """What the table of normal results says of a tap: nothing was sent, and nothing is waited for."""
 
 

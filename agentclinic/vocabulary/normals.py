@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -42,6 +42,8 @@ class Normal:
     """Reported only if ordered by its own name, not as part of a panel or an examination."""
     apart: bool
     """Says nothing about what else was found in its system or specimen or under a similar name, nor they about it."""
+    sign: bool
+    """A single sign or maneuver: rare and apart, and covered by charted findings that speak of it in their text."""
     same: str | None
     """Entries with the same word here say the same thing."""
     region: str | None
@@ -80,6 +82,11 @@ class Normal:
         """The ways to write it, with frequencies; `{}` is the number."""
         return self._given("as", groups) or self._given("says", groups) or {}
 
+    def follows(self, groups: Iterable[str]) -> tuple[tuple[re.Pattern[str], str | None], ...]:
+        """What a chart may say, with the result that goes with it; None: no normal result does."""
+        given: Sequence[tuple[str, str | None]] = self._given("follows", groups) or ()
+        return tuple([(_compiled(pattern), says) for pattern, says in given])
+
     @cached_property
     def for_all(self) -> bool:
         """Whether patients of every age and either sex can have it (`applies`)."""
@@ -97,13 +104,18 @@ class Normal:
     @cached_property
     def _same_for_all(self) -> bool:
         """Whether the entry has nothing of its own for a group of patients."""
-        return not any(name.startswith(("number_", "as_", "says_")) for name in self.fields)
+        return not any(name.startswith(("number_", "as_", "says_", "follows_")) for name in self.fields)
 
     def _given(self, name: str, groups: Iterable[str]) -> Any:
         if self._same_for_all:
             return self.fields.get(name)
         own = (self.fields[f"{name}_{group}"] for group in groups if f"{name}_{group}" in self.fields)
         return next(own, self.fields.get(name))
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def is_examination(system: str) -> bool:
@@ -119,15 +131,16 @@ def _table() -> Mapping[str, Any]:
 @lru_cache(maxsize=1)
 def normals() -> tuple[Normal, ...]:
     """Every entry, in the order in which results are reported."""
-    own = ("heads", "also", "rare", "apart", "same", "region")
+    own = ("heads", "also", "rare", "apart", "sign", "same", "region")
     return tuple(
         Normal(
             heading=heading,
             rank=rank,
             heads=entry.get("heads", {heading: 1}),
             also=tuple(entry.get("also", ())),
-            rare=bool(entry.get("rare")),
-            apart=bool(entry.get("apart")),
+            rare=bool(entry.get("rare") or entry.get("sign")),
+            apart=bool(entry.get("apart") or entry.get("sign")),
+            sign=bool(entry.get("sign")),
             same=entry.get("same"),
             region=entry.get("region"),
             fields={name: value for name, value in entry.items() if name not in own},

@@ -308,3 +308,63 @@ def test_every_finding_that_speaks_of_an_entry_has_a_piece_of_a_word_that_is_loo
                     spoken_of += 1
                     assert any(piece in fact.text.lower() for piece in pieces)
     assert spoken_of > len(searches)
+
+
+@pytest.mark.parametrize(
+    ("charted", "normal"),
+    [
+        (("Lymph Node Examination / Other", "Firm node of 2 cm in the left groin"), "Groins without lump"),
+        (("Musculoskeletal Examination / Muscles", "Tender neck muscles"), "Soft, not tender, no crackling"),
+        (("Abdominal Examination / Inspection", "Flat, long midline scar of the abdomen"), "None"),
+    ],
+)
+def test_a_normal_finding_does_not_deny_a_sign_that_was_found_at_its_place(
+    charted: tuple[str, str], normal: str
+) -> None:
+    other = {"Groins without lump": "Abdominal Examination / Hernias", "None": "Abdominal Examination / Scar"}
+    heading = other.get(normal, "Neck and Collarbone Palpation / Findings")
+    assert value(chart(MAN, charted), heading) != normal
+
+
+def test_a_normal_finding_of_the_other_side_or_another_place_stays() -> None:
+    knee = chart(MAN, ("Musculoskeletal Examination / Right Knee", "Large effusion, red and tender"))
+    assert value(knee, "Skin Examination / Left Leg")
+    scar = chart(MAN, ("Skin Examination / Left Leg", "Pale scar on the calf"))
+    assert value(scar, "Abdominal Examination / Scar") == "None"
+
+
+def test_an_image_does_not_call_an_organ_normal_that_another_image_shows_ill() -> None:
+    bright = chart(MAN, ("Abdominal Ultrasound / Findings", "Liver normal, slightly bright kidney cortex"))
+    assert value(bright, "Renal Ultrasound / Findings") is None
+    clear = chart(MAN, ("Abdominal Ultrasound / Findings", "Small stone in the gallbladder, kidneys without stones"))
+    assert value(clear, "Renal Ultrasound / Findings")
+
+
+def test_one_test_for_a_germ_follows_another() -> None:
+    ill = chart(MAN, ("Gastric Biopsy / Findings", "Chronic inflammation with curved rods on the surface"))
+    assert value(ill, "Urea Breath Test") == value(ill, "Rapid Urease Test") == "Positive"
+    well = chart(MAN, ("Gastric Biopsy / Findings", "No inflammation, no curved rods on the surface"))
+    assert value(well, "Urea Breath Test") == "Negative"
+
+
+def test_a_functional_test_follows_from_what_images_and_examination_show() -> None:
+    lungs = chart(MAN, ("CT Chest / Findings", "Emphysema of the upper lobes"))
+    assert number(lungs, "Diffusing Capacity") < 75
+    weak = chart(MAN, ("Neurological Examination / Motor", "Left foot dorsiflexion 4/5"))
+    assert value(weak, "Electromyography / Findings") != "Normal"
+    fast = chart(MAN, ("Electrocardiogram / Findings", "Regular narrow rhythm at 188 per minute"))
+    assert value(fast, "Electrophysiology Study / Findings") is None
+
+
+def test_what_the_patient_tells_has_its_say() -> None:
+    told = Fact("Past/1", Section.PAST, (), "Seasonal hay fever from birch")
+    assert number(chart(MAN, story=(told,)), "Specific IgE / Birch Pollen") > 1
+    thirsty = Fact("Symptoms/1", Section.SYMPTOMS, (), "Passes little urine")
+    assert number(chart(MAN, story=(thirsty,)), "Vital Signs / Urine Output") < 30
+
+
+def test_a_ratio_agrees_with_its_parts() -> None:
+    for case in (chart(MAN), chart(MAN, ("Aldosterone Renin Ratio", "8 (ref <20)"))):
+        share = number(case, "Renin and Aldosterone / Aldosterone") / 1.4
+        ratio = 8 if case.exam_facts else number(case, "Aldosterone Renin Ratio")
+        assert ratio == pytest.approx(share, abs=1)

@@ -177,7 +177,9 @@ async def test_a_panel_is_done_in_part_and_what_is_missing_is_said() -> None:
 async def test_parts_of_one_report_that_are_not_offered_are_named() -> None:
     reply = await said("lumbar puncture with culture and HSV PCR", limited("district hospital"))
     assert "Gram Stain: " in reply
-    assert reply.endswith("Culture: not available in this setting. HSV PCR: not available in this setting.")
+    assert reply.endswith(
+        "Spinal fluid culture: not available in this setting. HSV PCR: not available in this setting."
+    )
 
 
 @pytest.mark.parametrize(

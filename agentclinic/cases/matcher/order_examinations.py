@@ -10,6 +10,7 @@ from functools import lru_cache
 from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, TAKEN, Item, items
 from agentclinic.cases.matcher.order_words import Reading, joined, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
+from agentclinic.vocabulary.normals import normal_of
 from agentclinic.vocabulary.tests import split_list, table
 from agentclinic.vocabulary.text import fold, words
 
@@ -184,7 +185,7 @@ def _of_path(heads: tuple[str, ...]) -> Reading:
 def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
     """The findings that speak of a sign we do not know, in an examination of its place: "cardiac rhythm"."""
     systems, wanted = _systems(item.read), item.read.words
-    if not wanted:
+    if wanted <= _SAID_OF_ANYTHING:
         return ()
     return tuple(
         fact
@@ -207,6 +208,10 @@ def spoken_of(item: Item, chart: Chart) -> tuple[Fact, ...]:
 
 
 _SEVERAL = 2
+_SAID_OF_ANYTHING = frozenset(
+    "after at before during from until under while again later through into within over".split()
+)
+"""Words that say nothing of what was found."""
 
 
 @lru_cache(maxsize=32768)
@@ -418,6 +423,14 @@ def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:
     """The findings for parts of an examination (strength, gait), whichever examination they are charted under."""
     examined = _examined(chart)
     paths = {fact.path for part in parts for fact in _part(part, asked, chart, examined)}
+    known = vocabulary().parts
+    if paths:  # with the signs that belong to a part, where a chart has them under a heading that the table lacks
+        signs = frozenset(name for name, sign in known.items() if sign.sign and sign.within & parts)
+        paths |= {
+            fact.path
+            for fact, _ in examined
+            if signs & reading(fact.heads[-1]).of("parts") and not normal_of(fact.heads)
+        }
     return [fact for fact, _ in chart if fact.path in paths]
 
 
@@ -425,6 +438,10 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart, *, alone: bo
     """What a chart says of a part of an examination, or, unless `alone`, of one that it is within."""
     known = vocabulary().parts[part]
     systems = asked.of("systems")
+    if known.sign and (told := _of_sign(part, asked, chart, examined)):
+        return told
+    # What is found of one sign is not that of another: "no murmur", of where it radiates.
+    examined = tuple((fact, charted) for fact, charted in examined if not _names_sign(fact))
     own = [
         fact
         for fact, charted in chart
@@ -436,7 +453,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart, *, alone: bo
     ]
     if known.by or not own or "psychiatric" in known.of:
         own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
-    felt = {"palpation"} if "abdominal" in known.of else set()
+    felt = {"palpation"} if "abdominal" in known.of and known.by != "auscultation" else set()
     for method in (known.by, *felt) if not own and known.by else ():
         own = own or [f for f, c in examined if method in c.of("methods") and _near(part, f, c)]
     # "Flank: tender on tapping" is the tenderness of the costovertebral angle.
@@ -459,6 +476,36 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart, *, alone: bo
         for f, c in examined
         if _undivided(f) and known.main in _own_systems(c) | c.of("sites") and _SUMMED_UP.search(f.text)
     ]
+
+
+def _of_sign(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact]:
+    """What a chart says of a single sign: under a heading of its own, or else in the words of a finding."""
+    own = [f for f, c in chart if part in c.of("parts") and f.section is Section.EXAMINATION and _same_place(asked, c)]
+    return own or [
+        fact
+        for fact, _ in examined
+        if part in reading(fact.text).of("parts")
+        and may_be_noticed(part, _of_path(fact.heads[:1]))
+        and not is_of_another(fact, part)
+    ]
+
+
+def _names_sign(fact: Fact) -> bool:
+    return any(vocabulary().parts[part].sign for part in reading(fact.heads[-1]).of("parts")) if fact.heads else False
+
+
+def is_of_another(fact: Fact, part: str) -> bool:
+    """Whether a finding is that of another sign or maneuver that stands apart: the nystagmus of a Dix-Hallpike test."""
+    entry, named = normal_of(fact.heads), _of_path(fact.heads).of("parts")
+    return bool(named) and part not in named and entry is not None and entry.apart
+
+
+def may_be_noticed(part: str, heading: Reading) -> bool:
+    """Whether a sign is noticed in an examination: a general one, or that of its system or place."""
+    known, here = vocabulary(), _own_systems(heading)
+    of = known.parts[part].of
+    there = of.union(*(known.examined.get(site, _NOTHING) for site in of))
+    return "general" in here or bool(there & here)
 
 
 def _near(part: str, fact: Fact, charted: Reading) -> bool:

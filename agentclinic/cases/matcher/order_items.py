@@ -6,10 +6,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, usually_in_blood, vocabulary
-from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
+from agentclinic.cases.matcher.order_words import (
+    Reading,
+    american,
+    joined,
+    reading,
+    same_site,
+    usually_in_blood,
+    vocabulary,
+)
+from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
 TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
@@ -23,14 +31,11 @@ _METHODS = frozenset({"serology", "pcr"})
 _PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
 """Fluids that are taken once for everything that follows in an order."""
 _NOT_PUNCTURED = frozenset({"stool", "urine", "sputum"})
-_GERMS_OF_FLUIDS = frozenset(
-    ("herpes", "varicella", "cmv", "ebv", "hhv 6", "tuberculosis", "influenza", "rsv", "pertussis", "adenovirus",
-     "mycoplasma", "chlamydia", "gonorrhea", "toxoplasma")
-)  # fmt: skip
+_GERMS = vocabulary().germs
 """Germs that are looked for together, by the same method in the same specimen."""
 _OF_A_TAP = frozenset({"ldh", "ph", "total protein", "adenosine deaminase", "white cells", "neutrophils", "crystals"})
 """Values that follow the tap of a fluid as its own: "pleural tap for protein, LDH, pH"."""
-_OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"}
+_OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"} | vocabulary().collected
 _OF_FLUIDS_TOO = frozenset({"amylase", "uric acid", "cea", "triglycerides", "cholesterol", "osmolality", "myoglobin"})
 """Values of blood that are also measured in what is tapped, or in urine."""
 _AT_A_LIMB = frozenset({"reflexes", "range of motion"})
@@ -51,15 +56,27 @@ _SPLIT = re.compile(
     r"|\b(?:and|plus|or|as well as|then|followed by)\b)\s*"
 )
 _ENDS = (";", ".", "?", "!")
-_TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
+_TYPES = re.compile(
+    r"\b(hep(?:atitis)?|proteins?|vitamins?|factors?|coxsackie) "
+    r"((?:[a-ek]\d{0,2}|s|[ivx]+)(?:\s*(?:,|/|\band\b|\bor\b| )\s*(?:\1 )?(?:[a-ek]\d{0,2}|s|[ivx]+)\b)+)"
+)
+"""Several of one name: "hepatitis B and C", "protein C, S", "factors VIII and IX"."""
+_SINGULAR = re.compile(r"(?<=[nr])s$")
 _REGIONS = re.compile(
     r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)"
 )
 _COMPLEMENT = re.compile(r"\bc3(?: ?/ ?| and | )c4\b")
+_JOINTS = r"(?:knee|hip|wrist|ankle|elbow|shoulder|joint|effusion|mtp|mcp|great toe|big toe)"
+_SIDED = r"(?:(?:the|left|right|lt|rt|swollen|affected|hot|1st|first) )*"
 _ASPIRATED = re.compile(
-    r"\b(aspirat(?:ion|e)|tap) of (?:the )?((?:(?:left|right) )?(?:knee|hip|wrist|ankle|elbow|shoulder|joint))\b"
+    rf"\b(?:(?:needle|diagnostic|joint) )*(?:aspirat(?:e|ion)|arthrocentesis|tap)(?: of| from)? {_SIDED}{_JOINTS}"
+    rf"(?: joint| effusion)?\b(?! (?:exam|x ray))"
+    rf"|\b{_SIDED}{_JOINTS}(?: joint| effusion)? (?:aspirat(?:e|ion)|tap|arthrocentesis|fluid)\b"
 )
-_FILM = re.compile(r"(^|\b(?:cbc|fbc|count|differential|with|and|plus|a)|[,+(/])(\s*)(?=film\b(?! of))")
+"""What is taken from a joint, whichever it is."""
+_FILM = re.compile(
+    r"(^|\b(?:cbc|fbc|count|differential|with|and|plus|a)|[,+(/])(\s*)(?=film\b(?! (?:of|at|after|in)\b))"
+)
 """A film that names no part of the body is a blood film."""
 _ENT = re.compile(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
@@ -74,7 +91,9 @@ _REASON = re.compile(
     r"|follow|gauge|quantify|support|narrow|make sure|ensure)"
     r"|rule out|r o|rule in|look for|looking for|evaluate for|evaluating for|assess for|assessing for|check for"
     r"|checking for|per (?!rect|vagin)"
+    r"|(?:before|prior to) (?:starting|giving|commencing|beginning|any|considering)\b"
     r"|(?:before|prior to) (?:the )?(?:lp\b|lumbar|spinal tap|antibiotic|surgery|operation|treatment|transfer|discharge"
+    r"|azathioprine|methotrexate|steroid|biologic|immunosuppress|chemotherapy|anticoag|heparin|statin|isoniazid"
     r"|contrast|intubation|transfusion|thrombolysis)"
     r"|after (?:the |an? |each |one |two )?(?:epinephrine|adrenaline|fluids?|bolus|treatment|oxygen|nitroglycerin"
     r"|analgesi|nebuli|antipyretic|insulin|conversion|cardioversion|adenosine|therapy|medication))\b.*$"
@@ -85,6 +104,10 @@ LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blo
 """An order that names nothing else asks for everything measured in blood."""
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
 MEASURED = ("values", "panels", "tests", "modalities")
+_SOUNDS_MEASURED = re.compile(
+    r"\b(?:tests?|scores?|scales?|index|levels?|questionnaires?|antibod\w+|scans?|anti \w+|serolog\w+|antigens?"
+    r"|pcr|dna|rna|ig[agme]|genes?|genotypes?|mutations?|panels?|cultures?|assays?|titers?|titres?|diary|studies|study)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -102,12 +125,19 @@ class Item:
     """Whether it is listed after the test that it is part of: "lumbar puncture (cell count, protein)"."""
     aimed: bool = False
     """Whether the order says what to look for in this examination: "abdomen for splenomegaly"."""
+    others: bool = False
+    """Whether it is of someone else: "ECG of the mother"."""
     detail: bool = False
     """Whether it only details the examination before it, and goes without saying if nothing is charted for it."""
 
     @property
     def measured(self) -> bool:
         return _tests(self.read)
+
+    @property
+    def sounds_measured(self) -> bool:
+        """Whether an item that no table knows has a word that tests are called by."""
+        return bool(_SOUNDS_MEASURED.search(self.text))
 
 
 @dataclass(frozen=True)
@@ -144,7 +174,50 @@ WITH_SPATULA = re.compile(
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 """Of a sign: "Brudzinski's"."""
 _BESIDE_VITALS = r"(?:RR|HR|BP|sats|SpO2|temp(?:erature)?)"
+_NERVES = (
+    r"(?:median|ulnar|radial|sural|peroneal|tibial|facial|sciatic|accessory|trapezius|deltoid|nasalis"
+    r"|orbicularis oculi)\b(?: (?:nerve|muscle)s?\b)?"
+)
 _WRITTEN_OUT = (
+    (re.compile(r"\b(?:epinephrine|adrenaline) ?[(/] ?(?:epinephrine|adrenaline)\)?", re.IGNORECASE), "epinephrine"),
+    (re.compile(r"\s*\b(?:with |and )?(?:an? )?(?:delayed )?films? (?:at|after) \d+ ?h(?:ours?|rs?)?\b"), ""),
+    (
+        re.compile(
+            r"\b(?:gastrografin|water[- ]soluble(?: contrast)?|contrast|small bowel|barium)(?: small bowel)? "
+            r"(?:follow[- ]?through|challenge|meal and follow[- ]?through)(?: study)?\b",
+            re.IGNORECASE,
+        ),
+        "upper GI contrast study",
+    ),
+    (re.compile(r"\bcolou?r[- ](?=(?:flow )?(?:duplex|doppler|ultrasound)\b)", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"^(?=.*\b(?:umbilical|growth scan|CTG|cardiotocogra\w+|biophysical|f(?:o?e)tal|liquor|amniotic)\b)(.*)"
+            r"\b(?:MCA|middle cerebral artery|uterine artery) dopplers?\b",
+            re.IGNORECASE,
+        ),
+        r"\1obstetric ultrasound",
+    ),
+    (
+        # Of a tumor, not of the kidneys.
+        re.compile(
+            r"^(?=.*\b(?:biops\w+|histology|ALK|PD-?L1|ROS1|KRAS|BRAF|mutations?|cytology|aspirat\w+)\b)(.*)\bEGFR\b"
+            r"(?: (?:mutations?|status|testing))?"
+        ),
+        r"\1tumor EGFR",
+    ),
+    (re.compile(r"\b(?:[A-Z][A-Z0-9]{2,7} ?(?:/|,|and|&) ?)+[A-Z][A-Z0-9]{2,7} (?=(?:gene )?panel\b)"), "gene "),
+    (re.compile(r"\bspot PCR\b"), "spot urine protein creatinine ratio"),
+    (
+        re.compile(r"\bglucose (?:paired )?with (?:paired |simultaneous )?(serum|plasma|blood)\b(?: glucose)?"),
+        r"glucose, \1 glucose",
+    ),
+    (
+        re.compile(
+            r"\b(?:bacterial|aerobic|anaerobic) (?:,|and|&|/) ?((?:myco\w+|AFB|TB|fungal) cultures?)\b", re.IGNORECASE
+        ),
+        r"culture and \1",
+    ),
     (
         # Crackling under the skin, not that of a joint or of the lungs.
         re.compile(
@@ -281,12 +354,19 @@ _WRITTEN_OUT = (
         "MRI internal auditory canals",
     ),
     (re.compile(r"\s*\b(?:including|and|with) (?:the )?femoral canals?\b", re.IGNORECASE), ""),
-    (re.compile(r"\b(?:NG|nasogastric)(?: tube)? aspirat\w+", re.IGNORECASE), "gastric aspirate appearance"),
     (
         re.compile(
-            r"\b((?:nerve conduction (?:stud\w+|tests?|velocit\w+)|NCS|EMG)(?: (?:and|&) (?:EMG|NCS))?) (?:of|in|for) "
-            r"(?:(?:the|right|left|both|bilateral) )*(?:(?:median|ulnar|radial|sural|peroneal|tibial|facial|sciatic)\b"
-            r"(?:\s*(?:,|and|&|/)\s*)?)+ ?nerves?\b",
+            r"\b(?:NG|nasogastric)(?: tube)?\b[^,;.]*"
+            r"\b(?:aspirat\w+|drainage|drained|output|returns?|contents?)\b[^,;.]*",
+            re.IGNORECASE,
+        ),
+        "gastric aspirate appearance",
+    ),
+    (
+        re.compile(
+            r"\b((?:nerve conduction (?:stud\w+|tests?|velocit\w+)|NCS|EMG|repetitive (?:nerve )?stimulation|RNS)"
+            r"(?: (?:and|&) (?:EMG|NCS))?(?: at [\d-]+ ?Hz)?) (?:of|in|for|on) "
+            rf"(?:(?:the|right|left|both|bilateral) )*{_NERVES}(?:\s*(?:,|and|&|/)\s*{_NERVES})*",
             re.IGNORECASE,
         ),
         r"\1",
@@ -341,7 +421,7 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(r"\b(?:lumbar |CSF |spinal |large[- ]volume )*tap test\b[^,;.]*", re.IGNORECASE),
-        "gait after removal of spinal fluid",
+        "gait after removal of 40 ml spinal fluid",
     ),
     (
         re.compile(
@@ -351,7 +431,10 @@ _WRITTEN_OUT = (
         ),
         " including",
     ),
-    (re.compile(r"\(?\bL[1-5]\b(?:\s*(?:,|/|and|&|-|–|to)\s*[LS]\d\b)*\)?"), ""),  # the levels of nerve roots
+    (
+        re.compile(r"\(?(?<!PD-)(?<!PD )\bL[1-5]\b(?:\s*(?:,|/|and|&|-|–|to)\s*[LS]\d\b)*\)?"),
+        "",
+    ),  # the levels of nerve roots
     (re.compile(r"\bHRCT\b"), "high resolution CT"),
     (re.compile(r"\s*,?\s*\bcompared? (?:with|to|against)\b[^,;.]*", re.IGNORECASE), ""),
     (re.compile(r"(\burine colou?r) (?:on|after|when|over|in)\b[^,;.]*", re.IGNORECASE), r"\1"),
@@ -431,7 +514,20 @@ _WRITTEN_OUT = (
     (re.compile(r"\bw ?/ ?(?:(?:and|&|\+|/) ?w ?/ ?o\b|wo\b)", re.IGNORECASE), "with and without"),
     (re.compile(r"\bw ?/ ?o\b", re.IGNORECASE), "without"),
     (re.compile(r"\bw/ ?", re.IGNORECASE), "with "),
-    (re.compile(r"\bova,? cysts?,? (?:and|&) parasites\b", re.IGNORECASE), "ova and parasites"),
+    (
+        re.compile(r"\bova ?[,/&]? ?(?:and )?cysts? ?[,/&]? ?(?:and |& )?parasites\b", re.IGNORECASE),
+        "ova and parasites",
+    ),
+    (re.compile(r"\b(?:lipoprotein|Lp) ?\(a\)", re.IGNORECASE), "lipoprotein a"),
+    (
+        # How a film is taken.
+        re.compile(
+            r"(\b(?:X-?rays?|films?|radiographs?)\b[^,;.]*?) (?:in )?(?:flexion|extension)"
+            r"(?: ?[-/&] ?| and )(?:flexion|extension)(?: views?)?",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
     (
         re.compile(
             r"\bbilirubin \((?:total (?:and|&|/) direct|direct (?:and|&|/) total|fractionated)\)", re.IGNORECASE
@@ -487,13 +583,13 @@ _WRITTEN_OUT = (
     (
         re.compile(
             r"\s*\b(?:(?:incl(?:uding|\b\.?)|with|and|plus)\s+)?(?:(?:posterior|right[- ]sided|right|additional)"
-            r"\s*(?:and|,|&|/)?\s*)+leads?\b(?:\s*[-(,]?\s*\bV\d{1,2}R?\b\)?)*",
+            r"\s*(?:and|,|&|/)?\s*)+leads?\b(?:\s*(?:and|[-–(,])?\s*\bV\d{1,2}R?\b\)?)*",
             re.IGNORECASE,
         ),
         "",
     ),
     (re.compile(r"^(?:please )?(?:look|check|assess|examine|evaluate|feel|inspect) for ", re.IGNORECASE), ""),
-    (re.compile(r"\be?-?FAST (?:scan|exam(?:ination)?|ultrasound)\b|\be-?FAST\b"), "bedside ultrasound"),
+    (re.compile(r"\be?-?FAST (?:scan|exam(?:ination)?|ultrasound)\b|\be-?FAST\b|\bFAST\b"), "bedside ultrasound"),
     (
         re.compile(
             r"\bairway (?:exam(?:ination)?|assessment|inspection)\b|(?:^|(?<=[,;:] ))airway ?(?=[,;:]|$)", re.IGNORECASE
@@ -779,7 +875,9 @@ def _undashed(line: str) -> str:
 
 _RESULT = (
     r"(?:positive|negative|abnormal|normal|non-?diagnostic|not diagnostic|inconclusive|indeterminate|equivocal|elevated"
-    r"|raised|unclear|unremarkable|unrevealing|suspicious|borderline|confirmed|reactive|detected|shows?)\b"
+    r"|raised|unclear|unremarkable|unrevealing|suspicious|borderline|confirmed|reactive|detected|shows?|too \w+"
+    r"|high|low|falls?|drops?|rises?|above|below|present|absent|not possible|unavailable|contraindicated|reduced|seen"
+    r"|persists?|(?:not )?found)\b"
 )
 _IF = re.compile(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
 _CONDITIONAL = re.compile(
@@ -806,6 +904,7 @@ def _unconditional(order: str) -> tuple[str, tuple[str, ...]]:
     return (rest, waiting) if reading(rest).named else (order, ())
 
 
+_RATIO = re.compile(r"\bratio\b", re.IGNORECASE)
 _SLASHED = re.compile(r"[^,;:()\[\]]*/[^,;:()\[\]]*")
 _SLASH = re.compile(r"\s*/\s*(?!(?:kg|min|h|hr|hour|day|dose)\b)")
 
@@ -816,6 +915,7 @@ def _without_slashes(text: str) -> str:
     for piece in rest:
         last = done.rsplit(",", 1)[-1]
         apart = reading(last).phrases + reading(piece).phrases == reading(f"{last} {piece}").phrases
+        apart = apart and not _RATIO.search(piece)
         done += (", " if apart and _stands_alone(last) and _stands_alone(piece) else "/") + piece
     return done
 
@@ -845,14 +945,23 @@ def items(order: str) -> tuple[Item, ...]:
     found: list[Item] = []
     head: Item | None = None
     scope: Reading | None = None
+    relatives = False
     order = _OF_A_LESION.sub("", fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME])))
+    order = _EPONYM.sub(lambda found: named if _is_sign(named := f"{found[1]} {found[2]}") else found[0], order)
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
-    segments = _with_skin(segments)
+    segments = _with_nouns(_with_skin(_sharing_words(segments)), order)
     for index, segment in enumerate(segments):
         read = reading(segment.text)
         if is_treatment(segment.text):
             found.append(Item(_GIVE.sub("", segment.text).strip(), Reading({}), given=True))
             continue
+        if _OF_OTHERS.search(segment.text) and _tests(read):
+            relatives = True  # and of those named next: "ECGs of mother and siblings"
+            found.append(Item(segment.text, Reading({}), others=True))
+            continue
+        if relatives and not _tests(read) and not segment.begins:
+            continue
+        relatives = False
         # A whole order that names no test is quoted as it is.
         named = _POLITE.sub("", segment.text) if read.by_kind or segments[1:] else ""
         own = Item(named or segment.text, read, aimed=segment.aimed)
@@ -870,14 +979,21 @@ def items(order: str) -> tuple[Item, ...]:
             continue  # "liver screen: hepatitis B serology, ferritin"
         if introduces and not read.by_kind and len(segments) > index + 2:
             continue  # "septic screen: CBC, CRP"
+        if introduces and set(read.by_kind) <= {"specimens", "panels"} and _is_fluid(read):
+            scope = _only(read, "specimens")
+            continue  # "stool: culture, parasites"
         if introduces and (_is_title(own) or re.search(r"\bscopes?$", own.text)):
             scope = _only(read, "specimens")
             continue
+        if found and _is_fluid(read) and _is_rectal(found[-1].read):
+            continue  # what a finger brings out: "rectal examination for prostate and stool"
         if read.of("values") and any(vocabulary().panels[panel].loose for panel in read.of("panels")):
             # "AFP and LDH tumor markers"
             own = replace(own, read=_without(read, "panels"))
         if scope is not None:
             own = _of_scope(own, scope)
+        if found and _is_place_of_biopsy(found[-1], own):
+            continue  # "biopsies of the antrum, body and ulcer edge"
         if found and _SIDE.match(segment.text) and _only_sites(read) and _is_of_one_place(found[-1].read, read):
             continue  # "intraocular pressure and gonioscopy, both eyes"
         if (
@@ -910,7 +1026,8 @@ def items(order: str) -> tuple[Item, ...]:
                 # A germ that we do not know: "viral serology (Coxsackie)".
                 found.append(_with(replace(own, text=f"{own.text} {min(head.read.of('tests'))}"), head.read))
                 continue
-            if head.measured and (_how(head, own) or not (own.measured or (segment.included and _orders_more(own)))):
+            ordered = own.measured or own.sounds_measured or (segment.included and _orders_more(own))
+            if head.measured and (_how(head, own) or not ordered):
                 continue
             if set(own.read.by_kind) == {"qualifiers"} and head in found:
                 if segment.included and head.read.of("vitals"):  # "vital signs, including orthostatic ones"
@@ -918,7 +1035,8 @@ def items(order: str) -> tuple[Item, ...]:
                 else:
                     head = _replaced(found, head, _with(head, own.read))
                 continue
-            taken = ["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []
+            fluid = head.read.of("specimens") - {"blood"} and own.read.of("panels") <= _OF_ANY_FLUID
+            taken = ["specimens"] if fluid and not own.read.of("specimens") else []
             taken += ["sites"] if "swab" in head.read.of("tests") else []
             taken += ["tests"] if set(own.read.by_kind) == {"values"} and _is_method(head.read) else []
             taken += ["values"] if set(own.read.by_kind) == {"tests"} and own.read.of("tests") <= _METHODS else []
@@ -955,9 +1073,32 @@ def items(order: str) -> tuple[Item, ...]:
         found.append(replace(item, within=within))
         if not segment.listed:
             head = found[-1]
-    return tuple(found)
+    return tuple(map(_with_specimen, found))
 
 
+def _is_rectal(read: Reading) -> bool:
+    return not _tests(read) and (read.of("systems") == {"rectal"} or read.of("sites") == {"rectum"})
+
+
+def _with_specimen(item: Item) -> Item:
+    """An item that only says what is done with a specimen, by the name of the specimen as well: "stool culture"."""
+    named, of = reading(item.text), item.read.of("specimens") or item.read.of("sites")
+    bare = set(named.by_kind) == {"tests"} and named.of("tests") <= _OF_SOME_SPECIMEN and not item.detail
+    if not bare or len(of) != 1:
+        return item
+    source = min(of)
+    return replace(item, text=f"{_WRITTEN.get(source, source)} {item.text}")
+
+
+_OF_SOME_SPECIMEN = TAKEN - {"biopsy", "histopathology", "immunofluorescence", "immunohistochemistry"}
+_WRITTEN = {"csf": "spinal fluid", "synovial": "joint fluid"}
+
+
+_OF_OTHERS = re.compile(
+    r"\b(?:of|in|for|from) (?:(?:the|her|his|their|patient|both|first degree) )*"
+    r"(?:mother|father|parents?|siblings?|brothers?|sisters?|relatives?|famil\w+|partner|contacts?|husband|wife)\b"
+)
+"""Whose test it is: not the patient's."""
 _SIDE = re.compile(r"(?:in |of |on |for )?(?:both|each|either|the (?:left|right)|left|right|bilateral)(?: the)? \w+$")
 
 
@@ -966,6 +1107,73 @@ def _is_of_one_place(test: Reading, place: Reading) -> bool:
     only = bool(test.by_kind) and set(test.by_kind) <= {"tests", "parts"} and not test.of("tests") & TAKEN
     there = all(vocabulary().parts[part].of & place.of("sites") for part in test.of("parts"))
     return only and there and place.of("sites") <= {"eye", "ear"}
+
+
+_EPONYM = re.compile(r"(\w+) \(\w+\) (\w+)")
+"""Another name of a sign within its name: "supraclavicular (Virchow) node"."""
+_NODES_IN = re.compile(r"\bnodes? (?:in|of|at|over)\b")
+_OF_NODES = frozenset({"neck", "breast", "groin", "hernia", "elbow", "lymph node"})
+"""Places whose lymph nodes are felt: the armpit is examined with the breast."""
+_FURTHER = 4
+"""Names that may come between a place and the word that it shares with the last one: nobody lists more."""
+
+
+def _is_sign(text: str) -> bool:
+    """Whether the words of a text are one name of a part of an examination."""
+    return any(kind == "parts" for kind, _ in vocabulary().named.get(words(american(text)), ()))
+
+
+def _sharing_words(segments: Sequence[_Segment]) -> list[_Segment]:
+    """Signs of a list with the word that they share: "facial and sacral edema", "nodes in the neck and armpits"."""
+    done = list(segments)
+    for place, segment in enumerate(segments):
+        read, before = reading(segment.text), done[place - 1] if place else None
+        kinds = set(read.by_kind)
+        if kinds == {"sites"} and read.of("sites") <= _OF_NODES and before and _NODES_IN.search(before.text):
+            done[place] = replace(segment, text=f"nodes in {segment.text}")
+        elif kinds <= {"sites", "methods"} and (shared := _shared_with(segment.text, segments[place + 1 :])):
+            done[place] = replace(segment, text=f"{segment.text} {shared}")
+        elif before and words(segment.text)[-1:] in _AT_PLACES and kinds == {"parts"} and len(words(segment.text)) == 1:
+            # A bruit after "thyroid palpation", edema in the list of "right arm: color, edema".
+            head = next((s for s in reversed(done[:place]) if not (segment.listed and s.listed)), before)
+            sites = [name for name, concepts in reading(head.text).phrases if any(k == "sites" for k, _ in concepts)]
+            name = next((f"{site} {segment.text}" for site in sites if _is_sign(f"{site} {segment.text}")), "")
+            done[place] = replace(segment, text=name or segment.text)
+        elif read.of("values") == {"color"} and kinds <= {"values", "sites"} and before and _is_seen(before.text):
+            done[place] = replace(segment, text="skin color")
+    return done
+
+
+_AT_PLACES = ((("bruit",)), (("edema",)), (("oedema",)))
+"""Signs that an order names after the place that they are looked for at."""
+
+
+def _is_seen(text: str) -> bool:
+    """Whether what comes before a color is examined, so that it is that of the skin: not that of urine or a drum."""
+    read = reading(text)
+    return not _tests(read) and not read.of("specimens") and bool(read.by_kind) and "ear" not in read.of("sites")
+
+
+def _shared_with(text: str, after: Sequence[_Segment]) -> str:
+    """The last word of a sign that follows, if it names one with this place too: "subclavian and carotid bruits"."""
+    for segment in islice(after, _FURTHER):
+        if segment.begins:
+            break
+        *first, last = segment.text.split() or [""]
+        adjective = reading(" ".join(first))
+        named = adjective.of("sites") or (adjective.words and first[-1] != "of")  # not "range of movement"
+        if named and reading(segment.text).of("parts") and _suffix_with(text, last):
+            return last
+        if set(reading(segment.text).by_kind) - {"sites"}:
+            break
+    return ""
+
+
+def _suffix_with(text: str, last: str) -> str:
+    """The name that the last words of a text make with one more word; none if that is no part of an examination."""
+    own = text.split()
+    names = (" ".join((*own[start:], last)) for start in range(len(own)))
+    return next((name for name in names if _is_sign(name)), "")
 
 
 def _with_skin(segments: Sequence[_Segment]) -> list[_Segment]:
@@ -984,6 +1192,21 @@ def _with_skin(segments: Sequence[_Segment]) -> list[_Segment]:
     return done
 
 
+def _with_nouns(segments: Sequence[_Segment], order: str) -> list[_Segment]:
+    """Segments with the noun that they share with the next one: "corrected and ionized calcium"."""
+    done = list(segments)
+    for place, (segment, after) in enumerate(pairwise(segments)):
+        own, shared = reading(segment.text), after.text.split()
+        if own.by_kind or own.sides or len(own.words) != 1 or len(shared) == 1 or segment.begins < after.begins:
+            continue
+        if f"{segment.text} and {after.text}" not in order and f"{segment.text} or {after.text}" not in order:
+            continue
+        nouns = (" ".join(shared[first:]) for first in range(1, len(shared)))
+        if noun := next((noun for noun in nouns if _tests(reading(noun))), None):
+            done[place] = replace(segment, text=f"{segment.text} {noun}")
+    return done
+
+
 def _is_looked_at(text: str) -> bool:
     read = reading(text)
     return bool(read.of("sites")) and set(read.by_kind) <= {"sites", "methods"} and read.words <= _LOOKING
@@ -992,6 +1215,15 @@ def _is_looked_at(text: str) -> bool:
 _LOOKING = frozenset({"examine", "inspect", "look", "check"})
 _OUTSIDE = frozenset({"musculoskeletal", "breast", "skin"})
 """Examinations of places whose skin is seen with the rest of it."""
+
+
+def _is_place_of_biopsy(last: Item, own: Item) -> bool:
+    """Whether an item is one more place in the organ that a biopsy before it is taken from."""
+    biopsied = "biopsy" in last.read.of("tests") and last.read.of("sites") and _FROM.search(last.text)
+    place = not own.read.by_kind or (
+        _only_sites(own.read) or own.read.of("sites") <= _SEEN_ANYWHERE | last.read.of("sites")
+    )
+    return bool(biopsied) and place and set(own.read.by_kind) <= {"sites"} and not own.sounds_measured
 
 
 def _is_method(read: Reading) -> bool:
@@ -1011,7 +1243,8 @@ _KINDS_OF_TEST = frozenset({"antibody", "autoantibody", "antigen", "ab"})
 _LATER = re.compile(r"(?:again|later|afterwards?|after|serially|daily|now)\b")
 _WHEN = re.compile(
     r"(?:at )?\d+ ?(?:h|hrs?|hours?|mins?|minutes?|days?|weeks?)$"
-    r"|(?:at|in|after|every|q|within) ?\d+ ?(?:h|hr|hrs|hours?|m|min|mins|minutes?|days?|weeks?)?\b[^,]*$"
+    r"|(?:baseline |again |repeat )?(?:at|in|after|every|q|within) ?\d+ ?"
+    r"(?:h|hr|hrs|hours?|m|min|mins|minutes?|days?|weeks?)?\b[^,]*$"
 )
 
 
@@ -1043,6 +1276,8 @@ _CARE = re.compile(
     r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
+_UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
+"""Begins the condition under which something is measured."""
 _TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
 """Drugs and sugar are also given to test what they do."""
 
@@ -1051,6 +1286,9 @@ def is_treatment(text: str) -> bool:
     """Whether part of an order gives a drug: "dexamethasone 0.6 mg/kg orally", "start ceftriaxone"."""
     text = fold(text)
     bare = reading(_GIVE.sub("", _DOSE.sub("", text)))
+    before, *condition = _UNDER.split(text, maxsplit=1)
+    if condition and (reading(before).of("values") or reading(before).of("vitals")):
+        return False  # "repeat carboxyhemoglobin after four hours of oxygen"
     if _TRIED.search(text) or any(bare.of(kind) for kind in ("modalities", "tests", "panels", "systems", "parts")):
         return False
     if _DOSE.search(text):
@@ -1084,13 +1322,9 @@ def _adds_nothing(own: Item, last: Item) -> bool:
         or (kinds == {"modalities"} and own.read.of("modalities") <= last.read.of("modalities"))
         or (kinds == {"values"} and own.read.of("values") <= values)
         or (own.read.by_kind == {"tests": {"microscopy"}} and bool(last.read.of("panels")))
-        or (own.read.of("values") == {"differential"} and _counts_cells(last.read))
+        or (own.read.of("values") == {"differential"} and bool(last.read.of("panels") & _OF_ANY_FLUID))
         or (own.read.of("modalities") == {"ultrasound"} and "echocardiogram" in last.read.of("modalities"))
     )
-
-
-def _counts_cells(read: Reading) -> bool:
-    return "white cells" in read.of("values") or bool(read.of("panels") & _OF_ANY_FLUID)
 
 
 def _how(head: Item, own: Item) -> bool:
@@ -1204,11 +1438,14 @@ def _panel_of(head: Item, own: Item, found: list[Item]) -> Item:
 def _segments(order: str) -> Iterable[_Segment]:
     order = re.sub(r"\s*&\s*", " and ", order)
     order = _TYPES.sub(
-        lambda match: ", ".join(f"{match[1]} {kind}" for kind in re.findall(r"\b[a-e]\b", match[2])), order
+        lambda match: ", ".join(
+            f"{_SINGULAR.sub('', match[1])} {kind}" for kind in re.findall(r"\b(?:[a-ek]\d{0,2}|s|[ivx]+)\b", match[2])
+        ),
+        order,
     )
     order = _ENT.sub("ent", order)
     order = _FILM.sub(r"\1 blood ", order)
-    order = _ASPIRATED.sub(r"\2 \1", order)
+    order = _ASPIRATED.sub(" joint fluid ", order)
     order = _REGIONS.sub(r"\1 spine", order)
     order = _COMPLEMENT.sub("c3, c4", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
@@ -1228,8 +1465,10 @@ def _segments(order: str) -> Iterable[_Segment]:
         if given:
             reason_in = len(lists)
             named = reading(text)
-            site = _only_sites(named) and not reading(order[:start]).of("modalities")
-            examined = not _tests(named) and (site or bool(EXAM.search(text)) or _names_examination(named))
+            site = set(named.by_kind) == {"sites"} and not reading(order[:start]).of("modalities")
+            posture = named.of("methods") and named.of("tests") <= _POSTURES
+            examined = bool(posture) or not _tests(named)
+            examined = examined and (site or bool(EXAM.search(text)) or _names_examination(named))
         on_skin = given and "skin" in reading(whole).of("sites") - reading(text).of("sites")
         if not reasoned or given:
             for piece in _by_specimen(text):
@@ -1335,8 +1574,8 @@ def _without_reason(segment: str) -> str:
     posture = rest.of("tests") <= _POSTURES and not any(rest.of(kind) for kind in MEASURED if kind != "tests")
     if rest.of("parts") and not _tests(named) and posture and _looked_for(named, rest):
         return segment  # "examine the fingers for clubbing"
-    if set(named.by_kind) == {"methods"} and rest.of("sites") and not _tests(rest):
-        return segment  # "listen for carotid and abdominal bruits"
+    if set(named.by_kind) == {"methods"} and not _tests(rest) and (rest.of("sites") or not rest.by_kind):
+        return segment  # "listen for subclavian, carotid and abdominal bruits"
     listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(MEASURED))
     if listed > 1:
         # A list without commas continues after the reason: "CBC retic smear for schistocytes LDH".
@@ -1357,7 +1596,9 @@ def _looked_for(named: Reading, rest: Reading) -> bool:
     if set(named.by_kind) == {"methods"}:
         return True  # "listen for a murmur"
     of = frozenset().union(*(part.of for part in parts))
-    return bool(of & (named.of("sites") | named.of("systems")))
+    wider = vocabulary().wider
+    around = frozenset().union(*(wider[site] for site in named.of("sites")))
+    return bool(of & (named.of("sites") | named.of("systems") | around))
 
 
 def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> Item | None:
@@ -1383,16 +1624,29 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"sites": frozenset({"skin"})}))
         if last is None and after and after[0].of("sites") and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
-        imaged = _imaged(last, after)
-        if imaged is None and before and before[-1].measured and (taken := before[-1].read.of("tests") & TAKEN):
-            germ = last.of("values") if last is not None and taken <= _METHODS else frozenset()
-            return _with(own, Reading({"tests": taken, **({"values": germ} if germ else {})}))
+        known = next((item.read for item in reversed(before) if item.read.by_kind), last)
+        imaged = _imaged(known, after)  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
+        if (
+            imaged is None
+            and before
+            and before[-1].measured
+            and (taken := before[-1].read.of("tests") & (TAKEN | {"swab"}))
+        ):
+            swabbed_for = last.of("values") if last is not None and taken <= _METHODS | {"swab"} else frozenset()
+            return _with(own, Reading({"tests": taken, **({"values": swabbed_for} if swabbed_for else {})}))
         how = (
             " ".join(name for name, concepts in imaged.phrases if any(k == "modalities" for k, _ in concepts))
             if imaged
             else ""
         )
         return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
+    if kinds == {"methods"} and not read.words and after and after[0].of("methods") and after[0].of("sites"):
+        return _with(own, _only(after[0], "systems", "sites"))  # "inspect and percuss the lumbar spine"
+    if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None and last.of("sites"):
+        places = [name for name, concepts in last.phrases if any(kind == "sites" for kind, _ in concepts)]
+        if movement := next((f"{name} range of motion" for name in places if _is_sign(f"{name} range of motion")), ""):
+            return replace(own, text=movement, read=reading(movement))
+        return _with(own, _only(last, "sites")) if _at_limbs(last) else own
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None
     if last is not None and read.of("parts") == {"gait"} and "oxygen saturation" in last.of("vitals"):
@@ -1400,6 +1654,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("values"):
         own = replace(own, read=_only(read, "specimens", "timings") or read)  # "fecal and plasma porphyrins"
         kinds = {"specimens"}
+    if _is_fluid(read) and after and (panels := after[0].of("panels") & {"toxicology", "drug screen"}):
+        screen = f"{own.text} {min(panels)}"  # "urine and serum toxicology"
+        return replace(own, text=screen, read=reading(screen))
     if _is_fluid(read) and after and after[0].of("specimens") and after[0].of("tests") & TAKEN:
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "tests" for kind, _ in concepts))
         taken_from = replace(own, text=f"{own.text} {what}", read=_only(read, "specimens") or read)
@@ -1415,6 +1672,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             replace(own, text=f"{own.text} {where}".strip()), _only(after[0], "sites")
         )  # "X-ray and MRI of the knee"
     if last is None:
+        if kinds == {"values"} and read.of("values") <= _GERMS and (method := _method_of_list(after)):
+            return _with(own, method)
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
         if kinds == {"tests"} and read.of("tests") <= TAKEN and after and after[0].of("tests") & TAKEN:
@@ -1449,18 +1708,21 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         # "Bone marrow aspirate and biopsy with cytogenetics"
         kept = read.of("tests") - {"biopsy"} | {"bone marrow"}
         named = replace(own, text=f"bone marrow {own.text}")
-        own_report = read.of("tests") & {"biopsy", "histopathology", "karyotype", "fish", "genetic"}
+        own_report = read.of("tests") & (_OWN_REPORTS | {"biopsy", "histopathology"})
         return replace(named, read=replace(read, by_kind={**read.by_kind, "tests": kept}), detail=not own_report)
     if tissue is not None and read.of("tests") and read.of("tests") <= _STAINS and not _taken(read):
         return None  # part of what is said of the biopsy
     if tissue is not None and _is_of_tissue(read):
         source = _only(tissue, "sites", "specimens")
-        return replace(_with(own, source), detail=True) if source and source.named else None
+        apart = bool(read.of("tests") & _OWN_REPORTS)
+        if not source or not source.named:
+            return own if apart else None
+        return replace(_with(own, source), detail=not apart)
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         swabbed = {"swab", "pcr"} <= last.of("tests") and last.of("sites")
         if swabbed and not read.of("values") & _IN_BLOOD_TOO:
             return _with(own, Reading({"tests": frozenset({"swab"}), "sites": last.of("sites")}))  # "rectal swab NAAT"
-        if read.of("values") <= _GERMS_OF_FLUIDS and not read.words:
+        if read.of("values") <= _GERMS and not read.words:
             # "CSF cell count, pneumococcal antigen and HSV PCR"
             bare = takewhile(lambda item: not item.read.of("sites"), reversed(before))
             last = next((item.read for item in bare if item.read.of("specimens")), last)
@@ -1489,9 +1751,12 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
                 own = replace(own, text="biopsy")  # "segmental biopsies"
             return _with(own, Reading({"sites": reached}))
         last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
+        if last.of("modalities"):
+            return own
         # A germ by another method, not the glucose: "HSV serology and PCR".
         by_germ = read.of("tests") <= _METHODS and not last.of("values") & _CHEMICAL
-        if by_germ and read.of("tests") == {"serology"} and not read.words:
+        by_germ = by_germ and not read.words  # not "interferon gamma release, Yersinia serology"
+        if by_germ and read.of("tests") == {"serology"}:
             germs = [name for name, concepts in last.phrases if any(kind == "values" for kind, _ in concepts)]
             own = replace(own, text=" ".join((*germs, own.text)))
         return _with(own, _only(last, "sites", "specimens", *(["values"] if by_germ else [])))
@@ -1499,7 +1764,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return None  # "EBV IgM/IgG"
     if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
         return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
-    if kinds == {"values"} and read.of("values") <= _GERMS_OF_FLUIDS >= last.of("values") and _methodical(last):
+    if kinds == {"values"} and read.of("values") <= _GERMS and (method := _method_of_list(after)):
+        return _with(own, method)  # "Mycoplasma and Legionella PCR"
+    if kinds == {"values"} and read.of("values") <= _GERMS >= last.of("values") and _methodical(last):
         return _with(own, _only(last, "specimens", "sites", "tests"))  # "CSF PCR for HSV and VZV"
     if read.of("values") == {"flow cytometry"} and kinds == {"values"} and "bone marrow" in last.of("tests"):
         return _with(replace(own, text=f"bone marrow {own.text}"), _only(last, "tests"))
@@ -1508,7 +1775,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _of_fluid(replace(own, text=f"{min(last.of('specimens') & _PUNCTURED)} {own.text}"), last)
     if kinds == {"values"} and last.of("specimens") & _PUNCTURED and last.of("tests") & TAKEN:
         return _with(own, _only(last, "specimens")) if read.of("values") <= _IN_FLUIDS else own
-    if kinds == {"values"} and read.of("values") <= _IN_SEDIMENT and "urine" in last.of("specimens"):
+    sediment = read.of("values") and read.of("values") <= _IN_SEDIMENT and read.of("tests") <= {"microscopy"}
+    if sediment and kinds <= {"values", "tests"} and "urine" in last.of("specimens"):
         return _with(own, _only(last, "specimens"))
     timed = read.of("timings") and not last.of("timings")  # "urine sodium, morning cortisol"
     counted = kinds and not timed and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
@@ -1522,7 +1790,11 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         urine = (chemistry and "urine" in before[0].read.of("specimens")) or last.of("values") & _OF_URINE_TOO
         fluid = fluid and bool(urine or "urine" not in last.of("specimens"))
         # Not "CSF oligoclonal bands, B12".
-        fluid = fluid and not read.of("values") & (usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO)
+        collected = vocabulary().collected
+        together = bool(last.of("values") & collected) and read.of("values") <= collected | vocabulary().of_blood
+        elsewhere = usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO
+        fluid = fluid and (together or not (read.of("values") & elsewhere or last.of("values") & collected))
+        fluid = fluid and "blood" not in read.of("specimens")
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
@@ -1534,6 +1806,18 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
+
+
+def _method_of_list(after: Sequence[Reading]) -> Reading | None:
+    """How the germs of a list are looked for, if that is said with the last of them: "RSV, influenza and COVID PCR"."""
+    for read in after:
+        if not read.of("values") or not read.of("values") <= _GERMS or read.words:
+            return None
+        if read.of("tests") & _METHODS:
+            return _only(read, "tests", "specimens")
+        if set(read.by_kind) != {"values"}:
+            return None
+    return None
 
 
 _ALLERGY = frozenset({"allergen testing"})
@@ -1576,7 +1860,9 @@ _IN_BLOOD_TOO = frozenset({"cmv", "ebv", "hhv 6", "hiv", "hepatitis b", "hepatit
 """Germs that are looked for in blood or sputum rather than in the swab of something else."""
 _TISSUE = frozenset({"biopsy", "fine needle aspiration", "bone marrow"})
 _STAINS = frozenset({"acid fast", "microscopy", "gram stain", "smear", "histopathology"})
-_OF_TISSUE = TAKEN | {"genetic", "fish", "karyotype"}
+_OWN_REPORTS = frozenset({"genetic", "fish", "karyotype", "tumor genotype"}) | vocabulary().kinds["tumor genotype"]
+"""Tests of tissue that are reported apart from what it looks like."""
+_OF_TISSUE = TAKEN | _OWN_REPORTS
 _GERMS_OF_TISSUE = frozenset({"tuberculosis", "cmv", "ebv", "herpes"})
 
 
@@ -1611,7 +1897,7 @@ def _is_fluid(read: Reading) -> bool:
 
 def _of_fluid(own: Item, last: Reading) -> Item:
     """An item of the fluid that the one before it was taken from."""
-    fluid = last.of("specimens") & _PUNCTURED
+    fluid = last.of("specimens") & _PUNCTURED if "blood" not in own.read.of("specimens") else frozenset[str]()
     return _with(own, Reading({"specimens": fluid})) if fluid else own
 
 

@@ -60,6 +60,8 @@ class Part:
     """How it is examined, for charts arranged by method."""
     within: frozenset[str]
     """The part itself and other parts it may be charted under."""
+    sign: bool
+    """Whether it is a single sign or maneuver, with a normal result of its own in the table."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,10 @@ class Vocabulary:
     """Names of specimens that are not tests by themselves."""
     alike: Mapping[str, frozenset[str]]
     """Values and tests that tell nearly the same thing."""
+    germs: frozenset[str]
+    """Germs that are looked for together, by the same method in the same specimen."""
+    collected: frozenset[str]
+    """Values that are measured in the same collection of urine, and elsewhere."""
     alone: frozenset[str]
     """Qualifiers of results that are reported only if they are asked for."""
     with_and: re.Pattern[str]
@@ -139,6 +145,7 @@ def vocabulary() -> Vocabulary:
                 split_list(entry["of"])[0],
                 entry.get("by"),
                 frozenset({name, *split_list(entry.get("in", ""))}),
+                bool(entry.get("sign")),
             )
             for name, entry in content["parts"].items()
         },
@@ -151,8 +158,10 @@ def vocabulary() -> Vocabulary:
             if name not in ("urinalysis", "ua", "dipstick")
         ),
         alike={name: frozenset(split_list(names)) for name, names in content["alike"].items()},
+        germs=frozenset(split_list(content["germs"])),
+        collected=frozenset(split_list(content["collected"])),
         alone=frozenset(name for name, entry in content["qualifiers"].items() if entry.get("alone")),
-        with_and=_joining(named, spelled),
+        with_and=_joining(named, spelled, [name for name in manner if len(name) > 1]),
     )
 
 

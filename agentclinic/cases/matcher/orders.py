@@ -109,6 +109,58 @@ def _one_image_of_both(order: str, answered: list[tuple[Item, list[Ordered]]]) -
     return [one for place, one in enumerate(answered) if place == last or not shown_by_the_next(place)]
 
 
+def sent_out(order: str) -> Mapping[str, str]:
+    """The tests that an order names, known or not, with what is said of those that no one here has a result of.
+
+    A name that we do not know is a test if it sounds like one, or if everything else in the order is one.
+    """
+    listed = items(one_line(tidy(order)[:LONGEST_NAME]))
+    tested = [item for item in listed if item.measured or item.sounds_measured]
+    only_tests = bool(tested) and not any(item.read.by_kind and not item.measured for item in listed)
+    found: dict[str, str] = {}
+    for item in listed:
+        if item.others or _SAMPLED.search(item.text):
+            found[item.text] = "arranged"
+        unknown = not item.read.by_kind and item.read.words and not item.given
+        named = item.sounds_measured and (only_tests or _OF_LABORATORY.search(item.text))
+        if item.measured or (unknown and (named or (only_tests and _is_short(item.text)))):
+            found[_name(item.text, item.read)] = found[item.text] = _until(item)
+            found.update((phrase, _until(item)) for phrase, _ in _targets(item))
+    return found
+
+
+_OF_LABORATORY = re.compile(
+    r"\b(?:antibod\w+|anti \w+|serolog\w+|antigens?|pcr|ig[agme]|genes?|genotypes?|mutations?|cultures?"
+    r"|assays?|tit(?:er|re)s?)\b"
+)
+
+
+def _is_short(text: str) -> bool:
+    """Whether a text can be the name of a test, not a remark."""
+    return len(words(text)) <= _LONGEST_UNKNOWN
+
+
+_LONGEST_UNKNOWN = 3
+
+
+def _until(item: Item) -> str:
+    """What is said of a test without a result: a specimen is taken, an image or a procedure is arranged."""
+    read = item.read
+    done = read.of("tests") - _OF_SPECIMENS
+    elsewhere = read.of("modalities") or (done and not (read.of("values") or read.of("panels") or read.of("specimens")))
+    return "arranged" if elsewhere or _ARRANGED.search(item.text) else "taken"
+
+
+_ARRANGED = re.compile(
+    r"\b(?:diary|questionnaires?|scales?|scores?|index|scans?|stud(?:y|ies)|prick|patch|challenge)\b"
+)
+_OF_SPECIMENS = (
+    TAKEN
+    | {"swab", "genetic", "tumor genotype", "fish", "karyotype", "microarray", "bone marrow"}
+    | vocabulary().kinds["tumor genotype"]
+)
+
+
 def parts_of_others(order: str) -> frozenset[str]:
     """The names of items that are listed after the test they are part of: they count as one item with it."""
     within = [item for item in items(one_line(tidy(order)[:LONGEST_NAME])) if item.within]
@@ -121,7 +173,7 @@ def as_written(name: str, request: str) -> str:
         r"\b" + r"[\W_]{1,3}".join(map(re.escape, name.split())) + r"(?:e?s)?\b", request, re.IGNORECASE
     )
     if written:
-        return written[0].replace("_", " ")
+        return written[0].replace("_", " ") + ")" * (written[0].count("(") - written[0].count(")"))
     capitals = {word.lower(): word for word in re.findall(r"\b(?:[A-Z][A-Z0-9]+|\w*[A-Z]\w*[A-Z]\w*)\b", request)}
     return " ".join(capitals.get(word, word) for word in name.split())
 
@@ -130,12 +182,9 @@ Matches = Callable[[Fact, Reading], bool]
 Found = list[tuple[Fact, Reading]]
 
 
-_SOUNDS_MEASURED = re.compile(r"\b(?:tests?|scores?|scales?|index|levels?|questionnaire|antibod\w+|scan)\b")
-
-
 def _is_unknown_sign(item: Item) -> bool:
     """Whether an item is a word that we do not know, next to examinations: most likely one more sign to look for."""
-    return not item.read.by_kind and not item.given and not _SOUNDS_MEASURED.search(item.text)
+    return not item.read.by_kind and not item.given and not item.sounds_measured
 
 
 def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> bool:
@@ -235,11 +284,15 @@ def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
     elif asked.of("panels"):
         return ()  # a panel by another of its names has all of its values, wherever they are charted
     found = list({fact.path: fact for path in paths for fact in nodes[path]}.values())
+    if _DRAWN.search(order):
+        found = [fact for fact in found if fact.section is not Section.VITALS]
     if not _tested(asked):
         found = [fact for fact in found if fact.section is not Section.TESTS] or found
     return tuple(found)
 
 
+_DRAWN = re.compile(r"\b(?:serum|plasma)\b", re.IGNORECASE)
+"""Blood that is drawn, not what a finger prick gives."""
 _PUNCTURE = re.compile(r"puncture|centesis|\b(?:tap|aspirat\w+)\b", re.IGNORECASE)
 _JOINT = re.compile(r"[,;&+]|\b(?:and|with|plus|including)\b")
 
@@ -361,7 +414,7 @@ _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
 def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
-    if item.given:
+    if item.given or item.others:
         yield Ordered(item.text, ())
         return
     headed = () if item.listed else _headed(item.text, item.read, facts)
@@ -371,8 +424,14 @@ def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
         yield from _measurements(item, chart, facts)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
+    elif _SAMPLED.search(item.text) and set(item.read.by_kind) == {"sites"}:
+        yield Ordered(item.text, mentioned(item, chart))
     else:
         yield from _examinations(item, chart)
+
+
+_SAMPLED = re.compile(r"\b(?:sampling|scintigraphy|manometry|plethysmography|catheteri[sz]ation)$")
+"""Procedures by names that otherwise only say where they are done."""
 
 
 def _measurements(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
@@ -475,6 +534,10 @@ def _of_blood(fact: Fact, charted: Reading) -> bool:
     )
 
 
+_KINDS_OF_CELLS = frozenset({"neutrophils", "lymphocytes", "monocytes", "eosinophils", "basophils", "bands"})
+_BESIDE_PROTEIN = frozenset({"paired", "free", "fluid", "same", "raised", "ratio"})
+
+
 def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
     read = item.read
     values, tests = read.of("values"), read.of("tests")
@@ -482,6 +545,10 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         values -= vocabulary().of_blood
     if values - IMMUNOGLOBULINS or read.of("panels"):
         values -= IMMUNOGLOBULINS
+    if "differential" in values and not read.of("panels"):
+        values = values - {"differential"} | _KINDS_OF_CELLS
+    if "total protein" in values and read.words - _BESIDE_PROTEIN and "protein" in (name for name, _ in read.phrases):
+        values -= {"total protein"}  # of another protein: "eosinophil cationic protein"
     if values:
         tests -= _ANY_METHOD | {"swab"}
         if not (read.of("sites") or read.of("specimens")):
@@ -509,6 +576,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         panels = narrow
     if "pcr" in tests and read.of("sites"):
         panels -= {"sti screen"}  # a swab of one place
+    elif "sti screen" in panels and values | tests <= _ANY_METHOD | {"swab"}:
+        tests -= {"pcr", "swab"}  # of these germs
     for kind, concepts, answers in (
         ("values", values, _is_value),
         ("panels", panels, _of_panel),
@@ -551,6 +620,7 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
                 (fact, charted)
                 for fact, charted in chart
                 if not _of_other_method(item.read, charted)
+                and _of_same_fluid(item.read, fact, charted)
                 and alike in (charted.of("values") | charted.of("tests") | charted.of("parts"))
                 and _same_sites(item.read, charted)
                 and (not item.read.of("sites") or _taken_from_same(item.read, charted))
@@ -583,8 +653,16 @@ def _name(phrase: str, asked: Reading) -> str:
         table()[kind][concept] for _, found in reading(phrase).phrases for kind, concept in found if kind in _BY_NAME
     ]
     same = len(named) == 1 and named[0].get("is") == test.id
-    alike = not named or same or set(words(phrase)) <= set(words(test.name))
+    own = reading(phrase)
+    less = set(words(phrase)) <= set(words(test.name)) and all(own.of(kind) == usual.of(kind) for kind in MEASURED)
+    alike = not named or same or less
     return test.name if alike else phrase
+
+
+def _of_same_fluid(asked: Reading, fact: Fact, charted: Reading) -> bool:
+    """Whether a result that would do is of the fluid ordered, by its heading or its text."""
+    wanted = asked.of("specimens") - {"blood"}
+    return not wanted or bool(wanted & (charted.of("specimens") | reading(fact.text).of("specimens")))
 
 
 _BY_NAME = ("values", "panels", "tests")
@@ -678,6 +756,8 @@ def _own_values(heads: tuple[str, ...]) -> frozenset[str]:
     """The values that a result is of: below a heading for several, "Antibodies and Gastrin", those of its own line."""
     above = _of_path(heads[:-1]).of("values")
     own = reading(heads[-1]).of("values") - IMMUNOGLOBULINS
+    if own and own == reading(" ".join(heads)).of("values"):
+        return own  # "Vitamin D / 1,25-Dihydroxy"
     several = len(above) > 1 or (above and _joints(" ".join(heads[:-1])))
     return own if own and several else above | reading(heads[-1]).of("values")
 
@@ -736,6 +816,8 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if panel.whole:
         return panel.specimen in charted.of("specimens")
+    if name == "sti screen" and "pcr" in asked.of("tests") - charted.of("tests"):
+        return False
     if name in _GERMS and (charted.words & _AGAINST or "serology" in charted.of("tests")):
         return False
     taken = charted.of("specimens") - {"blood"}
@@ -824,6 +906,9 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False  # the DNA of a germ
     if "bone marrow" in asked.of("tests") - done and (charted.of("sites") or charted.of("specimens")):
         return False  # taken elsewhere
+    unplaced = not (asked.of("specimens") or asked.of("sites"))
+    if test == "pcr" and asked.words and unplaced and not asked.words & _all_words((*fact.heads, fact.text)):
+        return False  # of a germ that we do not know
     if test == "culture" and charted.of("values") - asked.of("values"):
         return False  # of one germ alone
     if test == "questionnaire":
