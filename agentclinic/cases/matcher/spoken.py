@@ -83,7 +83,8 @@ _OPENS = re.compile(
     r"\bhow (?:can|may) (?:i|we) (?:best )?help\b|\bwhat (?:can|may) (?:i|we) do for you\b"
     r"|\bwhat(?:['’]s| has| is)? (?:it that )?(?:brings?|brought) you (?:in|here|to|along)\b"
     r"|\bwhat would you like to (?:talk about|discuss)\b|\bwhat seems to be\b"
-    r"|\btell me what(?:['’]s| has| is)? (?:happened|been (?:going on|happening)|going on|brings|brought)\b",
+    r"|\btell me what(?:['’]s| has| is)? (?:happened|been (?:going on|happening|worrying|troubling|bothering)|going on"
+    r"|worries|troubles|brings|brought)\b",
     re.IGNORECASE,
 )
 """Asks for the story, whatever else is asked."""
@@ -105,6 +106,19 @@ _FOLLOWS = re.compile(
 answers: half of such questions about other charts have an answer that was not recognized."""
 _EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
 """Two things that the reader does not tell apart, often a choice; not denied either, for the same reason."""
+_OF_A_PLACE = re.compile(
+    r"(?:any |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red|redness|swelling|swollen"
+    r"|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm|lumps?|discharge"
+    r"|bleeding|blood|tingling|burning)",
+    re.IGNORECASE,
+)
+"""A complaint that may be anywhere."""
+_OWN_AND_KIN = re.compile(
+    r"\byou(?:rself)?\b[^?.!;]{0,25}?\b(?:or|and)\b[^?.!;]{0,20}?"
+    r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b",
+    re.IGNORECASE,
+)
+"""Asks about the patient and the relatives at once."""
 _BEGAN = re.compile(
     r"(?:and |so )*(?:exactly )?(?:when|what time|since when"
     r"|how (?:long|many (?:days|weeks|months|years)(?: or (?:days|weeks|months|years))*) ago)(?: exactly)?"
@@ -164,6 +178,13 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 """A sentence of a doctor that tells something, if it is no question."""
+_ASKS = re.compile(
+    r"(?:(?:and|or|so|but|ok(?:ay)?|well|now|also|then|please|right|first|sorry|thanks|thank you|good)[,. ]+)*"
+    r"(?:tell|describe|show|talk|walk|take me|explain|give|list|point|any|what|how|when|where|which|who|why|do|does|did"
+    r"|is|are|was|were|have|has|had|can|could|will|would|should)\b",
+    re.IGNORECASE,
+)
+"""How what is asked begins; beside a question, other sentences only tell something."""
 _SAYS = re.compile(r"(?:(?:and|so|well|okay|right)[, ]+)*(?:i|you|he|she|it|we|they)\b", re.IGNORECASE)
 """The same before a dash, where "and the cough - how long?" asks."""
 
@@ -214,6 +235,8 @@ def _only_tells(question: str, asks: Asks) -> bool:
     sentence = _sentence(question, asks, _CLAUSE_END)[1].strip()
     if not after or after[0] == "?" or ASKS.search(sentence):
         return False
+    if after[0] in ".!" and "?" in question:
+        return not _ASKS.match(sentence)
     return bool(_STATEMENT.match(sentence)) and (after[0] in ".!" or bool(_SAYS.match(sentence)))
 
 
@@ -235,6 +258,13 @@ def _of_kin(question: str, asks: Asks) -> bool:
         return False
     end, named = asks.start + len(asks.text), begins + cue.start()
     return named < end or not _HEAD.search(question, end, named)
+
+
+def _with_place(asks: Asks, before: Asks | None, question: str) -> str:
+    """The words of a part, with those before it if it is one more complaint of the same place: "or swollen?"."""
+    if before is None or not _OF_A_PLACE.fullmatch(asks.text) or "?" in question[before.start : asks.start]:
+        return asks.text
+    return f"{before.text} {asks.text}"
 
 
 @lru_cache(maxsize=4096)
@@ -298,7 +328,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         if near_before.max() >= DIRECT:
             near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
     of_kin = _of_kin(question, asks)
-    near = near - ELSEWHERE * _denied_elsewhere(asks.text, facts)
+    near = near - ELSEWHERE * _denied_elsewhere(_with_place(asks, before, question), facts)
     rows = _of_section(asks, near, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
@@ -310,6 +340,9 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
+    if rows and not whole and _OWN_AND_KIN.search(_sentence(question, asks)[1]):
+        told_of_kin = facts[rows[0]].section is Section.FAMILY
+        rows = list(dict.fromkeys((*rows, *_same_name(asks, near, facts, of_kin=not told_of_kin))))
     if _BEGAN.match(asks.text) and (before is None or not _GOES_ON.search(asks.text)):
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
         near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
@@ -466,7 +499,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
     main = named.names & deniable()
     strange = [word for word in strange_words(_SHORT.sub(" ", text)) if not knows(word)]
     if 2 * len(strange) > len(content_words(text)):
-        return Topic(name, Asked.UNCLEAR, (), span(text, strange))
+        return None if answers else Topic(name, Asked.UNCLEAR, (), span(text, strange))
     if one.of_kin and one.asks.kind == "no":
         return Topic("family history", Asked.FAMILY, (), text)
     if one.asks.kind == "no" and not any(cue.search(text) for cue in (_OPEN, _CHOICE, WELL)):
@@ -475,6 +508,6 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
                 return Topic(section.section.value.replace("_", " "), section.kind, (), text)
         return Topic(name, Asked.SYMPTOM, (), called(text, names), main)
     if answers:
-        return None if one.doubtful else Topic("rest", Asked.REST, ())
+        return None
     aspects = [aspect.name for aspect in cues.ASPECTS if aspect.asked.search(text)]
     return Topic(aspects[0] if aspects else name, Asked.DETAIL, ())
