@@ -259,7 +259,7 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     untold = [condition for condition in wanted if not condition.told_by(_facts(items))]
     if not untold:
         torn = {word for condition in wanted for word in words(condition.under)}
-        return [item for item in items if item.facts or not torn.issuperset(words(item.name))]
+        return [item for item in items if item.facts or not (torn and torn.issuperset(words(item.name)))]
     rest = without(payload.request, untold)
     items = _found(replace(payload, request=rest)) if rest else []
     told = {fact.path for fact in _facts(items)}

@@ -184,7 +184,7 @@ def test_every_version_states_its_group_at_the_door_and_when_asked() -> None:
     assert ask(black, "What is your race?").text == "I'm Black."
     assert uninsured.door.demographics == "23-year-old man, uninsured"
     assert uninsured.door.objective.endswith("since yesterday. The patient is uninsured.")
-    assert ask(uninsured, "Do you have health insurance?").text == "I'm uninsured."
+    assert ask(uninsured, "Do you have health insurance?").text.startswith("I'm uninsured.")
     names = [made(case, "name", group) for group in GROUPS["name"]]
     for one in names:
         name = stated(one).text.removeprefix("Name: ")

@@ -1,10 +1,10 @@
 """Answer questions about a chart whose author says which questions each fact answers.
 
 A question is read as the things it asks (`reader`), and each gets the facts near enough to answer it. What no fact
-answers is denied, not known or not understood; beside other answers, a part in doubt is left out. MARGIN, AHEAD, WHOLE,
-SAME_NAME and ELSEWHERE were chosen on marked questions about charts that a network had not learned
-(`benchmarks/fit_reader.py` leaves them out), the others by reading replies; `benchmarks/denials.py` shows what a change
-does.
+answers is denied, not known or not understood; beside other answers, a part in doubt is left out. MARGIN, AHEAD, ALSO,
+AS_NEAR, WHOLE, SAME_NAME and ELSEWHERE were chosen on marked questions about charts that a network had not learned
+(`benchmarks/reader_replies.py --set` shows what another value does), the others by reading replies. Readers of replies
+mind an answer that is left out far more often than a further fact, so what is near is told.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.text import content_words
 
-MARGIN = 1.0
+MARGIN = 0.5
 """A fact is told if its nearness, plus a bonus for its lead over all others, exceeds what the reader needs by this."""
 AHEAD, MOST_AHEAD = 0.63, 6.0
 """The bonus per point of lead, and the largest lead that counts."""
-ALSO = 2.0
+ALSO = 1.0
 """How much nearer another fact must be to be told as well."""
-AS_NEAR = 0.7
+AS_NEAR = 1.5
 """How far behind the nearest fact another may be."""
 AS_NEAR_OPEN = 2.5
 """The same where the patient is to describe something."""
@@ -57,7 +57,7 @@ MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
 ELSEWHERE = 2.0
 """Subtracted from the nearness of a denial about another part of the body."""
-SAME_NAME = -3.0
+SAME_NAME = -4.0
 """The least nearness, beside what is needed, of a fact that names what would be denied: it may be farther."""
 DIRECT = 3.0
 """How much nearer than needed a fact must be to count as asked for by name: then it is told even if "if pressed"."""
