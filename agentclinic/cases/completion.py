@@ -805,6 +805,7 @@ _NORMAL_CLAUSE = re.compile(
     r"|^soft\b(?! (?:[\w-]+ ){0,3}(?:tissue|noise|murmur|rub|bruit|crackle|wheeze))"
     r"|\b(?<!upper limit of )(?<!lower limit of )normal(?:ly)?\b"
     r"|\bnot (?:detected|dilated|enlarged|raised|tender|widened|seen)\b"
+    r"|\bcapillary refill (?:time )?(?:(?:is|of) )?(?:under|below|less than|within|<) ?2\b"
     r"|\bcompressible\b|^ejection fraction [56]\d%|\bregular\b|\b(?:open|patent|smooth)$",
     re.IGNORECASE,
 )

@@ -19,6 +19,7 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.completion import (
+    ROOT,
     Completion,
     Said,
     completion,
@@ -56,7 +57,7 @@ from agentclinic.models.base import MalformedError, Message, Model, Purpose, Ref
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage, done_in
 from agentclinic.results.utterance import REQUEST_TEST, RESULTS, as_results
-from agentclinic.vocabulary.normals import normal_of
+from agentclinic.vocabulary.normals import Normal, normal_of
 from agentclinic.vocabulary.settings import Offer
 from agentclinic.vocabulary.text import words
 
@@ -282,8 +283,71 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
-    items = as_ordered(_matched_with_table(payload, added), payload.request)
+    found = [_as_charted_of_place(item, payload.facts) for item in _matched_with_table(payload, added)]
+    items = _of_this_time(as_ordered(found, payload.request), payload.request)
+    items = [_with_other_side(item, payload.request, added) for item in items]
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
+
+
+def _as_charted_of_place(item: Ordered, charted: Sequence[Fact]) -> Ordered:
+    """The examination of one place by the charted findings that speak of it: the scrotum, summed up with the rest."""
+    read = reading(item.name)
+    if set(read.by_kind) != {"sites"} or not item.facts or not all(map(_is_added_finding, item.facts)):
+        return item
+    systems = frozenset[str]().union(*(_examined(fact.heads[0]) for fact in item.facts))
+    spoken = [
+        fact
+        for fact in charted
+        if _is_finding(fact)
+        and systems & _examined(fact.heads[0])
+        and read.of("sites") & reading(fact.text).of("sites")
+    ]
+    return replace(item, facts=tuple(spoken)) if spoken else item
+
+
+def _of_this_time(items: Sequence[Ordered], request: str) -> list[Ordered]:
+    """Items without what was found on examination again later, unless the order is for that or has nothing else."""
+    kept = [replace(item, facts=tuple(fact for fact in item.facts if not _is_later(fact))) for item in items]
+    if _AGAIN.search(request) or not any(item.facts for item in kept):
+        return list(items)
+    return [now for now, item in zip(kept, items, strict=True) if now.facts or not item.facts]
+
+
+def _is_later(fact: Fact) -> bool:
+    return _is_finding(fact) and "repeat" in reading(fact.heads[0]).of("timings")
+
+
+_AGAIN = re.compile(
+    r"\b(?:re-?\w*exam\w*|repeat\w*|again|later|serial\w*|hours?|re-?(?:assess|check)\w*)\b", re.IGNORECASE
+)
+
+
+def _with_other_side(item: Ordered, request: str, added: Completion) -> Ordered:
+    """An examination of both knees with a normal other one, where the chart has only what is wrong with the first."""
+    sites = reading(item.name).of("sites")
+    found = [fact for fact in item.facts if _is_sided(fact) and not is_completed(fact.path)]
+    if len(found) != 1 or not sites or not _BOTH.search(f"{item.name} {as_written(item.name, request)}"):
+        return item
+    fact, entry = found[0], normal_of(found[0].heads)
+    side, place = fact.heads[-1].split(" ", 1)
+    other = f"{'Right' if side == 'Left' else 'Left'} {place}"
+    told = (f for f in added.everything if f.heads[:1] == fact.heads[:1] and not is_completed(f.path) and f is not fact)
+    spoken = any(sites & reading(f"{' '.join(f.heads)} {f.text}").of("sites") for f in told)
+    if entry is None or entry.apart or spoken or not sites & reading(place).of("sites"):
+        return item
+    heads = (*fact.heads[:-1], other)
+    normal = Fact(f"{ROOT}/{fact.path.rsplit('/', 1)[0]}/{other.replace(' ', '_')}", fact.section, heads, _plain(entry))
+    at = item.facts.index(fact) + 1
+    return replace(item, facts=(*item.facts[:at], normal, *item.facts[at:]))
+
+
+def _plain(entry: Normal) -> str:
+    """The commonest normal result of an entry."""
+    forms = entry.forms(())
+    return max(forms, key=lambda form: forms[form])
+
+
+_BOTH = re.compile(r"\b(?:both|bilateral\w*|each|knees|ankles|shoulders|elbows|wrists|hips)\b", re.IGNORECASE)
 
 
 def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
@@ -774,10 +838,19 @@ def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> 
     dry = frozenset[str]().union(*(charted_as(fact).of("specimens") for fact in none))
     ordered = [item for item in ordered if item.facts or not dry & reading(item.name).of("specimens")]
     waiting = [{*words(name)} for item in ordered for name in in_time(item, payload.horizon)[1]]
+    named = [reading(name) for item in ordered for name in in_time(item, payload.horizon)[1] if item.facts]
     for item in ordered:
         name = set(words(item.name))
+        if not item.facts and any(_is_same_specimen(reading(item.name), other) for other in named):
+            continue  # the culture of a fluid whose report waits for one
         if item.facts or not _is_unplaced(item.name) or not any(name < other for other in waiting):
             yield item
+
+
+def _is_same_specimen(asked: Reading, waiting: Reading) -> bool:
+    """Whether what is done with a specimen is already waited for, under the name of its report."""
+    done = asked.of("tests") and not asked.words and not asked.of("values")
+    return bool(done) and all(asked.of(kind) == waiting.of(kind) for kind in ("tests", "specimens", "values"))
 
 
 def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:

@@ -33,7 +33,9 @@ _PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", 
 _NOT_PUNCTURED = frozenset({"stool", "urine", "sputum"})
 _GERMS = vocabulary().germs
 """Germs that are looked for together, by the same method in the same specimen."""
-_OF_A_TAP = frozenset({"ldh", "ph", "total protein", "adenosine deaminase", "white cells", "neutrophils", "crystals"})
+_OF_A_TAP = frozenset(
+    {"lactate", "ldh", "ph", "total protein", "adenosine deaminase", "white cells", "neutrophils", "crystals"}
+)
 """Values that follow the tap of a fluid as its own: "pleural tap for protein, LDH, pH"."""
 _OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"} | vocabulary().collected
 _OF_FLUIDS_TOO = frozenset({"amylase", "uric acid", "cea", "triglycerides", "cholesterol", "osmolality", "myoglobin"})
@@ -327,6 +329,43 @@ _WRITTEN_OUT = (
         ),
         r"\1hands, tremor",
     ),
+    (
+        # Who does it, not why.
+        re.compile(
+            r"\s*\bby (?:an? |the )?(?:(?:senior|experienced|skilled|expert|specialist|consultant) )*"
+            r"(?:sonographer|radiologist|operator|examiner|specialist|expert|consultant)s?\b",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (
+        # Looked for as part of an examination: what is listed is what is wanted.
+        re.compile(
+            r"(?:^|(?<=[,;.] )|(?<= and ))(?:please )?(?:also )?"
+            r"(?:check|look|assess|inspect|feel|examine|evaluate) for "
+            r"(?:any |signs of |evidence of )*(?=([^,;.]+))",
+            re.IGNORECASE,
+        ),
+        lambda found: "" if _is_sign_alone(found[1]) else found[0],
+    ),
+    (
+        # With blisters or a wound, crackling is looked for under the skin, not in a joint.
+        re.compile(
+            r"^(?=.*\b(?:bulla\w*|blister\w*|necro\w+|cellulitis|skin|wound|fasciitis)\b)(.*?)(?<!joint )(?<!knee )"
+            r"(?<!chest )(?<!neck )\b(?:soft[- ]tissue )?crepitus\b",
+            re.IGNORECASE,
+        ),
+        r"\1soft tissue crepitus",
+    ),
+    (
+        re.compile(
+            r"^(?=.*\b(?:bulla\w*|blister\w*|crepitus|cellulitis|skin|wound|fasciitis)\b)(.*?)"
+            r"(?<!skin )(?<!tissue )(?<!tumor )(?<!vascular )(?<!fat )\bnecrosis\b(?! factor)",
+            re.IGNORECASE,
+        ),
+        r"\1tissue necrosis",
+    ),
+    (re.compile(r"^(?=.*\b(?:crepitus|necrosis)\b)(.*?)\bblisters\b", re.IGNORECASE), r"\1bullae"),
     (re.compile(r"\bweigh (?:(?:the|this) )?(?:patient|him|her|baby|child|infant)\b", re.IGNORECASE), "weight"),
     (WITH_SPATULA, ""),
     (
@@ -867,6 +906,15 @@ def one_line(order: str) -> str:
     for written, meant in _WRITTEN_OUT:
         line = written.sub(meant, line)
     return _SLASHED.sub(lambda found: _without_slashes(found[0]), line) if "/" in line else line
+
+
+def _is_sign_alone(text: str) -> bool:
+    """Whether a text names a sign of the body and no test: "oedema", "bullae or crepitus"."""
+    read = reading(_CONJUNCTION.split(text)[0])
+    return bool(read.of("parts")) and not _tests(read) and not read.words
+
+
+_CONJUNCTION = re.compile(r"\b(?:and|or)\b")
 
 
 def _undashed(line: str) -> str:
@@ -1690,7 +1738,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     )
     if sliced and pulmonary and any(same_site(site, "lung") for site in last.of("sites")):
         return replace(own, text="ct pulmonary angiography", read=reading("ct pulmonary angiography"))
-    if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities"):
+    at_the_bedside = own.text.startswith("bedside ultrasound")  # of the belly and the heart, whatever came before it
+    if read.of("modalities") & _SITED and not read.of("sites") and last.of("modalities") and not at_the_bedside:
         if not read.of("modalities") & _VESSELS:
             there = _only(last, "sites")
             where = " ".join(name for name, _ in there.phrases) if there else ""

@@ -174,6 +174,8 @@ def as_written(name: str, request: str) -> str:
     )
     if written:
         return written[0].replace("_", " ") + ")" * (written[0].count("(") - written[0].count(")"))
+    if not written and name.startswith("spinal fluid ") and as_written(rest := name[13:], request) in request:
+        return f"CSF {as_written(rest, request)}"
     capitals = {word.lower(): word for word in re.findall(r"\b(?:[A-Z][A-Z0-9]+|\w*[A-Z]\w*[A-Z]\w*)\b", request)}
     return " ".join(capitals.get(word, word) for word in name.split())
 
@@ -1073,8 +1075,15 @@ def _by_words(item: Item, chart: Chart) -> tuple[Fact, ...]:
         # A word that we do not know is none of those that we know: "release" is not that of interferon.
         if charted.words & item.read.words
         and _same_sites(item.read, charted)
+        and not _of_another_fluid(item.read, charted)
         and (wanted <= _all_words(fact.heads or (fact.text,)) or (bool(fact.heads) and _title(fact.heads) <= wanted))
     )
+
+
+def _of_another_fluid(asked: Reading, charted: Reading) -> bool:
+    """Whether an order names a fluid, and a result is of another one: the urine, not the spinal fluid."""
+    wanted, taken = asked.of("specimens") - {"blood"}, charted.of("specimens") - {"blood"}
+    return bool(wanted and taken) and not wanted & taken
 
 
 @lru_cache(maxsize=32768)
@@ -1098,7 +1107,7 @@ def _once(answers: list[Ordered]) -> list[Ordered]:
 
     An answer left without facts is dropped, because they were reported; an equivalent left without is unavailable.
     """
-    answers = _once_each(answers)
+    answers = _signs_by_name(_once_each(answers))
     direct = {fact.path for answer in answers if not answer.equivalent for fact in answer.facts}
     told: set[str] = set()
     kept: list[Ordered] = []
@@ -1109,6 +1118,26 @@ def _once(answers: list[Ordered]) -> list[Ordered]:
         if fresh or (missing and answer.name not in {other.name for other in kept}):
             kept.append(Ordered(answer.name, fresh, answer.equivalent if fresh else None))
     return kept
+
+
+def _signs_by_name(answers: list[Ordered]) -> list[Ordered]:
+    """Answers for the joints without what is all that another one, named after a sign, has: where tendons insert."""
+    alone = {a.facts[0].path: a.name for a in answers if len(a.facts) == 1 and _is_sign_of(a.facts[0], a.name)}
+    if not alone:
+        return answers
+    kept = []
+    for answer in answers:
+        joints = reading(answer.name).by_kind == {"sites": {"joint"}}
+        facts = tuple(f for f in answer.facts if not joints or alone.get(f.path, answer.name) == answer.name)
+        kept.append(replace(answer, facts=facts or answer.facts))
+    return kept
+
+
+def _is_sign_of(fact: Fact, name: str) -> bool:
+    """Whether a name is that of a single sign, and a result has it in its last heading or its text."""
+    named = reading(name).of("parts")
+    told = reading(" ".join((*fact.heads[-1:], fact.text))).of("parts")
+    return any(vocabulary().parts[part].sign for part in named & told)
 
 
 def _shown(fact: Fact) -> Reading:
