@@ -447,3 +447,79 @@ def test_a_reply_does_not_deny_elsewhere_a_sign_that_it_tells() -> None:
 
 def test_why_a_test_is_ordered_is_no_part_of_its_name() -> None:
     assert "TPMT: " in reply("TPMT before starting azathioprine", horizon=6)
+
+
+FOUND = {
+    ("Genitourinary Examination", "Findings"): "Testes normal, no scrotal swelling",
+    ("Musculoskeletal Examination", "Left Knee"): "Large effusion, slightly warm",
+    ("Musculoskeletal Examination", "Heels"): "Tender at both Achilles insertions",
+    ("Skin Examination", "Findings"): "Left shin hot and red, three small blisters",
+    ("Eye Examination", "Right Eye"): "Redness around the cornea, pupil oval",
+    ("Abdominal Examination", "Palpation"): "Tender with guarding low on the right",
+    ("Neurological Examination", "Findings"): "Alert, strength and reflexes normal",
+    ("Repeat Neurological Examination", "Findings"): "Four hours later: drowsier",
+}
+MEASURED = {
+    ("Cerebrospinal Fluid", "Appearance"): "Cloudy",
+    ("Cerebrospinal Fluid", "WBC"): "1860 cells/µL, 92% neutrophils",
+    ("Cerebrospinal Fluid", "Glucose"): "38 mg/dL",
+    ("Urinary Antigens", "Findings"): "Streptococcus pneumoniae antigen positive",
+}
+
+
+def answer(order: str) -> str:
+    facts = [
+        Fact(f"{kind}/{'/'.join(heads)}", section, heads, text)
+        for kind, section, found in (
+            ("Physical_Examination_Findings", Section.EXAMINATION, FOUND),
+            ("Test_Results", Section.TESTS, MEASURED),
+        )
+        for heads, text in found.items()
+    ]
+    case = replace(CASE, facts=(*CASE.patient_facts, *facts))
+    payload = LaboratoryPayload(case.exam_facts, order, "completed", completion(case), horizon=24)
+    return report(payload).text
+
+
+CHECK = "Chest auscultation, check for bullae, crepitus or skin necrosis"
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        (CHECK, "Left shin hot and red, three small blisters"),
+        (CHECK, "Skin Crepitus: None"),
+        (CHECK, "Skin Necrosis: None"),
+        ("Throat, check for oedema", "Edema: None"),
+        ("Abdominal examination with rebound", "Rebound: Not tested further because of the guarding"),
+        ("Skin examination, abdominal examination, scrotal examination", "Testes normal, no scrotal swelling"),
+        ("Knee examination both sides", "Right Knee: "),
+        ("Peripheral joint and enthesis examination", "Tender at both Achilles insertions"),
+        ("Pelvic ultrasound, FAST scan for free fluid", "Bedside Ultrasound: "),
+        ("Blood group, crossmatch", "Crossmatch: "),
+    ],
+)
+def test_what_an_order_names_last_is_answered_too(order: str, said: str) -> None:
+    assert said in answer(order)
+
+
+@pytest.mark.parametrize(
+    ("order", "unsaid"),
+    [
+        ("Knee examination", "Right Knee"),
+        ("Eye examination: conjunctiva and cornea", "Conjunctiva: "),
+        ("CSF cell count, pneumococcal antigen", "Urinary Antigens"),
+        ("Full neurological examination with neck stiffness, GCS", "Four hours later"),
+    ],
+)
+def test_nothing_is_told_that_the_chart_contradicts_or_no_one_ordered(order: str, unsaid: str) -> None:
+    assert unsaid not in answer(order)
+
+
+def test_a_second_examination_is_told_when_it_is_ordered() -> None:
+    assert "Four hours later: drowsier" in answer("Repeat neurological examination")
+
+
+def test_a_culture_that_is_waited_for_is_named_once() -> None:
+    text = answer("Lumbar puncture with cell count, glucose, Gram stain, culture")
+    assert text.lower().count("culture: taken") == 1

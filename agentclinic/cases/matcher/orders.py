@@ -175,7 +175,7 @@ def as_written(name: str, request: str) -> str:
     if written:
         return written[0].replace("_", " ") + ")" * (written[0].count("(") - written[0].count(")"))
     if not written and name.startswith("spinal fluid ") and as_written(rest := name[13:], request) in request:
-        return f"CSF {as_written(rest, request)}"
+        return f"{'CSF' if 'CSF' in request else 'spinal fluid'} {as_written(rest, request)}"
     capitals = {word.lower(): word for word in re.findall(r"\b(?:[A-Z][A-Z0-9]+|\w*[A-Z]\w*[A-Z]\w*)\b", request)}
     return " ".join(capitals.get(word, word) for word in name.split())
 
