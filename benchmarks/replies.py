@@ -10,7 +10,9 @@ before, and were asked to put two or three things into most questions and to ord
 sample of the replies of the version before that differ. In round 8 six doctors played 21 cases never played before with
 the network that reads questions (`newest`; `before` as in round 7); the replies are those of a slightly later version
 that was asked the same, since two orders had crashed the laboratory in play. In round 9, after corrections, five
-doctors played the 14 cases of OpenOSCE_Demo, which no one had played (`newest` and `before` as in round 8).
+doctors played the 14 cases of OpenOSCE_Demo, which no one had played (`newest` and `before` as in round 8). In rounds
+10 and 11, after more corrections each time, six and seven doctors who had seen no case played 21 cases that others had
+played in earlier rounds; in both, `before` is a sample of the replies of the version of round 9 that differ.
 
 `python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
 called fine or faulty and in what way. `--list` prints the newest replies to which both readers gave a mark.
