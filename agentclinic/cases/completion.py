@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -452,10 +452,19 @@ def _grouped(pairs: Iterable[tuple[_Key, Fact]]) -> dict[_Key, list[Fact]]:
     return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _searched(said: str) -> tuple[re.Pattern[str], frozenset[str]]:
     """How an entry's subject is looked for, and pieces of words of which every text that speaks of it has one."""
-    return re.compile(said), needed(said.replace("(?i)", "").replace("(?i:", "(?:").lower()) or frozenset({""})
+    return re.compile(said), _pieces(said) or frozenset({""})
+
+
+@lru_cache(maxsize=2048)
+def _pieces(pattern: str) -> frozenset[str]:
+    """Pieces of words of which every text that a pattern matches has one, in lower case; empty if none are known."""
+    return needed(_FLAGS.sub("", pattern).replace("(?i:", "(?:").lower())
+
+
+_FLAGS = re.compile(r"\(\?[a-z]+\)")
 
 
 class _Patient:
@@ -565,9 +574,20 @@ class _Patient:
             *([_OF_SKIN] if self._ill_skin else []),
             *(("denied", sign, place) for sign, at in self._stated for place in _around(at)),
             *(("organ", organ) for organ in self._ill_organs),
-            _SAID,
         ]
-        return frozenset(rank for key in shared for rank in _shared_by().get(key, ()))
+        ranks = {rank for key in shared for rank in _shared_by().get(key, ())}
+        spoken_of = _shared_by().get(_SAID, ())
+        return frozenset(ranks.union(rank for rank in spoken_of if rank not in ranks and self._may_speak_of(rank)))
+
+    def _may_speak_of(self, rank: int) -> bool:
+        """Whether a finding may speak of an entry in its own words."""
+        entry = normals()[rank]
+        said, (spoken, named) = entry.fields.get("said"), self._all_spoken
+        if any(field.startswith("follows") for field in entry.fields):
+            return True
+        if said and any(piece in spoken for piece in _searched(said)[1]):
+            return True
+        return entry.sign and not charted_as(_template(entry)).of("parts").isdisjoint(named)
 
     def covering(self, entry: Normal) -> tuple[Fact, ...]:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
@@ -595,6 +615,7 @@ class _Patient:
     def _against(self, entry: Normal) -> list[Fact]:
         """Charted results that no form of an entry agrees with."""
         against = [pattern for pattern, says in entry.follows(self.groups) if says is None]
+        against = [pattern for pattern in against if self._may_match(pattern)]
         found = [fact for pattern in against for fact in self.facts if pattern.search(_line(fact))]
         if entry.examination:
             forms = _denied_in_forms(entry)
@@ -620,10 +641,19 @@ class _Patient:
     def followed(self, entry: Normal) -> str | None:
         """What the result of an entry is if the chart, or what the patient tells, says certain things."""
         for pattern, says in entry.follows(self.groups):
-            found = pattern.search(self._written) if says is not None else None
+            found = pattern.search(self._written) if says is not None and self._may_match(pattern) else None
             if found and says is not None:
                 return found.expand(says)
         return None
+
+    def _may_match(self, pattern: re.Pattern[str]) -> bool:
+        """Whether what is written holds a piece of a word without which a pattern does not match."""
+        pieces = _pieces(pattern.pattern)
+        return not pieces or any(piece in self._written_in_lower_case for piece in pieces)
+
+    @cached_property
+    def _written_in_lower_case(self) -> str:
+        return self._written.lower()
 
     @cached_property
     def _written(self) -> str:
@@ -644,10 +674,7 @@ class _Patient:
         """Charted findings that say something about the subject of an entry in their own words."""
         said = entry.fields.get("said")
         if entry.sign:
-            search = _searched(said)[0].search if said else None
-            parts = charted_as(_template(entry)).of("parts")
-            near = [fact for fact in self._findings if any(_may_tell(fact, part) for part in parts)]
-            return [f for f in near if parts & reading(f.text).of("parts") or (search and _says_abnormal(f, search))]
+            return self._of_sign(charted_as(_template(entry)).of("parts"), said)
         if not said:
             return []
         pattern, pieces = _searched(said)
@@ -655,6 +682,33 @@ class _Patient:
             return []  # most charts
         likely = (fact for fact in self._findings if any(piece in fact.text.lower() for piece in pieces))
         return [fact for fact in likely if pattern.search(fact.text)]
+
+    def _of_sign(self, parts: Set[str], said: str | None) -> list[Fact]:
+        """Charted findings that name a sign, or say in their own words that it is abnormal."""
+        pattern, pieces = _searched(said) if said else (None, frozenset[str]())
+        spoken, parts_named = self._all_spoken
+        if parts.isdisjoint(parts_named) and not any(piece in spoken for piece in pieces):
+            return []  # most signs
+        found = []
+        for fact, text, named in self._spoken:
+            names = not parts.isdisjoint(named)
+            if not names and not (pattern and any(piece in text for piece in pieces)):
+                continue  # most findings
+            if any(_may_tell(fact, part) for part in parts) and (
+                names or (pattern is not None and _says_abnormal(fact, pattern.search))
+            ):
+                found.append(fact)
+        return found
+
+    @cached_property
+    def _spoken(self) -> list[tuple[Fact, str, Set[str]]]:
+        """The findings, each with its text in lower case and the parts it names."""
+        return [(f, " ".join((*f.heads[1:], f.text)).lower(), reading(f.text).of("parts")) for f in self._findings]
+
+    @cached_property
+    def _all_spoken(self) -> tuple[str, Set[str]]:
+        """The text of all findings, and the parts they name."""
+        return "\n".join(text for _, text, _ in self._spoken), frozenset[str]().union(*(n for *_, n in self._spoken))
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:

@@ -341,7 +341,12 @@ def _aldosterone_share(patient: Patient, _: float) -> float:
     return patient.completed("Renin and Aldosterone / Aldosterone") / _RENIN
 
 
+def _light_chains(patient: Patient, _: float) -> float:
+    return patient.completed("Serum Free Light Chains / Kappa") / patient.completed("Serum Free Light Chains / Lambda")
+
+
 LINKED_NUMBERS: Mapping[str, Link] = {
+    "Serum Free Light Chains / Ratio": _light_chains,
     "Renin and Aldosterone / Aldosterone": _aldosterone,
     "Aldosterone Renin Ratio": _aldosterone_share,
     "Arterial Blood Gas / A-a Gradient": _oxygen_gradient,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -263,7 +263,21 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
                 text = NOTHING_LIKE_THAT
         disclosure = Disclosure(topic.name, provenance, paths, shaped.withheld, shaped.vague)
         parts.append(Part(disclosure, tuple(facts), text, topic.words if topic.kind is Asked.SYMPTOM else ""))
-    return tuple(parts)
+    return tuple(_without_false_nobody(parts, payload, told))
+
+
+def _without_false_nobody(parts: Sequence[Part], payload: PatientPayload, told: Set[str]) -> Iterator[Part]:
+    """The parts; beside relatives' illnesses nobody else is said to be ill while the chart holds more of them."""
+    now = told | {path for part in parts for path in part.disclosure.paths}
+    of_family = [fact for fact in payload.facts if fact.section is Section.FAMILY and not fact.denied]
+    some = any(fact.section is Section.FAMILY for part in parts for fact in part.facts)
+    more = some and any(fact.path not in now for fact in of_family)
+    for part in parts:
+        if more and part.text in NOBODY:
+            unknown = replace(part.disclosure, provenance=Provenance.UNAVAILABLE)
+            yield replace(part, disclosure=unknown, text="")
+        else:
+            yield part
 
 
 def _same_wording(facts: Iterable[Fact], told: Iterable[Fact]) -> tuple[str, ...]:
@@ -359,7 +373,7 @@ def worded(parts: Sequence[Part]) -> str:
         asked_for = [part for part in parts if not part.disclosure.added]
         return _joined([worded(asked_for), *(part.text for part in added)])
     denied = [part for part in parts if part.text in _PLAIN_DENIALS]
-    said = list(dict.fromkeys(part.text for part in parts if part.text not in _PLAIN_DENIALS))
+    said = list(dict.fromkeys(part.text for part in parts if part.text and part.text not in _PLAIN_DENIALS))
     of_family = any(fact.section is Section.FAMILY for part in parts for fact in part.facts)
     if of_family and not set(NOBODY).isdisjoint(said):
         said = [*(text for text in said if text not in NOBODY), NOTHING_ELSE_IN_FAMILY]

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentclinic.builtin.roles import answer
+from agentclinic.cases.matcher import Asked, Topic
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.answers import SET_PHRASES, payload_of, without_disease
+from agentclinic.clinic.answers import SET_PHRASES, answer_parts, payload_of, without_disease, worded
 from agentclinic.clinic.first_person import own_voice
 from agentclinic.results.turn import Exchange, Provenance
 from agentclinic.vocabulary.base import knowledge
@@ -454,6 +455,17 @@ def test_no_medicine_is_denied_beside_those_that_are_taken() -> None:
         ("Takes aspirin daily", "I take aspirin every day.", None),
     )
     assert "anything like that" not in ask(takes, "Do you take aspirin? Any recreational drugs or herbal pills?").text
+
+
+def test_nobody_else_is_said_to_be_ill_while_the_chart_holds_more_of_the_family() -> None:
+    aunt = Fact("aunt", Section.FAMILY, (), "Aunt has epilepsy", says="My aunt has epilepsy.")
+    father = Fact("father", Section.FAMILY, (), "Father had a stroke", says="My father had a stroke.")
+    topics = (Topic("epilepsy", Asked.FAMILY, (aunt,)), Topic("family history", Asked.FAMILY, (), "gout"))
+    payload = payload_of(OWN_WORDS, "Epilepsy or gout in the family?")
+    every = answer_parts(topics, replace(payload, facts=(aunt,)))
+    assert worded(every) == "My aunt has epilepsy. Nothing else runs in the family, as far as I know."
+    some = answer_parts(topics, replace(payload, facts=(aunt, father)))
+    assert worded(some) == "My aunt has epilepsy."
 
 
 def test_a_denial_stands_before_a_worry() -> None:
