@@ -2,12 +2,14 @@
 
 `python benchmarks/fit_reader.py --left-out FILE` writes a network that has not learned 21 charts.
 `python benchmarks/reader_replies.py --network FILE` asks the builtin patient the marked questions about these
-(`labels/reader_questions.jsonl`), each by itself, and prints how many replies
+(`labels/reader_questions.jsonl`), each by itself, and prints the shares of the replies that
 
 - tell something for everything asked that the chart answers,
 - tell nothing but what answers a part,
 - do both,
-- deny something though an answer is left out.
+- deny something though an answer is left out,
+- leave out an answer without denying anything,
+- tell something that answers no part.
 
 Without `--network`, the network that ships answers; it has learned these questions. `--set NAME=VALUE` tries another
 value of a constant of `agentclinic/cases/matcher/spoken.py`; `--list KIND` prints the replies of a kind.
