@@ -263,11 +263,11 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
                 text = NOTHING_LIKE_THAT
         disclosure = Disclosure(topic.name, provenance, paths, shaped.withheld, shaped.vague)
         parts.append(Part(disclosure, tuple(facts), text, topic.words if topic.kind is Asked.SYMPTOM else ""))
-    return tuple(_without_false_nobody(parts, payload, told))
+    return tuple(_without_false_denial_of_kin(parts, payload, told))
 
 
-def _without_false_nobody(parts: Sequence[Part], payload: PatientPayload, told: Set[str]) -> Iterator[Part]:
-    """The parts; beside relatives' illnesses nobody else is said to be ill while the chart holds more of them."""
+def _without_false_denial_of_kin(parts: Sequence[Part], payload: PatientPayload, told: Set[str]) -> Iterator[Part]:
+    """The parts, without "nobody else in the family" beside a relative's illness if the chart has more of them."""
     now = told | {path for part in parts for path in part.disclosure.paths}
     of_family = [fact for fact in payload.facts if fact.section is Section.FAMILY and not fact.denied]
     some = any(fact.section is Section.FAMILY for part in parts for fact in part.facts)

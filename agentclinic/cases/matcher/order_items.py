@@ -1163,7 +1163,7 @@ _NODES_IN = re.compile(r"\bnodes? (?:in|of|at|over)\b")
 _OF_NODES = frozenset({"neck", "breast", "groin", "hernia", "elbow", "lymph node"})
 """Places whose lymph nodes are felt: the armpit is examined with the breast."""
 _FURTHER = 4
-"""Names that may come between a place and the word that it shares with the last one: nobody lists more."""
+"""The most names between a place and the word that it shares with the last one: more than any order we know has."""
 
 
 def _is_sign(text: str) -> bool:

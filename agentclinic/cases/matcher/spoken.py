@@ -1,7 +1,7 @@
 """Answer questions about a chart whose author says which questions each fact answers.
 
 A question is read as the things it asks (`reader`), and each gets the facts near enough to answer it. What no fact
-answers is denied, not known or not understood; beside other answers, a part in doubt is left out. MARGIN, AHEAD, ALSO,
+answers is denied, not known or not understood; beside other answers, it is denied or passed over. MARGIN, AHEAD, ALSO,
 AS_NEAR, WHOLE, SAME_NAME and ELSEWHERE were chosen on marked questions about charts that a network had not learned
 (`benchmarks/reader_replies.py --set` shows what another value does), the others by reading replies. Readers of replies
 mind an answer that is left out far more often than a further fact, so what is near is told.
@@ -61,8 +61,6 @@ SAME_NAME = -4.0
 """The least nearness, beside what is needed, of a fact that names what would be denied: it may be farther."""
 DIRECT = 3.0
 """How much nearer than needed a fact must be to count as asked for by name: then it is told even if "if pressed"."""
-DOUBT = 1.5
-"""If the nearest fact misses what is needed by no more, the patient does not say that it knows nothing of the rest."""
 SURE = 3.0
 """How much nearer than needed a fact must be to be told again beside new ones."""
 CLOSE = 2.0
@@ -200,8 +198,6 @@ class _Found:
     of_kin: bool
     whole: bool = False
     """Whether it asks for a section of the background."""
-    doubtful: bool = False
-    """Whether a fact is nearly near enough."""
 
 
 def _sentence(question: str, asks: Asks, ends: re.Pattern[str] = _SENTENCE_END) -> tuple[int, str]:
@@ -347,7 +343,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
         near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
-    return _Found(asks, tuple(rows), nearness, of_kin, whole, bool(near[best] >= asks.needed - DOUBT))
+    return _Found(asks, tuple(rows), nearness, of_kin, whole)
 
 
 @lru_cache(maxsize=512)
@@ -413,9 +409,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
     if not tells_story and (_TELL_ALL.search(rest) or _OPENS.search(rest)):
         topics.insert(0, Topic("opening", Asked.OPENING, opening(facts)))
-    if any(topic.kind is Asked.SYMPTOM and not topic.facts for topic in topics):
-        topics = [topic for topic in topics if topic.kind is not Asked.REST]
-    topics.sort(key=lambda topic: topic.kind in (Asked.REST, Asked.TALK))
+    topics.sort(key=lambda topic: topic.kind is Asked.TALK)
     topics += [topic for topic in feelings if topic not in topics]
     if not topics and said.rest and (story := _story(said.rest, (), facts)):
         return [story]
