@@ -17,6 +17,7 @@ from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, se
 from agentclinic.clinic import traits
 from agentclinic.clinic.first_person import caregiver_voice, own_voice
 from agentclinic.clinic.payloads import NO_TRAITS, PatientPayload, PatientTraits, SilentSymptom
+from agentclinic.clinic.short_answers import SHORT, short_no
 from agentclinic.clinic.shown import shown_by_examination
 from agentclinic.results.turn import Disclosure, Effect, Exchange, Provenance
 from agentclinic.vocabulary import lexicon
@@ -118,6 +119,7 @@ SET_PHRASES = (
     ),
     *_CANNOT_SAY.values(),
     *_TALK.values(),
+    *sorted(SHORT),
     *(sentence for lines in _NOTHING.values() for line in lines for sentence in line[1:]),
 )
 """Everything the patient says that is not in the case; it reveals nothing about it."""
@@ -133,6 +135,8 @@ class Part:
     """The answer in code's words."""
     about: str = ""
     """For a plain denial, what it denies."""
+    short: str = ""
+    """For a plain denial, how it is said beside other answers if it has no name: "No, I'm not."."""
 
     @property
     def named(self) -> str:
@@ -262,7 +266,8 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
             if takes_some and text in NO_DRUGS:
                 text = NOTHING_LIKE_THAT
         disclosure = Disclosure(topic.name, provenance, paths, shaped.withheld, shaped.vague)
-        parts.append(Part(disclosure, tuple(facts), text, topic.words if topic.kind is Asked.SYMPTOM else ""))
+        about = topic.words if topic.kind is Asked.SYMPTOM else ""
+        parts.append(Part(disclosure, tuple(facts), text, about, short_no(topic.asked)))
     return tuple(_without_false_denial_of_kin(parts, payload, told))
 
 
@@ -372,6 +377,8 @@ def worded(parts: Sequence[Part]) -> str:
     if added := [part for part in parts if part.disclosure.added]:
         asked_for = [part for part in parts if not part.disclosure.added]
         return _joined([worded(asked_for), *(part.text for part in added)])
+    if any(part.facts for part in parts):
+        parts = [part if part.about or not part.short else replace(part, text=part.short) for part in parts]
     denied = [part for part in parts if part.text in _PLAIN_DENIALS]
     said = list(dict.fromkeys(part.text for part in parts if part.text and part.text not in _PLAIN_DENIALS))
     of_family = any(fact.section is Section.FAMILY for part in parts for fact in part.facts)
@@ -432,7 +439,7 @@ def _joined(texts: Iterable[str]) -> str:
     denying = False
     for sentence in dict.fromkeys(sentence for text in texts for sentence in _SENTENCE.split(text)):
         no = _NO.match(sentence)
-        if no and denying:
+        if no and denying and sentence not in SHORT:
             said.append(f"{no[1].upper()}{sentence[no.end() + 1 :]}")
         else:
             said.append(sentence)

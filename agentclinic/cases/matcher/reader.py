@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -30,6 +30,10 @@ _TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[?.,;:!/()-]")
 _NO_PART = re.compile(r"[?.,;:!/()-]|or|and|but|so|then")
 """Trimmed from both ends of a part."""
 _LONE = re.compile(r"how|what|which|when|where|who")
+_WH = re.compile(r"how|what|which|when|where|who|why")
+_AUXILIARY = re.compile(r"is|are|was|were|do|does|did|has|have|had|can|could")
+_SUBJECT = re.compile(r"it|you|he|she|they|there|this|that|your|his|her|any|anyone|anybody|anything")
+_JOINTS = frozenset(("or", "and", ",", "/"))
 _EMPTY = frozenset(
     "a an the is are was were be been do does did have has had having you your yours he his she her it its they their "
     "i me my of to in on at for with and or any some that this these those there as by from about if so just than then "
@@ -64,6 +68,8 @@ class Asks:
     """How near a fact must be to answer it."""
     kind: str
     """What it is if no fact answers it."""
+    pieces: tuple[Asks, ...] = ()
+    """Its words on both sides of an "or", each read by itself: "is it painful or stiff?"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,8 +305,10 @@ def _asked(question: str, tokens: Sequence[re.Match[str]]) -> Iterator[Asks]:
     parts = list(_parts(tokens, said[:, :3].argmax(axis=1).tolist()))
     if not parts:
         return
-    within = np.zeros((len(parts), len(tokens)), dtype=np.float32)
-    for row, (start, end) in enumerate(parts):
+    pieces = [list(_between_joints(tokens, start, end)) for start, end in parts]
+    spans = [*parts, *chain.from_iterable(pieces)]
+    within = np.zeros((len(spans), len(tokens)), dtype=np.float32)
+    for row, (start, end) in enumerate(spans):
         within[row, start:end] = 1
     score = np.where(within > 0, said[:, 3], np.float32(-np.inf))
     weight = np.exp(score - score.max(axis=1, keepdims=True))
@@ -309,20 +317,50 @@ def _asked(question: str, tokens: Sequence[re.Match[str]]) -> Iterator[Asks]:
     size = known.bias.shape[0]
     vectors = np.float32(known.scale) * (_of_length_1(out[:, :size]) + np.float32(known.beta) * _of_length_1(keys))
     kinds = out[:, size + 1 : size + len(KINDS)].argmax(axis=1).tolist()
-    for (start, end), vector, needed, kind in zip(parts, vectors, out[:, -1].tolist(), kinds, strict=True):
+    found: list[Asks] = []
+    for (start, end), vector, needed, kind in zip(spans, vectors, out[:, -1].tolist(), kinds, strict=True):
         first, last = tokens[start].start(), tokens[end - 1].end()
-        yield Asks(question[first:last], first, vector, 4 * needed, KINDS[1 + kind])
+        found.append(Asks(question[first:last], first, vector, 4 * needed, KINDS[1 + kind]))
+    at = len(parts)
+    for one, own in zip(found, pieces, strict=False):
+        yield replace(one, pieces=tuple(found[at : at + len(own)])) if own else one
+        at += len(own)
 
 
 def _parts(tokens: Sequence[re.Match[str]], marks: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The first and the last word, exclusive, of each part that asks for something."""
-    for start, end in _whole(_marked(marks), tokens):
+    whole = _whole(_marked(marks), tokens)
+    for start, end in chain.from_iterable(_clauses(tokens, start, end) for start, end in whole):
         while end > start and _NO_PART.fullmatch(tokens[end - 1][0]):
             end -= 1
         while end > start and _NO_PART.fullmatch(tokens[start][0]):
             start += 1
         if not all(token[0] in _EMPTY for token in tokens[start:end]):
             yield start, end
+
+
+def _clauses(tokens: Sequence[re.Match[str]], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A part, cut where another question begins in it: "did it come on suddenly, where is it"."""
+    for at in range(start + 1, end - 1):
+        after = tokens[at + 1][0]
+        asks = _WH.fullmatch(after) or (_AUXILIARY.fullmatch(after) and _SUBJECT.fullmatch(tokens[at + 2][0]))
+        if tokens[at][0] in (",", ";", "and") and at + 2 < end and asks:
+            yield start, at
+            yield from _clauses(tokens, at + 1, end)
+            return
+    yield start, end
+
+
+def _between_joints(tokens: Sequence[re.Match[str]], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The pieces of a part that are joined by "or"; none if it has no such joint."""
+    joints = [at for at in range(start, end) if tokens[at][0] in _JOINTS]
+    if not joints:
+        return
+    begun = start
+    for at in (*joints, end):
+        if not all(token[0] in _EMPTY or token[0] in _JOINTS for token in tokens[begun:at]):
+            yield begun, at
+        begun = at + 1
 
 
 def _of_length_1(vectors: Floats) -> Floats:

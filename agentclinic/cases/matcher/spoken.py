@@ -20,7 +20,7 @@ import numpy as np
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import DID_IT_HELP
 from agentclinic.cases.matcher.cues import Asked
-from agentclinic.cases.matcher.reader import Asks, Floats, index_of, knows, read
+from agentclinic.cases.matcher.reader import Asks, Floats, Index, index_of, knows, read
 from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.matcher.talk import ASKED_BESIDE, ASKS, FEELINGS, Talk, is_talk, small_talk
 from agentclinic.cases.matcher.topics import (
@@ -31,6 +31,7 @@ from agentclinic.cases.matcher.topics import (
     finding_names,
     is_primary,
     label,
+    listed_noun,
     opening,
     span,
     strange_words,
@@ -39,19 +40,23 @@ from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.text import content_words
 
-MARGIN = 0.5
+MARGIN = -0.5
 """A fact is told if its nearness, plus a bonus for its lead over all others, exceeds what the reader needs by this."""
+LEAST = -2.0
+"""The least nearness, beside what is needed, of a fact that is told, whatever its lead."""
 AHEAD, MOST_AHEAD = 0.63, 6.0
 """The bonus per point of lead, and the largest lead that counts."""
-ALSO = 1.0
+ALSO = -1.0
 """How much nearer another fact must be to be told as well."""
-AS_NEAR = 1.5
+PIECE = 1.0
+"""How much nearer than needed a fact must be to a piece of what is asked, as "stiff" in "painful or stiff"."""
+AS_NEAR = 3.0
 """How far behind the nearest fact another may be."""
-AS_NEAR_OPEN = 2.5
+AS_NEAR_OPEN = 3.0
 """The same where the patient is to describe something."""
 MOST_ALIKE = 3
 """Facts told of one thing asked."""
-MOST_TOLD = 6
+MOST_TOLD = 8
 """Facts told at once, unless more things are asked or a whole section is."""
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
@@ -61,6 +66,10 @@ SAME_NAME = -4.0
 """The least nearness, beside what is needed, of a fact that names what would be denied: it may be farther."""
 DIRECT = 3.0
 """How much nearer than needed a fact must be to count as asked for by name: then it is told even if "if pressed"."""
+BY_ITSELF = 1.0
+"""How much nearer than needed a fact must be to answer "how long?" without what was asked before."""
+PRESSED = 1.0
+"""How much nearer than needed a fact must be to count as pressed for."""
 SURE = 3.0
 """How much nearer than needed a fact must be to be told again beside new ones."""
 CLOSE = 2.0
@@ -198,6 +207,8 @@ class _Found:
     of_kin: bool
     whole: bool = False
     """Whether it asks for a section of the background."""
+    noun: str = ""
+    """What it asks for, if that stands in a list of nouns."""
 
 
 def _sentence(question: str, asks: Asks, ends: re.Pattern[str] = _SENTENCE_END) -> tuple[int, str]:
@@ -319,7 +330,7 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
 def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Found:
     index = index_of(facts)
     near = index.nearness(asks)
-    if before is not None and near.max() < asks.needed + ALSO and _ONLY_WHEN.fullmatch(asks.text):
+    if before is not None and near.max() < asks.needed + BY_ITSELF and _ONLY_WHEN.fullmatch(asks.text):
         near_before = index.nearness(before) - before.needed
         if near_before.max() >= DIRECT:
             near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
@@ -328,12 +339,15 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     rows = _of_section(asks, near, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
-    if not rows and near[best] + AHEAD * min(MOST_AHEAD, _ahead(near)) >= asks.needed + MARGIN:
+    lead = AHEAD * min(MOST_AHEAD, _ahead(near))
+    if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + LEAST:
         reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
         enough = max(asks.needed + ALSO, float(near[best]) - reach)
         others = np.flatnonzero(near >= enough)
         others = others[np.argsort(-near[others], kind="stable")]
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
+    if not whole:
+        rows = list(dict.fromkeys((*rows, *_of_pieces(asks, index))))
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
     if rows and not whole and _OWN_AND_KIN.search(_sentence(question, asks)[1]):
@@ -343,7 +357,20 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
         near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
-    return _Found(asks, tuple(rows), nearness, of_kin, whole)
+    begins, _ = _sentence(question, asks)
+    noun = "" if rows else listed_noun(asks.text, question[begins : asks.start])
+    return _Found(asks, tuple(rows), nearness, of_kin, whole, noun)
+
+
+def _of_pieces(asks: Asks, index: Index) -> list[int]:
+    """The facts that answer a piece of what is asked."""
+    rows: list[int] = []
+    for piece in asks.pieces:
+        near = index.nearness(piece)
+        best = int(near.argmax())
+        if near[best] >= piece.needed + PIECE:
+            rows.append(best)
+    return rows
 
 
 @lru_cache(maxsize=512)
@@ -425,7 +452,7 @@ def asked_directly(question: str, facts: Facts) -> frozenset[str]:
     paths: set[str] = set()
     for asks in _parts(question):
         near = index.nearness(asks)
-        paths |= {facts[row].path for row in np.flatnonzero(near >= max(asks.needed + DIRECT, near.max() - CLOSE))}
+        paths |= {facts[row].path for row in np.flatnonzero(near >= max(asks.needed + PRESSED, near.max() - CLOSE))}
     return frozenset(paths)
 
 
@@ -500,7 +527,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
         for section in cues.BACKGROUND:
             if section.section is not Section.FAMILY and section.asked.search(text):
                 return Topic(section.section.value.replace("_", " "), section.kind, (), text)
-        return Topic(name, Asked.SYMPTOM, (), called(text, names), main)
+        return Topic(name, Asked.SYMPTOM, (), called(text, names) or one.noun, main, asked=text)
     if answers:
         return None
     aspects = [aspect.name for aspect in cues.ASPECTS if aspect.asked.search(text)]

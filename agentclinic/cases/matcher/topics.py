@@ -26,6 +26,8 @@ class Topic:
     """For what is not in the chart: what it is called, in the doctor's words."""
     concepts: int = 0
     """For what may be denied: the concepts that would be denied."""
+    asked: str = ""
+    """For what may be denied: the doctor's whole words."""
     direct: frozenset[str] = frozenset()
     """The paths of the facts that answer a part of the question best."""
 
@@ -149,6 +151,47 @@ def called(text: str, names: Sequence[str]) -> str:
         return ""
     named = {word for mention in knowledge().finding_terms.find(text) for word in mention.words}
     return names[0].lower() if content_words(text) <= named else ""
+
+
+_LISTS_NOUNS = re.compile(
+    r"\b(?:any|(?:have (?:you|they)|has (?:he|she))(?: ever)? (?:had|noticed)|do (?:you|they)(?: ever)? (?:have|get)"
+    r"|does (?:he|she)(?: ever)? (?:have|get)|(?:is|was|are|were) there)\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(
+    r"[:;?]|\b(?:been|fel[lt]|feel\w*|lost|seen|do|does|did|is|are|was|were|can|could|will|would|how|what|when|where"
+    r"|who|which|why|ma[dk]es?|that|than|if|has|have|had|gets?|getting|got|you|i|he|she|it|they)\b",
+    re.IGNORECASE,
+)
+"""In what is no plain list of nouns."""
+_NO_NOUN = re.compile(
+    r"(?:better|worse|to|not|just|such|like|even|else|other|more|less|kind|sort|of|before|after|now|ever|yet|too|either"
+    r"|unable|hard|able|above|below|under|around|over|in|on|at|for|up|one|body|\w+ed|\w+ly"
+    r"|(?!body|kidney|allergy|surgery|injury|biopsy|therapy|anxiety)\w+y$|\w+ing(?! (?:in|of|when|on|at|from|after)\b))"
+    r"(?: |$)",
+    re.IGNORECASE,
+)
+"""The beginning of what is no noun: adjectives by themselves, and what someone does."""
+_BEFORE_LISTED = re.compile(r"^(?:(?:and|or|any|an?|some|the) )+", re.IGNORECASE)
+_EXAMPLES = re.compile(r",| (?:such as|like|including) ", re.IGNORECASE)
+_WHEN_YOU = re.compile(r"\bwhen you(?= \w+$)", re.IGNORECASE)
+_YOUR = re.compile(r"\byour\b", re.IGNORECASE)
+
+
+def listed_noun(text: str, before: str) -> str:
+    """What is denied of a list of nouns, as "hot flushes" in "any fever or hot flushes?"; empty if it may be no noun.
+
+    `before` is what comes before it in its sentence.
+    """
+    lists = list(_LISTS_NOUNS.finditer(f"{before}{text}"))
+    if not lists or _CLAUSE.search(before[lists[-1].end() :]):
+        return ""
+    noun = _YOUR.sub("the", _EXAMPLES.split(_BEFORE_LISTED.sub("", text.strip(" ?.,")))[0])
+    plain = _WHEN_YOU.sub("", noun)
+    if not plain or len(plain.split()) > 6 or _CLAUSE.search(plain) or _NO_NOUN.match(plain) or " or " in plain:
+        return ""
+    noun = _WHEN_YOU.sub("when I", noun)
+    return noun if noun[:2].isupper() else f"{noun[:1].lower()}{noun[1:]}"
 
 
 @lru_cache(maxsize=16384)
