@@ -60,7 +60,7 @@ MOST_TOLD = 8
 """Facts told at once, unless more things are asked or a whole section is."""
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
-ELSEWHERE = 2.0
+ELSEWHERE = 4.0
 """Subtracted from the nearness of a denial about another part of the body."""
 SAME_NAME = -4.0
 """The least nearness, beside what is needed, of a fact that names what would be denied: it may be farther."""
