@@ -187,7 +187,8 @@ def listed_noun(text: str, before: str) -> str:
     lists = list(_LISTS_NOUNS.finditer(f"{before}{text}"))
     if not lists or _CLAUSE.search(before[lists[-1].end() :]):
         return ""
-    noun = _YOUR.sub("the", _EXAMPLES.split(_BEFORE_LISTED.sub("", text.strip(" ?.,")))[0])
+    item = text[max(0, lists[-1].end() - len(before)) :].strip(" ?.,")
+    noun = _YOUR.sub("the", _EXAMPLES.split(_BEFORE_LISTED.sub("", item))[0])
     plain = _WHEN_YOU.sub("", noun)
     if not plain or len(plain.split()) > 6 or _CLAUSE.search(plain) or _NO_NOUN.match(plain) or " or " in plain:
         return ""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.cases.matcher import Asked, asked_of_patient
+from agentclinic.cases.matcher.reader import read
 from agentclinic.cases.matcher.spoken import MOST_ASKED, asked_directly
 from agentclinic.cases.matcher.talk import Talk, small_talk
+from agentclinic.cases.matcher.topics import listed_noun
 from agentclinic.cases.model import Fact, Facts, Section
 
 
@@ -182,3 +184,37 @@ def test_what_is_asked_before_a_worry_is_asked_for_as_well() -> None:
     assert said.rest == "What medicines have you taken for it?"
     assert said.mixed == "What medicines have you taken for it, and what worries you most about this?"
     assert len(said.kinds) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "noun"),
+    [
+        ("hot flushes", "Any night sweats or ", "hot flushes"),
+        ("Any carbon monoxide risk, such as a gas heater", "", "carbon monoxide risk"),
+        ("TB", "Have you ever had cancer, ", "TB"),
+        ("a lump in your tummy", "Have you had any fevers, weight loss or ", "lump in the tummy"),
+        ("poor flow", "Any stinging, ", "poor flow"),
+        ("erections", "Any pain, or trouble with your bladder, bowels or ", ""),
+        ("burn incense", "Does anybody smoke around her, ", ""),
+        ("itchy", "Any blisters, ", ""),
+        ("been abroad", "Any fever, or have you ", ""),
+        ("hard to wake", "Has he been floppy or ", ""),
+        ("any better", "", ""),
+    ],
+)
+def test_what_stands_in_a_list_of_nouns_is_denied_by_its_noun(text: str, before: str, noun: str) -> None:
+    assert listed_noun(text, before) == noun
+
+
+def test_both_things_of_a_part_with_or_are_looked_up() -> None:
+    assert {"stiff", "smoke"} <= set(told("Are your hands stiff, or do you smoke?"))
+    (part,) = read("Is it painful or stiff?")
+    assert [piece.text for piece in part.pieces] == ["Is it painful", "stiff"]
+
+
+def test_a_question_within_a_part_is_another_part() -> None:
+    assert [part.text for part in read("Did it come on suddenly, where is it, and is it worse at night?")] == [
+        "Did it come on suddenly",
+        "where is it",
+        "is it worse at night",
+    ]

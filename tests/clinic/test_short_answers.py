@@ -1,0 +1,71 @@
+"""What the patient says to a question that a plain "no" answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.answers import SET_PHRASES, matched, payload_of, worded
+from agentclinic.clinic.short_answers import SHORT, short_no
+
+
+@pytest.mark.parametrize(
+    ("clause", "answer"),
+    [
+        ("are you limping", "No, I'm not."),
+        ("and did you hurt it", "No, I didn't."),
+        ("have you been abroad", "No, I haven't."),
+        ("Were you drinking", "No, I wasn't."),
+        ("is he limping", "No, he isn't."),
+        ("does it spread to the neck", "No, it doesn't."),
+        ("has your face been droopy", "No, it hasn't."),
+        ("do your eyes hurt", "No, they don't."),
+        ("is that worse at night", "No, it isn't."),
+        ("is there any blood", "No, there isn't."),
+        ("does a cold cloth help", "No, it doesn't."),
+        ("does anyone at home itch", "No, nobody."),
+        ("does anything ease it", "No, nothing."),
+    ],
+)
+def test_a_yes_or_no_question_gets_the_answer_that_fits_its_verb(clause: str, answer: str) -> None:
+    assert short_no(clause) == answer
+    assert answer in SHORT
+    assert answer in SET_PHRASES
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "any fever",
+        "how long does it last",
+        "worse at night",
+        "has your husband been ill",
+        "do you or your wife smoke",
+        "",
+    ],
+)
+def test_what_is_no_such_question_or_is_about_others_gets_none(clause: str) -> None:
+    assert not short_no(clause)
+
+
+def replied(name: str, question: str) -> str:
+    (case,) = (case for case in load_cases("OpenOSCE", {}) if case.name == name)
+    return worded(matched(payload_of(case, question)))
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "says"),
+    [
+        ("osce-d17", "How long has the knee been swollen, and did you hurt it?", "No, I didn't."),
+        (
+            "osce-b11",
+            "Are your periods regular or heavy, or have they stopped, and any hot flushes?",
+            "No hot flushes.",
+        ),
+        ("osce-d15", "Has he had any tick bites, rash or cold sores?", "No tick bites or cold sores."),
+    ],
+)
+def test_beside_other_answers_a_denial_says_what_it_denies(name: str, question: str, says: str) -> None:
+    reply = replied(name, question)
+    assert says in reply
+    assert "nothing like that" not in reply
