@@ -203,7 +203,8 @@ def untrue(case: Case, reply: str, parts: Sequence[Part]) -> Iterator[str]:
     for sentence in _SENTENCE.split(reply):
         plain = _plain(sentence)
         by_name = plain.startswith("no ") and defaults  # "No fever or chills."
-        asks_back = plain.startswith(("im not sure what you mean by", "im not sure about", "you mean"))
+        asks_back = plain.startswith(("im not sure what you mean by", "you mean"))
+        asks_back = asks_back or plain.endswith("maybe im not sure")
         if plain and plain not in known and not by_name and not asks_back:
             yield f"says {sentence!r}"
 

@@ -34,8 +34,8 @@ NONE_OF_THOSE = "No, none of those."
 OTHERWISE_NO = "Otherwise, nothing like that."
 NOTHING_LIKE_THAT = "No, nothing like that."
 NOT_SURE = "I'm not sure."
-NOT_WATCHED = "I'm not sure about that."
-REST_NOT_WATCHED = "I'm not sure about the rest."
+NOT_WATCHED = "Maybe, I'm not sure."
+REST_NOT_WATCHED = "As for the rest, maybe, I'm not sure."
 CANNOT_SAY = "I couldn't really say."
 REST = "About the rest I couldn't say."
 _CANNOT_SAY = {
@@ -114,7 +114,7 @@ SET_PHRASES = (
         NOTHING_TO_TELL,
         FORGOTTEN,
         "I'm not sure what you mean by",
-        "I'm not sure about",
+        ", maybe, I'm not sure.",
         "You mean",
     ),
     *_CANNOT_SAY.values(),
@@ -418,7 +418,8 @@ def _denial(denied: Sequence[Part], *, alone: bool) -> str:
 def _unsure(names: Sequence[str]) -> str:
     if not all(names) or max(map(len, names)) > LONGEST_NAME:
         return REST_NOT_WATCHED
-    return f"I'm not sure about {_listed(list(dict.fromkeys(names)))}."
+    named = _listed(list(dict.fromkeys(names)))
+    return f"{named[:1].upper()}{named[1:]}, maybe, I'm not sure."
 
 
 _PLAIN_DENIALS = (NOT_NOTICED, NOTHING_LIKE_THAT)

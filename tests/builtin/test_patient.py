@@ -51,7 +51,7 @@ QUESTIONS = [
     "Does anything make it better or worse?",
     "Do you think you have pulmonary embolism, gout or lupus?",
 ]
-FIXED = (*SET_PHRASES, "No.")
+FIXED = sorted((*SET_PHRASES, "No."), key=len, reverse=True)
 # Words a voice may add: who speaks, about whom, and what stands for a withheld name.
 VOICE = STOP_WORDS | {"daughter", "son", "child", "condition", "myself", "themself", "dont", "him", "came", "noticed"}
 
@@ -434,11 +434,11 @@ def test_what_the_examination_shows_is_not_denied() -> None:
     for question in ("Are you short of breath?", "Any swelling of your ankles?"):
         reply = ask(case_of(row), question)
         assert (reply.text, reply.disclosures[0].provenance) == (
-            "I'm not sure about that.",
+            "Maybe, I'm not sure.",
             Provenance.UNAVAILABLE,
         )
     assert ask(case_of(row), "Any rash?").text == "No, I haven't noticed that."
-    assert ask(case_of(row), "Any cough, or swelling?").text == "I have a cough. I'm not sure about swelling."
+    assert ask(case_of(row), "Any cough, or swelling?").text == "I have a cough. Swelling, maybe, I'm not sure."
 
 
 def test_what_hurts_when_it_is_pressed_may_be_denied_as_pain() -> None:

@@ -144,7 +144,7 @@ async def test_a_patient_who_does_not_know_may_not_deny() -> None:
 async def test_what_the_examination_shows_is_not_denied() -> None:
     no = answer(part("ankle swelling", kind="denial"), reply="No, no swelling.")
     reply = await patient(Choosing(no, no), annotated()).answer("Are your ankles swollen?")
-    assert (reply.text, reply.slips) == ("I'm not sure about that.", ("polarity", "polarity"))
+    assert (reply.text, reply.slips) == ("Maybe, I'm not sure.", ("polarity", "polarity"))
 
 
 async def test_an_answer_without_parts_tells_nothing() -> None:
