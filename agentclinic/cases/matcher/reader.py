@@ -33,7 +33,7 @@ _LONE = re.compile(r"how|what|which|when|where|who")
 _WH = re.compile(r"how|what|which|when|where|who|why")
 _AUXILIARY = re.compile(r"is|are|was|were|do|does|did|has|have|had|can|could")
 _SUBJECT = re.compile(r"it|you|he|she|they|there|this|that|your|his|her|any|anyone|anybody|anything")
-_JOINTS = frozenset(("or", "and", ",", "/"))
+_JOINTS = frozenset(("or", ",", "/"))
 _EMPTY = frozenset(
     "a an the is are was were be been do does did have has had having you your yours he his she her it its they their "
     "i me my of to in on at for with and or any some that this these those there as by from about if so just than then "

@@ -44,6 +44,8 @@ MARGIN = -0.5
 """A fact is told if its nearness, plus a bonus for its lead over all others, exceeds what the reader needs by this."""
 LEAST = -2.0
 """The least nearness, beside what is needed, of a fact that is told, whatever its lead."""
+OF_TALK = 1.0
+"""The same where nothing seems to be asked."""
 AHEAD, MOST_AHEAD = 0.63, 6.0
 """The bonus per point of lead, and the largest lead that counts."""
 ALSO = -1.0
@@ -340,7 +342,8 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     whole = bool(rows)
     best = int(near.argmax())
     lead = AHEAD * min(MOST_AHEAD, _ahead(near))
-    if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + LEAST:
+    least = OF_TALK if asks.kind == "talk" else LEAST
+    if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + least:
         reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
         enough = max(asks.needed + ALSO, float(near[best]) - reach)
         others = np.flatnonzero(near >= enough)
@@ -357,7 +360,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
         near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
-    begins, _ = _sentence(question, asks)
+    begins = max((question.rfind(mark, 0, asks.start) for mark in ".?!")) + 1
     noun = "" if rows else listed_noun(asks.text, question[begins : asks.start])
     return _Found(asks, tuple(rows), nearness, of_kin, whole, noun)
 
