@@ -360,7 +360,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
         near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
-    begins = max((question.rfind(mark, 0, asks.start) for mark in ".?!")) + 1
+    begins = max(question.rfind(mark, 0, asks.start) for mark in ".?!") + 1
     noun = "" if rows else listed_noun(asks.text, question[begins : asks.start])
     return _Found(asks, tuple(rows), nearness, of_kin, whole, noun)
 
