@@ -45,8 +45,13 @@ _CANNOT_SAY = {
     "severity": "I couldn't put a number on it.",
     "character": "I can't describe it any better than that.",
     "spread": "I couldn't say whether it goes anywhere else.",
+    **{
+        which: f"I couldn't say {which}."
+        for which in ("how many", "how much", "how long", "how often", "how far", "how big", "how old", "how soon")
+    },
+    **{which: f"I couldn't say {which}." for which in ("which", "where", "when", "who", "why")},
 }
-"""What is said of an aspect of a complaint that the chart does not mention."""
+"""What is said of an aspect of a complaint, or of a number or name, that the chart does not mention."""
 UNCLEAR = "I'm not sure what you mean. Could you ask in another way?"
 EXAMINE = "You would have to examine or test that yourself, doctor."
 NO_FAMILY = "I don't know about my family history."

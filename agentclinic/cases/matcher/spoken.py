@@ -40,7 +40,7 @@ from agentclinic.cases.model import Fact, Facts, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.text import content_words
 
-MARGIN = -0.5
+MARGIN = 0.0
 """A fact is told if its nearness, plus a bonus for its lead over all others, exceeds what the reader needs by this."""
 LEAST = -2.0
 """The least nearness, beside what is needed, of a fact that is told, whatever its lead."""
@@ -106,15 +106,21 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
+DOUBT = -1.5
+"""The least nearness, beside what is needed, of the fact that is told rather than denying a follow-up or a choice."""
+_WHICH = re.compile(
+    r"(?:and |or |so |but )*(how (?:many|much|long|often|far|big|old|soon)|which|where|when|who|why)\b", re.IGNORECASE
+)
+"""Asks for something that a patient may not be able to say."""
 _FOLLOWS = re.compile(
     r"(?:and |or |but |so )*(?:is|are|was|were|do|does|did|has|have|had|can|could)(?:n['’]t)?"
     r" (?:it|that|they|those|these|this)\b",
     re.IGNORECASE,
 )
-"""Asks more about what was asked before: "and is it worse at night?". Unanswered, it is not denied beside other
-answers: half of such questions about other charts have an answer that was not recognized."""
+"""Asks more about what was asked before: "and is it worse at night?". If a fact is not too far, it is told: half of
+such questions about other charts have an answer that was not recognized."""
 _EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
-"""Two things that the reader does not tell apart, often a choice; not denied either, for the same reason."""
+"""Two things that the reader does not tell apart, often a choice; the same holds for these."""
 _OF_A_PLACE = re.compile(
     r"(?:any |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red|redness|swelling|swollen"
     r"|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm|lumps?|discharge"
@@ -353,6 +359,8 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((*rows, *_of_pieces(asks, index))))
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
+    if not rows and near[best] >= asks.needed + DOUBT and (_FOLLOWS.match(asks.text) or _EITHER.search(asks.text)):
+        rows = [best]
     if rows and not whole and _OWN_AND_KIN.search(_sentence(question, asks)[1]):
         told_of_kin = facts[rows[0]].section is Section.FAMILY
         rows = list(dict.fromkeys((*rows, *_same_name(asks, near, facts, of_kin=not told_of_kin))))
@@ -517,8 +525,6 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.EXAMINED.search(text):
         return Topic("examination or result", Asked.RESULT, ())
-    if answers and (_FOLLOWS.match(text) or _EITHER.search(text)):
-        return None
     named = lexicon.named(text)
     main = named.names & deniable()
     strange = [word for word in strange_words(_SHORT.sub(" ", text)) if not knows(word)]
@@ -531,7 +537,9 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
             if section.section is not Section.FAMILY and section.asked.search(text):
                 return Topic(section.section.value.replace("_", " "), section.kind, (), text)
         return Topic(name, Asked.SYMPTOM, (), called(text, names) or one.noun, main, asked=text)
-    if answers:
-        return None
     aspects = [aspect.name for aspect in cues.ASPECTS if aspect.asked.search(text)]
-    return Topic(aspects[0] if aspects else name, Asked.DETAIL, ())
+    which = _WHICH.match(text)
+    if answers and not which:
+        return None
+    unsaid = which[1].lower() if which else name
+    return Topic(aspects[0] if aspects and not answers else unsaid, Asked.DETAIL, ())

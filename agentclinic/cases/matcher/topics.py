@@ -167,7 +167,7 @@ _CLAUSE = re.compile(
 """In what is no plain list of nouns."""
 _NO_NOUN = re.compile(
     r"(?:better|worse|to|not|just|such|like|even|else|other|more|less|kind|sort|of|before|after|now|ever|yet|too|either"
-    r"|unable|hard|able|above|below|under|around|over|in|on|at|for|up|one|body|\w+ed|\w+ly"
+    r"|unable|hard|able|above|below|under|around|over|in|on|at|for|up|out|off|away|back|down|through|along|one|body|\w+ed|\w+ly"
     r"|(?!body|kidney|allergy|surgery|injury|biopsy|therapy|anxiety)\w+y$|\w+ing(?! (?:in|of|when|on|at|from|after)\b))"
     r"(?: |$)",
     re.IGNORECASE,
