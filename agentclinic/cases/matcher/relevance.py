@@ -161,9 +161,9 @@ def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
 
 def _members(sets: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
     """The concepts that any of some sets has, and which of them (column) each set (row) has."""
-    packed = np.frombuffer(b"".join([one.to_bytes(_width(), "little") for one in sets]), np.uint8)
-    concepts = _bits([reduce(or_, sets)])[0].nonzero()[0]
-    return concepts, packed.reshape(len(sets), -1).take(concepts >> 3, axis=1) >> (concepts & 7).astype(np.uint8) & 1
+    bits = _bits(sets)
+    concepts = np.bitwise_or.reduce(bits).view(np.bool_).nonzero()[0]
+    return concepts, bits.take(concepts, axis=1)
 
 
 @lru_cache(maxsize=1)
@@ -276,7 +276,7 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
         asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], concepts,
         np.concatenate([kinds, bits[2 * len(parts) :]]).astype(np.float64), known,
         np.array([clause.aspects for clause in clauses]).T[:, :, None], single,
-        np.array([vectors.vector(text) for text in chain.from_iterable(texts)]),
+        vectors.question_vectors(list(chain.from_iterable(texts))),
         list(accumulate(map(len, texts[:-1]), initial=0)),
     )  # fmt: skip
 
