@@ -118,7 +118,10 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
         for topic in topics
         if topic.kind is not Asked.DETAIL or ((topic.name == "timing" or not answers) and topic.name not in told)
     ]
-    topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
+    topics = [
+        replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) if topic.facts else topic
+        for topic in topics
+    ]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
     left = answered[0].left if answered else 0.0
     in_doubt = left >= (LEFT_BESIDE if answers else LEFT_ALONE)
@@ -154,10 +157,11 @@ def _undenied(topic: Topic, *, beside: bool) -> Topic:
 
 def _left_open(clause: Clause, topics: Sequence[Topic], said_of: int) -> bool:
     """Whether nothing is said about a question beside others, which names something that no fact told is about."""
-    asks = _is_open(clause.text) or cues.YES_OR_NO.match(clause.text)
-    unsaid = all(topic.kind in (Asked.DETAIL, Asked.UNCLEAR) and not topic.facts for topic in topics)
+    if not topics or any(topic.facts or topic.kind not in (Asked.DETAIL, Asked.UNCLEAR) for topic in topics):
+        return False
     named = clause.main & ~lexicon.roots() & ~lexicon.bit("pain")
-    return bool(asks and topics and unsaid and named and not named & said_of)
+    asks = named and not named & said_of and (_is_open(clause.text) or cues.YES_OR_NO.match(clause.text))
+    return bool(asks)
 
 
 @dataclass(frozen=True)
@@ -262,10 +266,10 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     direct: frozenset[str] = frozenset()
     left = 0.0
     if found.size:
-        likeliest = found.max(axis=1)
-        bound = np.full(len(facts), threshold() + MARGIN_MORE)
-        bound[found.argmax(axis=0)] = threshold() + MARGIN
-        chosen = likeliest >= bound
+        likeliest = np.maximum.reduce(found, axis=1)
+        chosen = likeliest >= threshold() + MARGIN_MORE
+        first = found.argmax(axis=0)
+        chosen[first] |= likeliest.take(first) >= threshold() + MARGIN
         for row in chosen.nonzero()[0].tolist():
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
@@ -475,10 +479,15 @@ def _at_other_place(part: Part, chart: Chart) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=4096)
 def _denied_by(wider: int, chart: Chart) -> NDArray[np.bool_]:
-    everything = np.asarray(chart.alone[_WELL_AND_ELSE].any(axis=0))
+    everything = _denied_at_all(chart)
     if not wider & chart.mains:
         return everything
     return np.logical_or(everything, [bool(one.main & wider) for one in chart.statements])
+
+
+@lru_cache(maxsize=512)
+def _denied_at_all(chart: Chart) -> NDArray[np.bool_]:
+    return np.asarray(chart.alone[_WELL_AND_ELSE].any(axis=0))
 
 
 _WELL_AND_ELSE = [FEATURES.index(name) - FEATURES.index("well") for name in ("well", "nothing_else")]

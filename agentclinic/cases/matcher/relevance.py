@@ -146,7 +146,7 @@ class Chart:
     """The vectors of what each statement tells."""
 
     def weight(self, words: Iterable[str]) -> float:
-        return sum(self.weights.get(word, self.unknown) for word in words) or 1.0
+        return sum([self.weights.get(word, self.unknown) for word in words]) or 1.0
 
     def words(self, parts: Sequence[Part]) -> tuple[Floats, Floats]:
         """How many words each part (row) has in common with each statement, and their weight."""
