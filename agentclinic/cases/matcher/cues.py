@@ -137,7 +137,7 @@ _TIMES = re.compile(r"([?*]|\{0?,\d*\}|\{0\})\??|(?:\+|\{\d+(?:,\d*)?\})\??")
 def needed(pattern: str) -> frozenset[str]:
     """Pieces of words of which every text that a pattern in lower case matches has one; empty if none are known.
 
-    Of the parts that a match must have, the one whose shortest piece is longest.
+    Of the parts that a match must have, the one whose shortest piece is longest, and no common word.
     """
     pieces, end = _needed(pattern, 0)
     assert end == len(pattern), f"unbalanced: {pattern}"
@@ -159,7 +159,7 @@ def _needed(pattern: str, at: int) -> tuple[frozenset[str], int]:
             letter, at = piece["letter"] or "", piece.end()
         else:
             parts.append(frozenset({letters} - {""}))
-            every.append(max(parts, key=lambda one: (min(map(len, one), default=0), -len(one))))
+            every.append(max(parts, key=lambda one: (min(map(_tells, one), default=0), -len(one))))
             if not piece or piece["end"]:
                 return (frozenset().union(*every) if all(every) else frozenset()), at
             parts, letters, at = [], "", piece.end()
@@ -174,6 +174,16 @@ def _needed(pattern: str, at: int) -> tuple[frozenset[str], int]:
         else:
             parts.append(frozenset({letters + letter} - {""}))
             letters = ""
+
+
+_COMMON = frozenset(
+    "any are did do does for had has have her his how in is it that the this was what when you your".split()
+)
+"""Words of so many questions that a cue that needs one of them is looked for in nearly all."""
+
+
+def _tells(piece: str) -> int:
+    return 1 if piece in _COMMON else len(piece)
 
 
 def _alternatives(pattern: str) -> list[str]:

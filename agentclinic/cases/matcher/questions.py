@@ -67,6 +67,8 @@ DENIAL_ALONE = 0.06
 """Where nothing is told, a statement that denies something is told from this probability on, rather than denied."""
 SAME_NAME = 0.25
 """The same for a statement that names what would be denied."""
+_LEAST = min(NEAR, NEAR_BESIDE_SPOKEN, ONE_COMPLAINT, SAME_NAME)
+"""Below this probability a statement is near nothing, unless it names a quality of pain."""
 OTHER_PERSON, OTHER_PLACE = 0.8, 0.4
 """What is left of the chance of a statement about relatives for a question that is not about them, and of one about
 another place: where the author gives no questions, likeness alone would tell it."""
@@ -276,7 +278,10 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
         mixed = any(told)
         near, beside = NEAR, NEAR_BESIDE_SPOKEN if script.has_words else NEAR
         idle_denials = denials & ~chosen if script.any_denials else denials
+        tops = np.maximum.reduce(found).tolist()
         for at, one in enumerate(asked):
+            if tops[at] < _LEAST and (one.part.main or not one.part.named.names & lexicon.of_types("quality")):
+                continue
             clause = read[one.at]
             can_be_denied = bool(one.part.main) and not _is_open(clause.text)
             likely = found[:, at].copy()
@@ -287,7 +292,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
                     likely[idle_denials & ~_settling(one.part, chart)] = 0.0
                 if _place_of_pain(one.part):
                     likely[~chosen & _another_pain(one.part, chart)] = 0.0
-            most_likely = float(likely.max())
+            most_likely = float(np.maximum.reduce(likely))
             if mixed and most_likely >= near and (likely[chosen] >= near).any():
                 covered[one.at].add(one.part.place)
             elif (like := _of_like_quality(clause, one.part, likely, chart)) is not None or (
@@ -330,7 +335,7 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             left = _left(told, np.where(np.array(other).T, 0.0, found).max(axis=1).tolist(), facts)
         else:
             left = _left(told, likeliest.tolist(), facts)
-        direct = _keep_most_direct(told, most, chance)
+        direct = _keep_most_direct(told, most, chance) if any(told) else direct
     return [_Answered(each, frozenset(places), direct, left) for each, places in zip(told, covered, strict=True)]
 
 
