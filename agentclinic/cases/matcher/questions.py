@@ -182,7 +182,7 @@ class _Answered:
 
     @property
     def everything(self) -> tuple[Fact, ...]:
-        return tuple(dict.fromkeys(fact for found in self.told.values() for fact in found))
+        return tuple(dict.fromkeys([fact for found in self.told.values() for fact in found]))
 
 
 @dataclass(frozen=True, eq=False)

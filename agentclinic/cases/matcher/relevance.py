@@ -506,11 +506,8 @@ _OF_KIN, _TELLS_DRUGS, _CONCEPTS = (_AT[name] - _AT["well"] for name in ("of_kin
 
 # ---- trees
 
-_AT_ONCE = 64
-"""Pairs that the trees decide on at once."""
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Trees:
     """All trees at once (Lucchese et al., 2015).
 
@@ -525,29 +522,17 @@ class _Trees:
     keeps: NDArray[np.uint8]
     """The leaves that remain after going right, as bits."""
     value: Floats
-    """For each tree the value of the first leaf in each set of leaves."""
-    begins: NDArray[np.intp]
-    """Where these begin in `value`."""
+    """The leaves of all trees, eight each."""
     threshold: float
 
     def probabilities(self, table: Floats) -> Floats:
         """One for each pair; the features are the rows of the table."""
-        return np.concatenate([self._some(table[:, at : at + _AT_ONCE]) for at in range(0, table.shape[1], _AT_ONCE)])
-
-    def _some(self, table: Floats) -> Floats:
         goes_left = (table.take(self.feature, axis=0) <= self.bound).view(np.uint8)
         np.negative(goes_left, out=goes_left)  # all bits, where it is true
-        leaves = goes_left.take(self.split, axis=0)
-        leaves |= _keeps(self, table.shape[1])
+        leaves = np.bitwise_and.reduce(goes_left.take(self.split, axis=0) | self.keeps)
         # Copied first: reading a table at places that are not in one row takes three times as long.
-        reached = np.ascontiguousarray(np.bitwise_and.reduce(leaves).T) + self.begins
-        return np.asarray(1 / (1 + np.exp(-np.add.reduce(self.value.take(reached), axis=1))))
-
-
-@lru_cache(maxsize=2 * _AT_ONCE)
-def _keeps(trees: _Trees, pairs: int) -> NDArray[np.uint8]:
-    """The leaves that remain after going right, once for each pair: five times as fast as once for all."""
-    return np.repeat(trees.keeps, pairs, axis=2)
+        first = _FIRST_BIT.take(np.ascontiguousarray(leaves.T)) + np.arange(0, len(self.value), _LEAVES)
+        return np.asarray(1 / (1 + np.exp(-np.add.reduce(self.value.take(first), axis=1))))
 
 
 _LEAVES = 8
@@ -575,7 +560,6 @@ def _trees() -> _Trees:
         different[1][:, None],
         split.reshape(_LEAVES - 1, -1),
         np.take_along_axis(keeps, splits, axis=1).T[:, :, None].astype(np.uint8),
-        np.take_along_axis(value, leaves, axis=1).take(_FIRST_BIT, axis=1).ravel(),
-        np.arange(len(value)) * 2**_LEAVES,
+        np.take_along_axis(value, leaves, axis=1).ravel(),
         data["threshold"],
     )

@@ -125,7 +125,8 @@ def _places_told(text: str) -> list[int]:
 
 def vector(text: str) -> Floats:
     """What a text asks, as a vector of length 1 (0 if it has no words)."""
-    return question_vectors([text])[0]
+    one: Floats = question_vectors([text])[0]
+    return one
 
 
 def question_vectors(texts: Sequence[str]) -> Floats:
