@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,11 +132,15 @@ def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> fr
 @lru_cache(maxsize=32768)
 def found(text: str) -> tuple[Found, ...]:
     """The concepts a text names, in order; a wording inside a longer one is left out."""
-    return _found(tokens(text))
+    return tuple(map(Found._make, _found(tokens(text))))
+
+
+_Hit = tuple[Concept, int, int]
+"""The fields of `Found`: many are made, and few are looked at."""
 
 
 @lru_cache(maxsize=32768)  # texts that differ in small words only are read once
-def _found(words: tuple[str, ...]) -> tuple[Found, ...]:
+def _found(words: tuple[str, ...]) -> tuple[_Hit, ...]:
     return _outermost(_hits(words))
 
 
@@ -144,51 +149,65 @@ def _forms(word: str) -> tuple[str, ...]:
     """How a wording may have a word: in full, or by its beginning."""
     if word == _STOP:
         return (word,)
-    begun = _lexicon().begun
-    return (word, *[one for end in range(len(word) + 1) if (one := f"{word[:end]}*") in begun])
+    begun = _beginnings()
+    starts = [word[:end] for end in range(min(len(word), _START) + 1)]
+    return (word, *[one for start in starts for one in begun.get(start, ()) if word.startswith(one[:-1])])
+
+
+_START = 3
+"""Letters by which the beginnings of words are looked up."""
+
+
+@lru_cache(maxsize=1)
+def _beginnings() -> dict[str, list[str]]:
+    """The beginnings of words in the wordings, by their first letters, the shortest first."""
+    beginnings: dict[str, list[str]] = {}
+    for one in sorted(_lexicon().begun, key=len):
+        beginnings.setdefault(one[:-1][:_START], []).append(one)
+    return beginnings
 
 
 @lru_cache(maxsize=65536)
-def _begun(word: str) -> Sequence[_Reached]:
-    """What the wordings that begin with a word lead to. Most words begin none."""
+def _begun(word: str) -> tuple[Sequence[Concept], Sequence[dict[str, _Reached]]]:
+    """What a word names alone, and what the wordings that begin with it lead to."""
     longer = _lexicon().wordings.longer
-    return tuple(longer[form] for form in _forms(word) if form in longer)
+    reached = [longer[form] for form in _forms(word) if form in longer]
+    return tuple(chain.from_iterable(one.concepts for one in reached)), [one.longer for one in reached if one.longer]
 
 
-def _hits(words: tuple[str, ...]) -> list[Found]:
+def _hits(words: tuple[str, ...]) -> list[_Hit]:
     """The concepts whose wordings are among some words, by where these begin."""
-    hits: list[Found] = []
+    hits: list[_Hit] = []
     count, forms = len(words), list(map(_forms, words))
-    for start, reached in enumerate(map(_begun, words)):
-        named, end = [], start + 1
-        while reached:
-            for one in reached:
-                named += [(concept, start, end) for concept in one.concepts]
-            if end == count:
+    for start, (concepts, longer) in enumerate(map(_begun, words)):
+        end = start + 1
+        named = [(concept, start, end) for concept in concepts]
+        while longer and end < count:
+            reached = [further[form] for further in longer for form in forms[end] if form in further]
+            if not reached:
                 break
-            further = []
-            for one in reached:
-                if one.longer:
-                    further += [one.longer[form] for form in forms[end] if form in one.longer]
-            reached = further
             end += 1
-        hits += map(Found._make, named if len(named) < 2 else dict.fromkeys(named))
+            for one in reached:
+                if one.concepts:
+                    named += [(concept, start, end) for concept in one.concepts]
+            longer = [one.longer for one in reached if one.longer]
+        hits += named if len(named) < 2 else dict.fromkeys(named)
     return hits
 
 
-def _outermost(hits: Sequence[Found]) -> tuple[Found, ...]:
+def _outermost(hits: Sequence[_Hit]) -> tuple[_Hit, ...]:
     # Only wordings of several words can have others inside.
-    around: dict[int, list[Found]] = {}
+    around: dict[int, list[_Hit]] = {}
     for hit in hits:
-        if hit.end > hit.start + 1:
-            for place in range(hit.start, hit.end):
+        if hit[2] > hit[1] + 1:
+            for place in range(hit[1], hit[2]):
                 around.setdefault(place, []).append(hit)
     if not around:
         return tuple(hits)
-    return tuple([hit for hit in hits if hit.start not in around or not _is_inside(hit, around[hit.start])])
+    return tuple([hit for hit in hits if hit[1] not in around or not _is_inside(hit, around[hit[1]])])
 
 
-def _is_inside(one: Found, others: Sequence[Found]) -> bool:
+def _is_inside(one: _Hit, others: Sequence[_Hit]) -> bool:
     concept, start, end = one
     for other, begins, ends in others:
         longer = ends - begins > end - start and end <= ends
@@ -296,8 +315,8 @@ def _symptoms(text: str) -> set[str]:
 
     Unlike in `found`, the name of a disease does not hide the symptom in it: "a history of anxiety" names anxiety.
     """
-    hits = [hit for hit in _hits(tokens(text)) if hit.concept.type == "symptom"]
-    return {hit.concept.name for hit in _outermost(hits)} - set(_ROOTS.values())
+    hits = [hit for hit in _hits(tokens(text)) if hit[0].type == "symptom"]
+    return {concept.name for concept, _, _ in _outermost(hits)} - set(_ROOTS.values())
 
 
 @lru_cache(maxsize=4096)

@@ -35,8 +35,8 @@ class Asked(StrEnum):
 
 _WORD = re.compile(r"[a-z0-9]+")
 _PLACES = count()
-_NEEDING: dict[str, int] = {}
-"""The cues, as bits, that match only texts with one of several pieces of words, by piece."""
+_NEEDING: dict[str, dict[str, int]] = {}
+"""The cues, as bits, that match only texts with one of several pieces of words, by piece and its first two letters."""
 _ANY: list[int] = []
 """Those that may match any text."""
 
@@ -44,16 +44,27 @@ _ANY: list[int] = []
 @lru_cache(maxsize=32768)
 def _of_word(word: str) -> int:
     """The cues that may match a text with this word."""
-    longest = max(map(len, _NEEDING))
-    places = ((at, end) for at in range(len(word)) for end in range(at + 1, min(at + longest, len(word)) + 1))
-    return reduce(or_, (_NEEDING.get(word[at:end], 0) for at, end in places), 0)
+    found = 0
+    for at in range(len(word) - 1):
+        for piece, bits in _NEEDING.get(word[at : at + 2], _NONE).items():
+            if word.startswith(piece, at):
+                found |= bits
+    return found
+
+
+_NONE: dict[str, int] = {}
 
 
 @lru_cache(maxsize=4096)
 def _lowered(text: str) -> tuple[str, int]:
     """A text in lower case, and the cues that may match it."""
     lower = text.lower()
-    return lower, reduce(or_, map(_of_word, _WORD.findall(lower)), sum(_ANY))
+    return lower, reduce(or_, map(_of_word, _WORD.findall(lower)), _any_text())
+
+
+@lru_cache(maxsize=1)
+def _any_text() -> int:
+    return sum(_ANY)
 
 
 class Cue:
@@ -66,12 +77,14 @@ class Cue:
         self.pattern = re.compile(pattern)
         self.bit = 1 << next(_PLACES)
         pieces = needed(pattern)
-        for piece in pieces:
-            _NEEDING[piece] = _NEEDING.get(piece, 0) | self.bit
-        if not pieces:
+        if pieces and min(map(len, pieces)) > 1:
+            for piece in pieces:
+                alike = _NEEDING.setdefault(piece[:2], {})
+                alike[piece] = alike.get(piece, 0) | self.bit
+        else:
             _ANY.append(self.bit)
-        _of_word.cache_clear()
-        _lowered.cache_clear()
+        for cached in (_of_word, _lowered, _any_text):
+            cached.cache_clear()
 
     def search(self, text: str) -> re.Match[str] | None:
         lower, possible = _lowered(text)
@@ -124,7 +137,7 @@ _TIMES = re.compile(r"([?*]|\{0?,\d*\}|\{0\})\??|(?:\+|\{\d+(?:,\d*)?\})\??")
 def needed(pattern: str) -> frozenset[str]:
     """Pieces of words of which every text that a pattern in lower case matches has one; empty if none are known.
 
-    Of the parts that a match must have, the one whose shortest piece is longest.
+    Of the parts that a match must have, the one whose shortest piece is longest, and no common word.
     """
     pieces, end = _needed(pattern, 0)
     assert end == len(pattern), f"unbalanced: {pattern}"
@@ -146,7 +159,7 @@ def _needed(pattern: str, at: int) -> tuple[frozenset[str], int]:
             letter, at = piece["letter"] or "", piece.end()
         else:
             parts.append(frozenset({letters} - {""}))
-            every.append(max(parts, key=lambda one: (min(map(len, one), default=0), -len(one))))
+            every.append(max(parts, key=lambda one: (min(map(_tells, one), default=0), -len(one))))
             if not piece or piece["end"]:
                 return (frozenset().union(*every) if all(every) else frozenset()), at
             parts, letters, at = [], "", piece.end()
@@ -161,6 +174,16 @@ def _needed(pattern: str, at: int) -> tuple[frozenset[str], int]:
         else:
             parts.append(frozenset({letters + letter} - {""}))
             letters = ""
+
+
+_COMMON = frozenset(
+    "any are did do does for had has have her his how in is it that the this was what when you your".split()
+)
+"""Words of so many questions that a cue that needs one of them is looked for in nearly all."""
+
+
+def _tells(piece: str) -> int:
+    return 1 if piece in _COMMON else len(piece)
 
 
 def _alternatives(pattern: str) -> list[str]:

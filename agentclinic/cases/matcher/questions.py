@@ -7,7 +7,7 @@ understood, and is like nothing in the chart, may be denied: a near fact is told
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from operator import or_
@@ -67,6 +67,8 @@ DENIAL_ALONE = 0.06
 """Where nothing is told, a statement that denies something is told from this probability on, rather than denied."""
 SAME_NAME = 0.25
 """The same for a statement that names what would be denied."""
+_LEAST = min(NEAR, NEAR_BESIDE_SPOKEN, ONE_COMPLAINT, SAME_NAME)
+"""Below this probability a statement is near nothing, unless it names a quality of pain."""
 OTHER_PERSON, OTHER_PLACE = 0.8, 0.4
 """What is left of the chance of a statement about relatives for a question that is not about them, and of one about
 another place: where the author gives no questions, likeness alone would tell it."""
@@ -118,7 +120,10 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
         for topic in topics
         if topic.kind is not Asked.DETAIL or ((topic.name == "timing" or not answers) and topic.name not in told)
     ]
-    topics = [replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) for topic in topics]
+    topics = [
+        replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) if topic.facts else topic
+        for topic in topics
+    ]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR or (topic.words and not answers)]
     left = answered[0].left if answered else 0.0
     in_doubt = left >= (LEFT_BESIDE if answers else LEFT_ALONE)
@@ -154,10 +159,11 @@ def _undenied(topic: Topic, *, beside: bool) -> Topic:
 
 def _left_open(clause: Clause, topics: Sequence[Topic], said_of: int) -> bool:
     """Whether nothing is said about a question beside others, which names something that no fact told is about."""
-    asks = _is_open(clause.text) or cues.YES_OR_NO.match(clause.text)
-    unsaid = all(topic.kind in (Asked.DETAIL, Asked.UNCLEAR) and not topic.facts for topic in topics)
+    if not topics or any(topic.facts or topic.kind not in (Asked.DETAIL, Asked.UNCLEAR) for topic in topics):
+        return False
     named = clause.main & ~lexicon.roots() & ~lexicon.bit("pain")
-    return bool(asks and topics and unsaid and named and not named & said_of)
+    asks = named and not named & said_of and (_is_open(clause.text) or cues.YES_OR_NO.match(clause.text))
+    return bool(asks)
 
 
 @dataclass(frozen=True)
@@ -176,7 +182,7 @@ class _Answered:
 
     @property
     def everything(self) -> tuple[Fact, ...]:
-        return tuple(dict.fromkeys(fact for found in self.told.values() for fact in found))
+        return tuple(dict.fromkeys([fact for found in self.told.values() for fact in found]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,22 +198,30 @@ class _Script:
     """Tells of the patient and of no relative."""
     unchanged: NDArray[np.bool_]
     """Denies that something changes a pain."""
-    changes_denied: bool
-    """Whether any statement does."""
+    any_denials: bool
+    """Whether any statement is one, and so on."""
+    any_of_kin: bool
+    any_unchanged: bool
+    any_places: bool
 
 
 @lru_cache(maxsize=512)
 def _script(facts: Facts) -> _Script:
     chart = chart_of(facts)
-    unchanged = np.array([_denies_a_change(one) for one in chart.statements], dtype=bool)
+    denials = [fact.denied for fact in facts]
+    of_kin = [one.of_kin for one in chart.statements]
+    unchanged = [_denies_a_change(one) for one in chart.statements]
     return _Script(
         chart,
         any(fact.says for fact in facts),
-        np.array([fact.denied for fact in facts], dtype=bool),
-        np.array([one.of_kin for one in chart.statements], dtype=bool),
+        np.array(denials, dtype=bool),
+        np.array(of_kin, dtype=bool),
         np.array([_tells_of_patient_alone(one) for one in chart.statements], dtype=bool),
-        unchanged,
-        bool(unchanged.any()),
+        np.array(unchanged, dtype=bool),
+        any(denials),
+        any(of_kin),
+        any(unchanged),
+        any(one.places for one in chart.statements),
     )
 
 
@@ -215,26 +229,31 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
     """How likely each fact (row) is to answer each part (column), with what is certain settled."""
     chart = script.chart
     found = chances(read, chart)
+    when = any(clause.when for clause in read)
     for kind, rows in chart.alike.items():
+        if not when and kind[0] not in _SETTLED:
+            continue
         settled = [_settled(clause, *kind) for clause in read]
         for at, one in enumerate(asked):
             certain = settled[one.at]
             if certain is not None:
                 found[_conditions(rows, chart, read[one.at]) if certain else rows, at] = certain
     for at, one in enumerate(asked):
-        if not read[one.at].of_kin:
-            found[script.of_kin, at] *= OTHER_PERSON
-        found[_at_other_place(one.part, chart), at] *= OTHER_PLACE
-        if script.changes_denied and not one.part.main & lexicon.bit("pain"):
-            found[script.unchanged & ~_settling(one.part, chart), at] = 0.0
-        if read[one.at].aspects[_CHARACTER] and lexicon.bit("pain quality") & one.part.named.closed:
-            found[script.denials, at] = 0.0  # what it is like is not told by what it is not like
-        if (example := _example(read[one.at].text)) and (head := _other_head(read[one.at], one.part, example)):
-            found[[not one.named.closed & head for one in chart.statements], at] = 0.0
-        if _asks_of_kin_alone(read[one.at], one.part):
-            found[script.of_patient, at] = 0.0
-        if _is_open(read[one.at].text) and (found[~script.denials, at] >= threshold()).any():
-            found[script.denials, at] = 0.0  # "how do you sleep?" is not answered by "I don't snore" beside an answer
+        clause, likely = read[one.at], found[:, at]
+        if script.any_of_kin and not clause.of_kin:
+            np.multiply(likely, OTHER_PERSON, out=likely, where=script.of_kin)
+        if script.any_places and one.part.named.names & lexicon.of_types("place"):
+            np.multiply(likely, OTHER_PLACE, out=likely, where=_at_other_place(one.part, chart))
+        if script.any_unchanged and not one.part.main & lexicon.bit("pain"):
+            likely[script.unchanged & ~_settling(one.part, chart)] = 0.0
+        if script.any_denials and clause.aspects[_CHARACTER] and lexicon.bit("pain quality") & one.part.named.closed:
+            likely[script.denials] = 0.0  # what it is like is not told by what it is not like
+        if (example := _example(clause.text)) and (head := _other_head(clause, one.part, example)):
+            likely[[not one.named.closed & head for one in chart.statements]] = 0.0
+        if clause.of_kin and _asks_of_kin_alone(clause, one.part):
+            likely[script.of_patient] = 0.0
+        if script.any_denials and _is_open(clause.text) and (likely[~script.denials] >= threshold()).any():
+            likely[script.denials] = 0.0  # "how do you sleep?" is not answered by "I don't snore" beside an answer
     return found
 
 
@@ -249,35 +268,46 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
     direct: frozenset[str] = frozenset()
     left = 0.0
     if found.size:
-        likeliest = found.max(axis=1)
-        first = np.zeros(len(facts), dtype=bool)
-        first[found.argmax(axis=0)] = True
-        chosen = likeliest >= threshold() + np.where(first, MARGIN, MARGIN_MORE)
-        for row in chosen.nonzero()[0]:
+        likeliest = np.maximum.reduce(found, axis=1)
+        chosen = likeliest >= threshold() + MARGIN_MORE
+        first = found.argmax(axis=0)
+        chosen[first] |= likeliest.take(first) >= threshold() + MARGIN
+        for row in chosen.nonzero()[0].tolist():
             best = asked[found[row].argmax()]
             told[best.at].setdefault(best.part.place, []).append(facts[row])
-        mixed = bool(chosen.any())
+        mixed = any(told)
         near, beside = NEAR, NEAR_BESIDE_SPOKEN if script.has_words else NEAR
-        idle_denials = denials & ~chosen
+        idle_denials = denials & ~chosen if script.any_denials else denials
+        tops = np.maximum.reduce(found).tolist()
         for at, one in enumerate(asked):
-            can_be_denied = bool(one.part.main) and not _is_open(read[one.at].text)
+            if tops[at] < _LEAST and (one.part.main or not one.part.named.names & lexicon.of_types("quality")):
+                continue
+            clause = read[one.at]
+            can_be_denied = bool(one.part.main) and not _is_open(clause.text)
             likely = found[:, at].copy()
-            if not read[one.at].of_kin:
+            if script.any_of_kin and not clause.of_kin:
                 likely[of_kin] = 0.0
             if can_be_denied:  # the denial of something else is no better than a plain one
-                likely[idle_denials & ~_settling(one.part, chart)] = 0.0
-                likely[~chosen & _another_pain(one.part, chart)] = 0.0
-            if mixed and (likely[chosen] >= near).any():
+                if script.any_denials:
+                    likely[idle_denials & ~_settling(one.part, chart)] = 0.0
+                if _place_of_pain(one.part):
+                    likely[~chosen & _another_pain(one.part, chart)] = 0.0
+            most_likely = float(np.maximum.reduce(likely))
+            if mixed and most_likely >= near and (likely[chosen] >= near).any():
                 covered[one.at].add(one.part.place)
-            elif (like := _of_like_quality(read[one.at], one.part, likely, chart)) is not None or (
-                like := _of_one_complaint(one.part, likely, chart)
-            ) is not None:
+            elif (like := _of_like_quality(clause, one.part, likely, chart)) is not None or (
+                most_likely >= ONE_COMPLAINT and (like := _of_one_complaint(one.part, likely, chart)) is not None
+            ):
                 told[one.at].setdefault(one.part.place, []).append(facts[like])
                 covered[one.at].add(one.part.place)
-            elif not one.part.whole and (likely >= (beside if mixed else near)).any():
+            elif not one.part.whole and most_likely >= (beside if mixed else near):
                 told[one.at].setdefault(one.part.place, []).append(facts[int(likely.argmax())])
                 covered[one.at].add(one.part.place)
-            elif can_be_denied and (same := _of_same_name(one.part, likely, chart)) is not None:
+            elif (
+                can_be_denied
+                and most_likely >= SAME_NAME
+                and (same := _of_same_name(one.part, likely, chart)) is not None
+            ):
                 told[one.at].setdefault(one.part.place, []).append(facts[same])
                 covered[one.at].add(one.part.place)
         for at, clause in enumerate(read):
@@ -298,10 +328,14 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
         if not any(told) and (denial := _denial_alone(read, asked, found, chart)) is not None:
             told[denial[1].at][denial[1].part.place] = [facts[denial[0]]]
             covered[denial[1].at].add(denial[1].part.place)
-        other = [~of_kin if read[one.at].of_kin else _another_pain(one.part, chart) for one in asked]
-        left = _left(told, np.where(np.array(other).T, 0.0, found), facts)
         most = MOST_TOLD if script.has_words else len(facts)
-        direct = _keep_most_direct(told, most, dict(zip((fact.path for fact in facts), found.max(axis=1), strict=True)))
+        chance = dict(zip([fact.path for fact in facts], likeliest.tolist(), strict=True))
+        if any(clause.of_kin for clause in read) or any(_place_of_pain(one.part) for one in asked):
+            other = [~of_kin if read[one.at].of_kin else _another_pain(one.part, chart) for one in asked]
+            left = _left(told, np.where(np.array(other).T, 0.0, found).max(axis=1).tolist(), facts)
+        else:
+            left = _left(told, likeliest.tolist(), facts)
+        direct = _keep_most_direct(told, most, chance) if any(told) else direct
     return [_Answered(each, frozenset(places), direct, left) for each, places in zip(told, covered, strict=True)]
 
 
@@ -316,11 +350,10 @@ def _denial_alone(
     return (row, asked[at]) if likely[row, at] >= DENIAL_ALONE else None
 
 
-def _left(told: Sequence[dict[int, list[Fact]]], likely: Floats, facts: Facts) -> float:
+def _left(told: Sequence[dict[int, list[Fact]]], likely: Iterable[float], facts: Facts) -> float:
     """The highest probability of a statement that is not told."""
     paths = {fact.path for parts in told for answers in parts.values() for fact in answers}
-    best = zip(facts, likely.max(axis=1), strict=True)
-    return max((chance for fact, chance in best if fact.path not in paths), default=0.0)
+    return max([chance for fact, chance in zip(facts, likely, strict=True) if fact.path not in paths], default=0.0)
 
 
 _CHARACTER, _TREATMENT = (
@@ -420,8 +453,13 @@ def _settling(part: Part, chart: Chart) -> NDArray[np.bool_]:
 
 def _another_pain(part: Part, chart: Chart) -> NDArray[np.bool_]:
     """For a part that asks for pain at a place: the statements about a pain, if the main complaint is not there."""
-    pain = part.named.closed & lexicon.bit("pain")
-    return _elsewhere(part.named.closed & lexicon.of_types("place") if pain else 0, chart)
+    return _elsewhere(_place_of_pain(part), chart)
+
+
+def _place_of_pain(part: Part) -> int:
+    """The places at which a part asks for pain."""
+    closed = part.named.closed
+    return closed & lexicon.of_types("place") if closed & lexicon.bit("pain") else 0
 
 
 @lru_cache(maxsize=4096)
@@ -446,10 +484,15 @@ def _at_other_place(part: Part, chart: Chart) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=4096)
 def _denied_by(wider: int, chart: Chart) -> NDArray[np.bool_]:
-    everything = np.asarray(chart.alone[_WELL_AND_ELSE].any(axis=0))
+    everything = _denied_at_all(chart)
     if not wider & chart.mains:
         return everything
     return np.logical_or(everything, [bool(one.main & wider) for one in chart.statements])
+
+
+@lru_cache(maxsize=512)
+def _denied_at_all(chart: Chart) -> NDArray[np.bool_]:
+    return np.asarray(chart.alone[_WELL_AND_ELSE].any(axis=0))
 
 
 _WELL_AND_ELSE = [FEATURES.index(name) - FEATURES.index("well") for name in ("well", "nothing_else")]
@@ -565,6 +608,10 @@ _WHOLE_SECTIONS = {
 
 _NARROWED = re.compile(r"\b(?:new|chang\w+|start\w*|stopp?\w*)\b", re.IGNORECASE)
 """Asks for a change of the medicines, not for all of them."""
+
+
+_SETTLED = frozenset({*_WHOLE_SECTIONS, Section.FAMILY, Section.ALLERGIES})
+"""The sections that `_settled` decides on if a clause asks for more than a time."""
 
 
 def _settled(clause: Clause, section: Section, timed: bool) -> bool | None:

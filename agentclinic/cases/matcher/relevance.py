@@ -118,8 +118,10 @@ class Chart:
     weights: dict[str, float]
     """Rare words of the script say more than common ones."""
     unknown: float
-    saying: dict[str, list[int]]
-    """The statements in which a word occurs."""
+    saying: dict[str, int]
+    """Where in `said` each word is."""
+    said: NDArray[np.uint8]
+    """For each word whether each statement says it; the last row is that of no word."""
     stems: Floats
     """The weight of all words of each statement."""
     row: NDArray[np.intp]
@@ -144,7 +146,18 @@ class Chart:
     """The vectors of what each statement tells."""
 
     def weight(self, words: Iterable[str]) -> float:
-        return sum(self.weights.get(word, self.unknown) for word in words) or 1.0
+        return sum([self.weights.get(word, self.unknown) for word in words]) or 1.0
+
+    def words(self, parts: Sequence[Part]) -> tuple[Floats, Floats]:
+        """How many words each part (row) has in common with each statement, and their weight."""
+        shared = [part.stems & self.saying.keys() for part in parts]
+        rows = [[self.saying[word] for word in words] or [-1] for words in shared]
+        weights = [[self.weights[word] for word in words] or [0.0] for words in shared]
+        begins = list(accumulate(map(len, rows[:-1]), initial=0))
+        said = self.said.take(list(chain.from_iterable(rows)), axis=0).astype(np.float64)
+        counts = np.add.reduceat(said, begins)
+        said *= np.array(list(chain.from_iterable(weights)))[:, None]
+        return counts, np.add.reduceat(said, begins)
 
     def shared(self, concepts: NDArray[np.intp], sets: Floats) -> Floats:
         """How many concepts each set shares with what each statement names, first with and then without its kinds."""
@@ -161,9 +174,9 @@ def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
 
 def _members(sets: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
     """The concepts that any of some sets has, and which of them (column) each set (row) has."""
-    packed = np.frombuffer(b"".join([one.to_bytes(_width(), "little") for one in sets]), np.uint8)
-    concepts = _bits([reduce(or_, sets)])[0].nonzero()[0]
-    return concepts, packed.reshape(len(sets), -1).take(concepts >> 3, axis=1) >> (concepts & 7).astype(np.uint8) & 1
+    bits = _bits(sets)
+    concepts = np.bitwise_or.reduce(bits).view(np.bool_).nonzero()[0]
+    return concepts, bits.take(concepts, axis=1)
 
 
 @lru_cache(maxsize=1)
@@ -176,19 +189,19 @@ def chart_of(facts: Facts) -> Chart:
     told = tuple(map(statement, facts))
     counts = Counter(word for one in told for word in one.stems)
     weights = {word: math.log((len(told) + 1) / (count + 0.5)) for word, count in counts.items()}
-    saying: dict[str, list[int]] = {}
+    saying = {word: row for row, word in enumerate(counts)}
+    said = np.zeros((len(saying) + 1, len(told)), np.uint8)
     alike: dict[tuple[Section, bool], list[int]] = {}
     for row, one in enumerate(told):
         alike.setdefault((one.fact.section, one.timed), []).append(row)
-        for word in one.stems:
-            saying.setdefault(word, []).append(row)
+        said[[saying[word] for word in one.stems], row] = 1
     named = _bits([*(one.named.closed for one in told), *(one.named.names for one in told)])
     concepts = np.flatnonzero(named[: len(told)].any(axis=0))
     place = np.full(named.shape[1], len(concepts))
     place[concepts] = np.arange(len(concepts))
     main = reduce(or_, (one.named.closed & ~lexicon.roots() for one in told if one.primary), 0)
     return Chart(
-        told, weights, math.log(2 * (len(told) + 1)), saying,
+        told, weights, math.log(2 * (len(told) + 1)), saying, said,
         np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
         place, np.vstack([named.T[concepts], np.zeros((1, len(named)), np.uint8)]),
         reduce(or_, (one.main for one in told), 0), alike,
@@ -222,10 +235,10 @@ class Question:
     """A question as tables, whatever the chart."""
 
     asked: tuple[Asked, ...]
-    place: list[int]
+    place: NDArray[np.intp]
     """The clause of each part."""
-    begins: list[int]
-    """The first part of each clause."""
+    begins: NDArray[np.intp]
+    """The first part of the clause of each part."""
     concepts: NDArray[np.intp]
     """The concepts it names, or names a kind of, by their bits."""
     sets: Floats
@@ -233,9 +246,12 @@ class Question:
     about; then what the whole question names."""
     known: Floats
     """The features that depend on nothing else; 0 for the others."""
-    aspects: NDArray[np.bool_]
-    single: list[tuple[int, Part]]
-    """The parts that are not whole clauses, with their places."""
+    aspects: NDArray[np.bool_] | None
+    """Which aspects each clause asks about; None if there are none."""
+    single: list[tuple[int, bool, bool]]
+    """The parts that are not whole clauses, with whether they name a symptom, and a disease."""
+    mains: int
+    """The concepts it names that can be asked about on their own."""
     meaning: vectors.Floats
     """The vectors of what the wordings of each part ask, and then each clause."""
     wordings: list[int]
@@ -253,30 +269,35 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
     concepts, bits = _members([*sets, mains])
     kinds = _mask_bits().take(concepts, axis=1)[:, None] & bits[: 2 * len(parts)]
     kinds = kinds.reshape(2 * len(parts) * len(masks), len(concepts))
-    single = [(at, part) for at, part in enumerate(parts) if not part.whole]
+    single = [
+        (at, bool(part.named.names & masks[_SYMPTOM]), bool(part.named.names & _diseases()))
+        for at, part in enumerate(parts)
+        if not part.whole
+    ]
+    symptoms, diseases = sum([one[1] for one in single]), sum([one[2] for one in single])
     known = np.zeros((len(FEATURES), len(asked), 1))
-    alone = [_clause_alone(clause) for clause in clauses]
-    symptoms = sum([bool(part.named.names & masks[_SYMPTOM]) for _, part in single])
-    diseases = sum([bool(part.named.names & _diseases()) for _, part in single])
-    all_of_it = (symptoms, diseases, mains.bit_count())
     texts = [*(part.wordings for part in parts), tuple([clause.text for clause in clauses])]
     if parts:
-        known[_OF_QUESTION, :, 0] = np.array(
-            [
-                (
-                    part.main.bit_count(), (part.named.names & masks[_TRIGGER]).bit_count(),
-                    (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
-                    *alone[at], len(clauses), at, *all_of_it,
-                )
-                for part, at in zip(parts, place, strict=True)
-            ],
-            dtype=np.float64,
-        ).T  # fmt: skip
+        of_parts = [
+            (
+                part.main.bit_count(), (part.named.names & masks[_TRIGGER]).bit_count(),
+                (part.named.names & masks[_QUALITY]).bit_count(), part.whole, part.place, part.conditional,
+            )
+            for part in parts
+        ]  # fmt: skip
+        of_clauses = [
+            (*_clause_alone(clause), len(clauses), at, symptoms, diseases, mains.bit_count())
+            for at, clause in enumerate(clauses)
+        ]
+        known[_OF_PART, :, 0] = np.array(of_parts, dtype=np.float64).T
+        known[_OF_CLAUSE, :, 0] = np.array(of_clauses, dtype=np.float64).T.take(place, axis=1)
+    first = {at: row for row, at in reversed(list(enumerate(place)))}
+    aspects = [clause.aspects for clause in clauses]
     return Question(
-        asked, place, [place.index(at) for at in range(len(clauses))] if asked else [], concepts,
+        asked, np.array(place, dtype=np.intp), np.array([first[at] for at in place], dtype=np.intp), concepts,
         np.concatenate([kinds, bits[2 * len(parts) :]]).astype(np.float64), known,
-        np.array([clause.aspects for clause in clauses]).T[:, :, None], single,
-        np.array([vectors.vector(text) for text in chain.from_iterable(texts)]),
+        np.array(aspects).T[:, :, None] if any(map(any, aspects)) else None, single, mains,
+        vectors.question_vectors(list(chain.from_iterable(texts))),
         list(accumulate(map(len, texts[:-1]), initial=0)),
     )  # fmt: skip
 
@@ -307,11 +328,14 @@ def _sets(clause: Clause) -> tuple[int, ...]:
 
 
 _AT = {name: at for at, name in enumerate(FEATURES)}
-_OF_QUESTION = np.array([
+_OF_PART = np.array([
+    _AT[name]
+    for name in ("part_concepts", "part_triggers", "part_qualities", "whole", "part_at", "conditional")
+])  # fmt: skip
+_OF_CLAUSE = np.array([
     *map(_AT.__getitem__, (
-        "part_concepts", "part_triggers", "part_qualities", "whole", "part_at", "conditional", "subject",
-        "clause_concepts", "known", "aspects_asked", "aspects_told", "where", "clause_triggers", "clause_qualities",
-        "clause_times",
+        "subject", "clause_concepts", "known", "aspects_asked", "aspects_told", "where", "clause_triggers",
+        "clause_qualities", "clause_times",
     )),
     *range(_AT["asks_family_history"], _AT["well"]),
     *map(_AT.__getitem__, ("symptoms_asked", "diseases_asked", "asked")),
@@ -349,7 +373,7 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats
     `by_kind` says how many concepts of a type the part names, or names a kind of, that the statement names: first with
     what these are kinds of, and then without.
     """
-    (closed, above), (told, wider) = by_kind.swapaxes(1, 2)
+    (closed, above), (told, wider) = (by_kind[0, :, 0], by_kind[0, :, 1]), (by_kind[1, :, 0], by_kind[1, :, 1])
     parts = [one.part for one in question.asked]
     own = table[_AT["part_concepts"]]
     exact, found, parents = told[_MAIN], closed[_MAIN], wider[_NO_ROOT]
@@ -359,31 +383,33 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats
     np.subtract(found, exact, out=table[_AT["child"]])
     table[_AT["parent"]] = parents
     np.subtract(above[_ANY], wider[_ANY], out=table[_AT["sibling"]])
-    of = np.maximum(1, own)
+    of = np.maximum(1, own[:, :1])
     np.divide(exact, of, out=table[_AT["exact_share"]])
     np.divide(found, of, out=table[_AT["match_share"]])
     np.minimum(1.0, linked / of, out=table[_AT["link_share"]])
     table[_AT["match_symptom"] : _AT["parent_symptom"]] = closed[: len(MAIN_TYPES)]
     table[_AT["parent_symptom"]], table[_AT["parent_disease"]] = wider[_SYMPTOM], wider[_DISEASE]
-    table[_AT["root_told"]], table[_AT["root_asked"]] = wider[_ROOT] > 0, closed[_ROOT] > 0
-    for name, kind in (("match_trigger", _TRIGGER), ("match_quality", _QUALITY), ("match_time", _TIME)):
-        table[_AT[name]] = closed[kind]
+    np.greater(wider[_ROOT], 0, out=table[_AT["root_told"]])
+    np.greater(closed[_ROOT], 0, out=table[_AT["root_asked"]])
+    triggers, qualities, times = closed[_TRIGGER], closed[_QUALITY], closed[_TIME]
+    table[_AT["match_trigger"]], table[_AT["match_quality"]], table[_AT["match_time"]] = triggers, qualities, times
     for at, part in enumerate(parts):
         if part.named.names & _masks()[_PLACE]:
             near = closed[_PLACE, at] + told[_PLACE, at] + wider[_PLACE, at] > 0
             table[_AT["place"], at] = np.where(chart.places > 0, np.where(near, 3, _OTHER_PLACE), 1)
-        if shared := part.stems & chart.saying.keys():
-            weight = np.zeros(table.shape[2])
-            for word in shared:
-                weight[chart.saying[word]] += chart.weights[word]
-                table[_AT["words"], at, chart.saying[word]] += 1
-            table[_AT["word_share"], at] = weight / chart.weight(part.stems)
-            table[_AT["statement_word_share"], at] = weight / chart.stems
+    counts, weights = chart.words(parts)
+    table[_AT["words"]] = counts
+    np.divide(weights, [[chart.weight(part.stems)] for part in parts], out=table[_AT["word_share"]])
+    np.divide(weights, chart.stems, out=table[_AT["statement_word_share"]])
     concepts = chart.alone[_CONCEPTS]
     # All of it, if one of its concepts is a kind of something asked for.
-    np.divide(np.where(found > exact, concepts, exact), np.maximum(1, concepts), out=table[_AT["statement_share"]])
-    modified = closed[_TRIGGER] + closed[_QUALITY] + closed[_TIME] > 0
-    table[_AT["only_modifier"]] = modified & (own > 0) & (linked == 0)
+    share = table[_AT["statement_share"]]
+    share[:] = exact
+    np.copyto(share, concepts, where=found > exact)
+    share /= np.maximum(1, concepts)
+    modified = triggers + qualities + times > 0
+    modified &= linked == 0
+    np.logical_and(modified, own > 0, out=table[_AT["only_modifier"]])
 
 
 _OTHER_PLACE = 2
@@ -391,24 +417,28 @@ _OTHER_PLACE = 2
 
 def _fill_matches(table: Floats, question: Question, chart: Chart) -> None:
     """The features of a part and the whole chart: a rough match score shows which parts the chart answers."""
-    value = np.where(table[_AT["match_share"]] > 0, 1.0, np.where(table[_AT["parent"]] > 0, _PARTIAL, 0.0))
-    matches = np.where(table[_AT["place"]] == _OTHER_PLACE, value * _ELSEWHERE, value)
-    best = matches.max(axis=1)
-    table[_AT["own_match"]] = matches
+    matches = table[_AT["own_match"]]
+    np.multiply(table[_AT["parent"]] > 0, _PARTIAL, out=matches)
+    np.copyto(matches, 1.0, where=table[_AT["match_share"]] > 0)
+    np.multiply(matches, _ELSEWHERE, out=matches, where=table[_AT["place"]] == _OTHER_PLACE)
+    best = np.maximum.reduce(matches, axis=1)
     table[_AT["best_match"]] = best[:, None]
     # The sum goes down the rows, as it did when the trees were fitted: in another order it may end differently.
-    table[_AT["all_matches"]] = np.ascontiguousarray(matches.T).sum(axis=0)[:, None]
-    table[_AT["rank"]] = (matches[:, None] > matches[:, :, None]).sum(axis=2)
-    table[_AT["first_match"]] = matches[question.begins][question.place]
-    table[_AT["other_match"]] = matches.max(axis=0)
-    table[_AT["asks_main_complaint"]] = [[bool(one.part.main & chart.main)] for one in question.asked]
+    table[_AT["all_matches"]] = np.add.reduce(np.ascontiguousarray(matches.T))[:, None]
+    np.add.reduce(matches[:, :, None] > matches[:, None], axis=1, out=table[_AT["rank"]], dtype=np.float64)
+    matches.take(question.begins, axis=0, out=table[_AT["first_match"]], mode="clip")
+    table[_AT["other_match"]] = np.maximum.reduce(matches)
+    asks_main = bool(question.mains & chart.main)
+    table[_AT["asks_main_complaint"]] = (
+        [[bool(one.part.main & chart.main)] for one in question.asked] if asks_main else 0.0
+    )
     table[_AT["tells_main_complaint"]] = chart.tells_main
-    silent = [part.named.names for at, part in question.single if best[at] < _PARTIAL]
-    symptoms = sum(bool(names & _masks()[_SYMPTOM]) for names in silent)
-    diseases = sum(bool(names & _diseases()) for names in silent)
-    well, nothing_else = chart.alone[:2]
+    is_silent = (best < _PARTIAL).tolist()
+    symptoms = sum([symptom for at, symptom, _ in question.single if is_silent[at]])
+    diseases = sum([disease for at, _, disease in question.single if is_silent[at]])
     table[_AT["silent_symptoms"]], table[_AT["silent_diseases"]] = symptoms, diseases
     # What a statement such as "no other symptoms" would cover.
+    well, nothing_else = chart.alone[:2]
     table[_AT["left_open"]] = diseases * well + symptoms * np.maximum(well, nothing_else)
 
 
@@ -418,8 +448,8 @@ def _fill_likeness(table: Floats, question: Question, chart: Chart) -> None:
     of_clauses = alike[question.wordings[-1] :]
     of_parts = np.maximum.reduceat(alike[: question.wordings[-1]], question.wordings[:-1], axis=0)
     table[_AT["likeness"]] = of_parts
-    table[_AT["clause_likeness"]] = of_clauses[question.place]
-    table[_AT["likeness_beside_best"]] = of_parts - of_parts.max(axis=1, keepdims=True)
+    table[_AT["clause_likeness"]] = of_clauses.take(question.place, axis=0)
+    np.subtract(of_parts, np.maximum.reduce(of_parts, axis=1, keepdims=True), out=table[_AT["likeness_beside_best"]])
     table[_AT["likeness_rank"]] = (-of_parts).argsort(axis=1, kind="stable").argsort(axis=1)
 
 
@@ -428,21 +458,22 @@ def _fill_clauses(
 ) -> None:
     """The features of a clause and a statement, given how many concepts of `_sets` the statement names."""
     place = question.place
-    closed, told = by_clause[0][:, place], by_clause[1]
+    closed, told = by_clause[0].take(place, axis=1), by_clause[1]
     table[_AT["subject_match"]] = closed[0]
-    table[_AT["subject_share"]] = closed[0] / np.maximum(1, table[_AT["subject"]])
+    np.divide(closed[0], np.maximum(1, table[_AT["subject"], :, :1]), out=table[_AT["subject_share"]])
     table[_AT["match_before"]] = closed[1]
     table[_AT["clause_trigger_match"]], table[_AT["clause_quality_match"]] = closed[5], closed[6]
     table[_AT["clause_time_match"]] = closed[7]
-    table[_AT["only_known"]] = (closed[2] > 0) & (closed[3] == 0)
+    np.greater(closed[2], 0, out=table[_AT["only_known"]])
+    np.copyto(table[_AT["only_known"]], 0.0, where=closed[3] > 0)
     on = question.aspects
-    if on.any():
+    if on is not None:
         tells = (on & chart.aspects[:, None])[:, place]
         table[_AT["aspects_asked"] - len(on) : _AT["aspects_asked"]] = np.add(on[:, place], tells, dtype=np.float64)
         asked = on.sum(axis=0)[place]
         table[_AT["aspects_told"]] += tells.sum(axis=0) / np.maximum(1, asked)
     table[_AT["kin"]] = chart.alone[_OF_KIN]
-    for at, clause in enumerate(map(clauses.__getitem__, place)):
+    for at, clause in enumerate(map(clauses.__getitem__, place.tolist())):
         if clause.of_kin:
             table[_AT["kin"], at] += 2
         if clause.where:
@@ -501,7 +532,7 @@ class _Trees:
         leaves = np.bitwise_and.reduce(goes_left.take(self.split, axis=0) | self.keeps)
         # Copied first: reading a table at places that are not in one row takes three times as long.
         first = _FIRST_BIT.take(np.ascontiguousarray(leaves.T)) + np.arange(0, len(self.value), _LEAVES)
-        return np.asarray(1 / (1 + np.exp(-self.value.take(first).sum(axis=1))))
+        return np.asarray(1 / (1 + np.exp(-np.add.reduce(self.value.take(first), axis=1))))
 
 
 _LEAVES = 8

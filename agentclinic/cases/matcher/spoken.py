@@ -425,9 +425,14 @@ def _same_name(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[
     return [-max(alike)[1]] if alike else []
 
 
+@lru_cache(maxsize=512)
+def _has_questions(facts: Facts) -> bool:
+    return any(fact.asked for fact in facts)
+
+
 def answer(question: str, facts: Facts) -> list[Topic] | None:
     """What a chart says about a question; None if its author gives no questions."""
-    if not any(fact.asked for fact in facts):
+    if not _has_questions(facts):
         return None
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
@@ -457,7 +462,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
 @lru_cache(maxsize=4096)
 def asked_directly(question: str, facts: Facts) -> frozenset[str]:
     """The paths of the facts that a part of a question asks for nearly by name."""
-    if not any(fact.asked for fact in facts):
+    if not _has_questions(facts):
         return frozenset()
     index = index_of(facts)
     paths: set[str] = set()

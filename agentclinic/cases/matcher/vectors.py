@@ -12,12 +12,11 @@ benchmarks print how many questions of charts that were left out are nearest to 
 
 from __future__ import annotations
 
-import math
 import re
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -57,10 +56,16 @@ def stem_of(word: str) -> str:
 
 def features(text: str) -> list[str]:
     """The stems of a text's words, and each pair of neighbors."""
-    plain = _LEAD.sub(r"how\1", text.lower().replace("’", "'").replace("'", " "))
+    words, pairs = _words_and_pairs(text)
+    return [*words, *pairs]
+
+
+def _words_and_pairs(text: str) -> tuple[dict[str, None], dict[str, None]]:
+    plain = text.lower().replace("’", " ").replace("'", " ")
+    if "how " in plain:
+        plain = _LEAD.sub(r"how\1", plain)
     words = [stem_of(word) for word in _WORD.findall(plain) if word not in _SMALL]
-    pairs = (f"{one} {other}" for one, other in pairwise(words))
-    return list(dict.fromkeys((*words, *pairs)))
+    return dict.fromkeys(words), dict.fromkeys([f"{one} {other}" for one, other in pairwise(words)])
 
 
 @lru_cache(maxsize=2)
@@ -77,57 +82,68 @@ _NEW = 4096
 
 @lru_cache(maxsize=1)
 def _all_vectors() -> Floats:
-    """The vectors learned for questions, others for words that were not learned, and those learned for statements.
+    """The vectors learned for questions, others for words that were not learned, those learned for statements, and 0.
 
     A word that was not learned is near to nothing but itself.
     """
     others = np.random.default_rng(0).standard_normal((_NEW, DIMENSIONS)).astype(np.float32)
-    return np.concatenate(
-        (learned()[1], others / np.linalg.norm(others, axis=1, keepdims=True), learned(STATEMENTS)[1])
-    )
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    return np.concatenate((learned()[1], others, learned(STATEMENTS)[1], np.zeros((1, DIMENSIONS), np.float32)))
 
 
 @lru_cache(maxsize=65536)
-def _place(feature: str) -> int:
-    """The vector of a word or pair; -1 for a pair that was not learned."""
+def _place(word: str) -> int:
+    """The vector of a word."""
     places, vectors = learned()
-    if (place := places.get(feature)) is not None:
-        return place
-    return -1 if " " in feature else len(vectors) + zlib.crc32(feature.encode()) % _NEW
+    place = places.get(word)
+    return len(vectors) + zlib.crc32(word.encode()) % _NEW if place is None else place
 
 
 @lru_cache(maxsize=65536)
-def _place_told(feature: str) -> int:
+def _place_told(word: str) -> int:
     """The same in a statement."""
-    place = learned(STATEMENTS)[0].get(feature)
-    return _place(feature) if place is None else len(learned()[1]) + _NEW + place
-
-
-def _places(text: str) -> list[int]:
-    return [place for one in features(text) if (place := _place(one)) >= 0]
+    place = learned(STATEMENTS)[0].get(word)
+    return _place(word) if place is None else len(learned()[1]) + _NEW + place
 
 
 @lru_cache(maxsize=4096)
+def _places(text: str) -> list[int]:
+    """The vectors of a question's words, and of its pairs that were learned."""
+    words, pairs = _words_and_pairs(text)
+    known = learned()[0]
+    return [*map(_place, words), *[known[pair] for pair in pairs if pair in known]]
+
+
+def _places_told(text: str) -> list[int]:
+    """The same for a statement."""
+    words, pairs = _words_and_pairs(text)
+    known, told = learned()[0], learned(STATEMENTS)[0]
+    before = len(learned()[1]) + _NEW
+    found = [told[pair] + before if pair in told else known.get(pair, -1) for pair in pairs]
+    return [*map(_place_told, words), *[place for place in found if place >= 0]]
+
+
 def vector(text: str) -> Floats:
     """What a text asks, as a vector of length 1 (0 if it has no words)."""
-    places = _places(text)
-    if not places:
-        return np.zeros(DIMENSIONS, dtype=np.float32)
-    total = np.add.reduce(_all_vectors()[places], axis=0)
-    return np.asarray(total / (math.sqrt(float(total @ total)) or 1.0), dtype=np.float32)
+    one: Floats = question_vectors([text])[0]
+    return one
+
+
+def question_vectors(texts: Sequence[str]) -> Floats:
+    """What each text asks, as rows of length 1 (0 if it has no words)."""
+    return _sums([_places(text) or [-1] for text in texts])
 
 
 def statement_vectors(texts: Sequence[str]) -> Floats:
     """What each statement tells, as rows of length 1."""
-    return _sums([[place for one in features(text) if (place := _place_told(one)) >= 0] for text in texts])
+    return _sums([_places_told(text) or [0] for text in texts])
 
 
 def _sums(texts: Sequence[list[int]]) -> Floats:
     """The sums of some vectors, as rows of length 1."""
     if not texts:
         return np.zeros((0, DIMENSIONS), dtype=np.float32)
-    texts = [places or [0] for places in texts]
-    starts = np.cumsum([0, *(len(places) for places in texts[:-1])])
-    sums = np.add.reduceat(_all_vectors()[list(chain.from_iterable(texts))], starts, axis=0)
-    sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
-    return np.asarray(sums, dtype=np.float32)
+    starts = list(accumulate(map(len, texts[:-1]), initial=0))
+    sums: Floats = np.add.reduceat(_all_vectors().take(list(chain.from_iterable(texts)), axis=0), starts, axis=0)
+    lengths: Floats = np.maximum(np.sqrt(np.vecdot(sums, sums)), np.float32(1e-6))
+    return sums / lengths[:, None]

@@ -12,7 +12,8 @@ from agentclinic.cases.matcher.cues import Cue, needed
 @pytest.mark.parametrize(
     ("pattern", "pieces"),
     [
-        (r"\bhow (?:often|bad)\b", {"how"}),
+        (r"\bhow (?:often|bad)\b", {"often", "bad"}),
+        (r"\bhow\b", {"how"}),
         (r"a(?:bc|de)?fg", {"fg"}),
         (r"(?:and |or )*(?:do|does)\b", {"do", "does"}),
         (r"x{2,3}y|quux{0,2}", {"x", "quu"}),
