@@ -120,7 +120,7 @@ _FOLLOWS = re.compile(
 """Asks more about what was asked before: "and is it worse at night?". If a fact is not too far, it is told: half of
 such questions about other charts have an answer that was not recognized."""
 _EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
-"""Two things that the reader does not tell apart, often a choice; the same holds for these."""
+"""Two things that the reader does not tell apart, often a choice, and so not denied beside other answers."""
 _OF_A_PLACE = re.compile(
     r"(?:any |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red|redness|swelling|swollen"
     r"|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm|lumps?|discharge"
@@ -530,6 +530,8 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.EXAMINED.search(text):
         return Topic("examination or result", Asked.RESULT, ())
+    if answers and _EITHER.search(text):
+        return None
     named = lexicon.named(text)
     main = named.names & deniable()
     strange = [word for word in strange_words(_SHORT.sub(" ", text)) if not knows(word)]
