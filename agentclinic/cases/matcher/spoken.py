@@ -34,6 +34,7 @@ from agentclinic.cases.matcher.topics import (
     listed_noun,
     opening,
     span,
+    story,
     strange_words,
 )
 from agentclinic.cases.model import Fact, Facts, Section
@@ -97,6 +98,13 @@ _OPENS = re.compile(
     re.IGNORECASE,
 )
 """Asks for the story, whatever else is asked."""
+_AT_LENGTH = re.compile(
+    r"\bin your own words\b|\bfrom the (?:very )?(?:beginning|start)\b"
+    r"|\bsince (?:it|this|then|that)(?: all)? (?:started|began)\b"
+    r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b",
+    re.IGNORECASE,
+)
+"""Asks for the story at length."""
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
@@ -439,8 +447,8 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     rest = said.mixed or question
     parts = _parts(question)
     if talk and not (parts and content_words(said.mixed)):
-        story = _story(said.rest, (), facts) if said.rest else None
-        return [story] if story else talk
+        first = _story(said.rest, (), facts) if said.rest else None
+        return [first] if first else talk
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
     found = _trimmed([_find(one, before, rest, facts) for before, one in zip((None, *parts), parts, strict=False)])
     topics: list[Topic] = []
@@ -451,11 +459,11 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
             topics.append(topic)
     tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
     if not tells_story and (_TELL_ALL.search(rest) or _OPENS.search(rest)):
-        topics.insert(0, Topic("opening", Asked.OPENING, opening(facts)))
+        topics.insert(0, Topic("opening", Asked.OPENING, _told_first(rest, facts)))
     topics.sort(key=lambda topic: topic.kind is Asked.TALK)
     topics += [topic for topic in feelings if topic not in topics]
-    if not topics and said.rest and (story := _story(said.rest, (), facts)):
-        return [story]
+    if not topics and said.rest and (first := _story(said.rest, (), facts)):
+        return [first]
     return topics or talk[:1] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
@@ -489,9 +497,9 @@ def _topic(one: _Found, facts: Facts, *, answers: bool, only: bool) -> Topic | N
     text = one.asks.text
     vague = not one.rows or one.nearness[0] < DIRECT
     if (only or _TELL_ALL.search(text)) and (vague or cues.OPENING.search(text)):
-        story = _story(text, one.rows, facts)
-        if story:
-            return story
+        first = _story(text, one.rows, facts)
+        if first:
+            return first
     names = finding_names(text)
     name = names[0] if names else label(text)
     if one.rows:
@@ -504,10 +512,15 @@ def _story(text: str, rows: Sequence[int], facts: Facts) -> Topic | None:
     if cues.MORE.search(text):
         return Topic("more", Asked.MORE, tuple(facts[row] for row in rows) if finding_names(text) else ())
     if any(asks.search(text) for asks in (cues.OPENING, _TELL_ALL, _OPENS)):
-        return Topic("opening", Asked.OPENING, opening(facts))
+        return Topic("opening", Asked.OPENING, _told_first(text, facts))
     if cues.ANYTHING_ELSE.search(text) and not finding_names(text):
         return Topic("other symptoms", Asked.MORE, tuple(facts[row] for row in rows))
     return None
+
+
+def _told_first(text: str, facts: Facts) -> tuple[Fact, ...]:
+    """The opening, or the story if the doctor asks for it."""
+    return story(facts) if _AT_LENGTH.search(text) else opening(facts)
 
 
 def _told(one: _Found, facts: Facts, name: str) -> Topic:

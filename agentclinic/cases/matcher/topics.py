@@ -47,6 +47,21 @@ def opening(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return volunteered or tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 
 
+MORE_OF_STORY = 2
+"""Facts of each kind that are told beyond the opening if the doctor asks for the whole story."""
+
+
+def story(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """What a patient says who is asked to tell it all: the opening, how it went on, and what else is wrong."""
+    open_ones = [fact for fact in facts if fact.told == "if asked" and not fact.denied and not fact.private]
+    told = opening(facts)
+    rest = {
+        section: [fact for fact in open_ones if fact.section is section and fact not in told]
+        for section in (Section.HISTORY, Section.SYMPTOMS)
+    }
+    return (*told, *(fact for more in rest.values() for fact in more[:MORE_OF_STORY]))
+
+
 @lru_cache(maxsize=1)
 def deniable() -> int:
     return lexicon.of_types("symptom", "disease", "procedure", "drug", "exposure", "habit")
