@@ -251,9 +251,9 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
         again = topic.kind is Asked.OPENING and all(fact.path in told for fact in topic.facts)
         asked_for = _more(topic, payload) if again or topic.kind is Asked.MORE else topic.facts
         open_ones = tuple(fact for fact in asked_for if not withheld(fact, payload))
-        if news and topic.direct:
-            seen.update(fact.path for fact in open_ones if fact.path in told and fact.path not in topic.direct)
-        facts = [fact for fact in _distinct(open_ones) if fact.path not in seen][:MOST_FACTS]
+        wanted = topic.direct & {fact.path for fact in topic.facts[:1]}
+        known = {fact.path for fact in open_ones if fact.path in told} - wanted if news and topic.direct else set()
+        facts = [fact for fact in _distinct(open_ones) if fact.path not in seen | known][:MOST_FACTS]
         if open_ones and not facts:
             continue
         seen.update(_same_wording(open_ones, facts))

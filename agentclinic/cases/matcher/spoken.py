@@ -33,6 +33,7 @@ from agentclinic.cases.matcher.topics import (
     label,
     listed_noun,
     opening,
+    says_no_harm,
     span,
     story,
     strange_words,
@@ -67,6 +68,10 @@ ELSEWHERE = 4.0
 """Subtracted from the nearness of a denial about another part of the body."""
 SAME_NAME = -4.0
 """The least nearness, beside what is needed, of a fact that names what would be denied: it may be farther."""
+ANOTHER = 0.5
+"""How much nearer than needed a denial of something else must be."""
+FAR = -6.0
+"""A fact this far from what was asked before, beside what was needed, has nothing to do with it."""
 DIRECT = 3.0
 """How much nearer than needed a fact must be to count as asked for by name: then it is told even if "if pressed"."""
 BY_ITSELF = 1.0
@@ -136,6 +141,25 @@ _OF_A_PLACE = re.compile(
     re.IGNORECASE,
 )
 """A complaint that may be anywhere."""
+_AT_A_PLACE = re.compile(
+    r"(?:(?!noticed|seen|had|felt|got)\w+ ){0,2}?(?:pain|pains|ache|aches|aching|soreness|redness|swelling|swollen"
+    r"|itching|itch|numbness|weakness|stiffness|tenderness|lumps?|discharge|bleeding|blood|tingling|burning|sores?"
+    r"|ulcers?|rash|spots|cramps?|changes) ((?:in|on|of|from|around|at|over|behind|near|down|under|inside|between) .*)",
+    re.IGNORECASE,
+)
+"""A complaint with its place."""
+_JOINED = re.compile(r"[\s,/]*(?:(?:and|or) )?", re.IGNORECASE)
+_OTHERS_ARE = (
+    r"(?:else|around|at|in|of|on|with|you|your|he|she|they|his|her|home|work|school|family|house|household|daycare"
+    r"|nursery|close|know|or|a|the|partner|pets?|animals?|friends?|colleagues?|children|kids|similar)"
+)
+_ANYONE = re.compile(
+    rf"(?:is|has|have|does|did|was|are) (?:there )?(?:any|some)(?:one|body)(?: {_OTHERS_ARE})*", re.IGNORECASE
+)
+"""The beginning of a question about others, without what is asked of them."""
+_OTHERS = re.compile(rf"{_OTHERS_ARE}(?: {_OTHERS_ARE})*", re.IGNORECASE)
+_EXAMPLE = re.compile(r"for (?:example|instance)\b", re.IGNORECASE)
+_IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
 _OWN_AND_KIN = re.compile(
     r"\byou(?:rself)?\b[^?.!;]{0,25}?\b(?:or|and)\b[^?.!;]{0,20}?"
     r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b",
@@ -170,17 +194,24 @@ _FAMILY = re.compile(
     re.IGNORECASE,
 )
 """Asks for the history of the whole family."""
+_ANY_OTHER = re.compile(r"\b(?:any|some) other (?:\w+ )?(?:illness|disease|problem|condition)(?:e?s)?$", re.IGNORECASE)
 _MEDICINES = re.compile(
     r"\b(?:what|which|any|other|all|your) (?:[a-z]+ )?(?:medicines?|medications?|meds|drugs|tablets|pills)\b"
     r".*\b(?:you|he|she|they) (?:\w+ )?(?:tak|us|on\b)"
     r"|\b(?:you|he|she|they) (?:\w+ )?(?:on|taking|take|takes|using|use) (?:any|other|regular|daily|some)\b(?: \w+)?"
-    r" (?:medicines?|medications?|meds|drugs|tablets|pills)\b"
+    r" (?:medicines?|medications?|meds|(?<!use any )drugs|tablets|pills)\b"
     r"|^(?:and )?(?:on|taking|take) any (?:other |regular )?(?:medicines?|medications?|tablets|pills)\b"
     r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$",
     re.IGNORECASE,
 )
 """Asks for all medicines, perhaps with examples."""
-_SOCIAL = re.compile(r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b", re.IGNORECASE)
+_SOCIAL = re.compile(
+    r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
+    r"|\babout (?:your|his|her) (?:(?:daily|everyday|home|family|social|normal) )?life\b"
+    r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
+    r"|^(?:tell me|talk) (?:a (?:bit|little)|something|more)$",
+    re.IGNORECASE,
+)
 _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
 WHOLE = 0.0
@@ -250,7 +281,43 @@ def _parts(question: str) -> list[Asks]:
     def only_opens(one: Asks) -> bool:
         return opens is not None and one.start <= opens.end() and opens.start() <= one.start + len(one.text)
 
-    return [one for one in _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
+    parts = [one for one in _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
+    return _at_their_place(_with_predicates(parts, text), text)
+
+
+def _with_predicates(parts: Sequence[Asks], question: str) -> list[Asks]:
+    """The parts, those of one clause about others put together: "is anyone at home, or a pet, feeling ill too?"."""
+    whole: list[Asks] = []
+    begun: list[Asks] = []
+    for one in parts:
+        if begun and not _JOINED.fullmatch(question, begun[-1].start + len(begun[-1].text), one.start):
+            whole += begun
+            begun = []
+        if _ANYONE.fullmatch(one.text) or (begun and _OTHERS.fullmatch(one.text)):
+            begun.append(one)
+        elif begun:
+            clause = read(f"{begun[0].text} {one.text}?")
+            whole += [replace(asks, start=begun[0].start) for asks in clause] if len(clause) == 1 else [*begun, one]
+            begun = []
+        else:
+            whole.append(one)
+    return whole + begun
+
+
+def _at_their_place(parts: list[Asks], question: str) -> list[Asks]:
+    """The parts, with the place that the last of a list names for all: "pain, swelling or redness in your legs"."""
+    place = ""
+    for at in reversed(range(len(parts))):
+        one = parts[at]
+        joined = at + 1 < len(parts) and _JOINED.fullmatch(question, one.start + len(one.text), parts[at + 1].start)
+        if place and joined and _OF_A_PLACE.fullmatch(one.text):
+            whole = read(f"{one.text} {place}?")
+            if len(whole) == 1:
+                parts[at] = replace(whole[0], start=one.start)
+            continue
+        named = _AT_A_PLACE.fullmatch(one.text)
+        place = named[1] if named and lexicon.named(named[1]).closed & lexicon.of_types("place") else ""
+    return parts
 
 
 def _only_tells(question: str, asks: Asks) -> bool:
@@ -321,7 +388,8 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
         rows = [row for row, fact in enumerate(facts) if fact.section is section and not fact.denied]
         return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
 
-    if _FAMILY.search(asks.text) and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
+    whole_family = _FAMILY.search(asks.text) or (of_kin and _ANY_OTHER.search(asks.text))
+    if whole_family and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
     if _SOCIAL.search(asks.text):
@@ -352,6 +420,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
             near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
     of_kin = _of_kin(question, asks)
     near = near - ELSEWHERE * _denied_elsewhere(_with_place(asks, before, question), facts)
+    near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
     rows = _of_section(asks, near, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
@@ -379,6 +448,19 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     begins = max(question.rfind(mark, 0, asks.start) for mark in ".?!") + 1
     noun = "" if rows else listed_noun(asks.text, question[begins : asks.start])
     return _Found(asks, tuple(rows), nearness, of_kin, whole, noun)
+
+
+def _of_something_else(asks: Asks, before: Asks | None, near: Floats, facts: Facts) -> list[int]:
+    """What is denied or normal within reach, but something else: not near enough, or far from what "it" is."""
+    rows = [row for row in np.flatnonzero(near >= asks.needed + LEAST).tolist() if says_no_harm(facts[row])]
+    if not rows:
+        return []
+    far = near < asks.needed + ANOTHER
+    if before is not None and _IT.search(asks.text):
+        far |= index_of(facts).nearness(before) < before.needed + FAR
+    named = lexicon.named(asks.text)
+    alike = named.names & ~lexicon.roots() | named.closed & lexicon.of_types("place")
+    return [row for row in rows if far[row] and not alike & _named_in(facts[row])]
 
 
 def _of_pieces(asks: Asks, index: Index) -> list[int]:
@@ -450,7 +532,8 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         first = _story(said.rest, (), facts) if said.rest else None
         return [first] if first else talk
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
-    found = _trimmed([_find(one, before, rest, facts) for before, one in zip((None, *parts), parts, strict=False)])
+    found = [_find(one, before, rest, facts) for before, one in zip((None, *parts), parts, strict=False)]
+    found = _trimmed([one for at, one in enumerate(found) if not (at and _only_example(one))])
     topics: list[Topic] = []
     answers = any(one.rows for one in found)
     for one in found:
@@ -465,6 +548,12 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     if not topics and said.rest and (first := _story(said.rest, (), facts)):
         return [first]
     return topics or talk[:1] or [Topic(question.strip(), Asked.UNCLEAR, ())]
+
+
+def _only_example(one: _Found) -> bool:
+    """Whether it is an example of what was asked before, which no fact answers by name."""
+    near = bool(one.rows) and one.nearness[0] >= DIRECT
+    return not near and bool(_EXAMPLE.match(one.asks.text)) and not lexicon.named(one.asks.text).names
 
 
 @lru_cache(maxsize=4096)
@@ -543,7 +632,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.EXAMINED.search(text):
         return Topic("examination or result", Asked.RESULT, ())
-    if answers and _EITHER.search(text):
+    if answers and (_EITHER.search(text) or cues.ANYTHING_ELSE.search(text)):
         return None
     named = lexicon.named(text)
     main = named.names & deniable()

@@ -47,13 +47,21 @@ def opening(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return volunteered or tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 
 
+_WELL = re.compile(r"\b(?:normal(?:ly)?|clear|fine|good|unchanged|regular|up to date|okay)\b", re.IGNORECASE)
+
+
+def says_no_harm(fact: Fact) -> bool:
+    """Whether a fact denies something, or calls something normal."""
+    return fact.denied or (fact.section is Section.SYMPTOMS and bool(_WELL.search(fact.text)))
+
+
 MORE_OF_STORY = 2
 """Facts of each kind that are told beyond the opening if the doctor asks for the whole story."""
 
 
 def story(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """What a patient says who is asked to tell it all: the opening, how it went on, and what else is wrong."""
-    open_ones = [fact for fact in facts if fact.told == "if asked" and not fact.denied and not fact.private]
+    open_ones = [fact for fact in facts if fact.told == "if asked" and not says_no_harm(fact) and not fact.private]
     told = opening(facts)
     rest = {
         section: [fact for fact in open_ones if fact.section is section and fact not in told]
@@ -206,6 +214,9 @@ def listed_noun(text: str, before: str) -> str:
     noun = _YOUR.sub("the", _EXAMPLES.split(_BEFORE_LISTED.sub("", item))[0])
     plain = _WHEN_YOU.sub("", noun)
     if not plain or len(plain.split()) > 6 or _CLAUSE.search(plain) or _NO_NOUN.match(plain) or " or " in plain:
+        return ""
+    named = lexicon.named(noun).closed & ~lexicon.roots()
+    if named and not named & ~lexicon.of_types("place"):
         return ""
     noun = _WHEN_YOU.sub("when I", noun)
     return noun if noun[:2].isupper() else f"{noun[:1].lower()}{noun[1:]}"
