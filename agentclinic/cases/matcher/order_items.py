@@ -181,6 +181,46 @@ _NERVES = (
     r"|orbicularis oculi)\b(?: (?:nerve|muscle)s?\b)?"
 )
 _WRITTEN_OUT = (
+    (re.compile(r"(?<![/\w])w (?=[a-z])", re.IGNORECASE), "with "),
+    (
+        re.compile(
+            r"\b(?:(?:\d{1,2}|one|two|four|six)[- ]?)?hourly\b ?|\bq ?\d{1,2} ?h(?:rs?|ourly)?\b", re.IGNORECASE
+        ),
+        "",
+    ),
+    # The views of a film.
+    (
+        re.compile(
+            r"\b(?:AP|PA)\b ?(?:\+|&|/|and|,)? ?\b(?:lat|lateral)\b|\b(?:lat|lateral)\b ?(?:\+|&|/|and) ?(?:AP|PA)\b",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (re.compile(r"\bBM(?:A|B|AT)?\b (?=biops|bx|aspirat|trephine|exam)|\bBMA(?:T|B|&T|/T)?\b"), "bone marrow "),
+    (re.compile(r"\b(?:obs?|obst|OB)\.? (?=US\b|USS\b|ultraso|scan\b|dopplers?\b)", re.IGNORECASE), "obstetric "),
+    (re.compile(r"\bobstetric scan\b", re.IGNORECASE), "obstetric ultrasound"),
+    (
+        # Of the marrow or the blood, by what is beside it.
+        re.compile(
+            r"^(?=.*\b(?:cytogen\w+|marrow|smear|film|leuk\w+|lymphoma|immunophenotyp\w+|biops\w+)\b)(.*)\bflow\b"
+            r"(?=\s*(?:$|[,;.)/+&]|and\b|for\b))",
+            re.IGNORECASE,
+        ),
+        r"\1flow cytometry",
+    ),
+    (
+        re.compile(
+            r"\b(?:CT|US|USS|ultrasound|image)[- ]guided (?=(?:core )?(?:biopsy|bx)\b(?! (?:of|from)\b))", re.IGNORECASE
+        ),
+        "needle ",
+    ),
+    (
+        re.compile(
+            r"\burine for (?:(?:sterile|any) )*(?:pyuria|h(?:a?)ematuria|proteinuria|dip\w*|WBCs?|leu[ck]ocytes)\b",
+            re.IGNORECASE,
+        ),
+        "urinalysis",
+    ),
     (re.compile(r"\b(?:epinephrine|adrenaline) ?[(/] ?(?:epinephrine|adrenaline)\)?", re.IGNORECASE), "epinephrine"),
     (re.compile(r"\s*\b(?:with |and )?(?:an? )?(?:delayed )?films? (?:at|after) \d+ ?h(?:ours?|rs?)?\b"), ""),
     (
@@ -528,7 +568,10 @@ _WRITTEN_OUT = (
     (re.compile(rf"\bPR\b(?=,? ?(?:and|/|&)? ?{_BESIDE_VITALS}\b)|(?<={'BP'}, )PR\b|(?<=RR, )PR\b"), "pulse rate"),
     (re.compile(r"\bPR\b(?! (?:interval|segment|prolongation|depression|exam))"), "rectal exam"),
     (re.compile(r"\bPV\b(?! exam)(?=$| ?(?:[,;.)]|and\b|exam))"), "pelvic exam"),
-    (re.compile(r"\bBMs?\b(?! (?:biopsy|aspirat|exam|trephine))(?=$| ?[,;./)&+])"), "fingerstick glucose"),
+    (
+        re.compile(r"\bBMs?\b(?! (?:biopsy|aspirat|exam|trephine))(?=$| ?[,;./)&+]| (?:and|stat|now)\b)"),
+        "fingerstick glucose",
+    ),
     (re.compile(r"\bTOE\b"), "TEE"),
     (re.compile(r"(?<=[a-z] )vs\.?(?= [a-z])"), "and"),
     (
@@ -1000,7 +1043,7 @@ def items(order: str) -> tuple[Item, ...]:
     segments = _with_nouns(_with_skin(_sharing_words(segments)), order)
     for index, segment in enumerate(segments):
         read = reading(segment.text)
-        if is_treatment(segment.text):
+        if said_of_no_test(segment.text):
             found.append(Item(_GIVE.sub("", segment.text).strip(), Reading({}), given=True))
             continue
         if _OF_OTHERS.search(segment.text) and _tests(read):
@@ -1321,9 +1364,34 @@ _CARE = re.compile(
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
     r"|anti ?emetics?|oxygen therapy|ng tube|nasogastric tube|(?:needle|chest) (?:decompression|drain)|pci|thrombolysis"
     r"|epley|semont"
+    r"|(?:insulin|gtn|heparin|amiodarone|magnesium|labetalol|oxytocin) (?:infusion|drip|pump)|sliding scale|[vf]riii"
     r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
+_ARRANGEMENT = re.compile(
+    r"^(?:urgent |same day |please )*(?:(?:iv|intravenous|venous|wide bore|large bore|arterial|central|\d) )*"
+    r"(?:access|cannula\w*|lines?)(?: (?:x ?)?\d)?$"
+    r"|\b(?:referrals?|refer|consults?|consultation|safety ?net\w*|counsel\w*|advice|advise|reassur\w+|education"
+    r"|follow ?up (?:in|with|at|appointment|visit|clinic|call)"
+    r"|(?:clinic|outpatient|gp) (?:review|follow ?up|appointment)"
+    r"|contact tracing|notif(?:y|ication)|isolat(?:e|ion)|discharge (?:home|with|planning)|bed ?rest|sick note"
+    r"|informed consent|mdt|case conference|social work\w*|physio(?:therapy)?|keep warm|strict bed"
+    r"|fluid balance(?: chart)?|(?:urinary|foley|indwelling) catheter(?! specimen| sample)"
+    r"|(?:senior|surgical|gyna?e|ent|ortho|icu|cardiology|neurology|medical|anaesthetic|urology)"
+    r" (?:review|opinion|input))\b"
+)
+"""What is arranged for a patient, or told them: no test, and no treatment either."""
+_SCORE = re.compile(
+    r"\b(?:q?sofa|news ?2?|mews|pews|curb ?65|crb ?65|psi port|port score|wells|geneva|perc|years criteria|centor"
+    r"|mcisaac|fever ?pain|alvarado|air score|appendicitis score|heart (?:score|pathway)|timi|grace|chads2?|cha2ds2"
+    r"|has ?bled|orbit score|abcd2|glasgow blatchford|gbs score|blatchford|rockall|ranson|glasgow imrie|imrie|bisap"
+    r"|apache\w*|meld|child pugh|maddrey|fib ?4|caprini|padua|westley|kocher|duckett jones|jones criteria"
+    r"|duke criteria|light s? ?criteria|ottawa (?:rules?|ankle|knee|sah)|canadian ct|nexus|stone score"
+    r"|san francisco syncope|canadian syncope|lrinec|sirs|ecog|karnofsky|bode|gold stage|mmrc|eular|acr criteria"
+    r"|slicc|sledai|das ?28|basdai|pasi|scorad|rome iv|pas score|pediatric appendicitis score|must score|frax|qrisk\d?"
+    r"|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade)\b"
+)
+"""Scores that a doctor works out from findings; bedside scales that are done with the patient are not among them."""
 _UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
 """Begins the condition under which something is measured."""
 _TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
@@ -1342,6 +1410,16 @@ def is_treatment(text: str) -> bool:
     if _DOSE.search(text):
         return bool(_GIVEN.search(text)) or not _tests(bare)
     return bool(_CARE.search(text) or (_GIVE.search(text) and not _tests(bare)))
+
+
+def said_of_no_test(text: str) -> str:
+    """What is said of part of an order that is no test; empty if it may be one."""
+    text = fold(text)
+    if is_treatment(text):
+        return "a treatment, not a test"
+    if _SCORE.search(text) and not (LABORATORY.search(text) or _TRIED.search(text)):
+        return "a score to work out from the findings, not a test"
+    return "not a test" if _ARRANGEMENT.search(text) and not _tests(reading(text)) else ""
 
 
 def _methodical(read: Reading) -> bool:
@@ -1808,7 +1886,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if by_germ and read.of("tests") == {"serology"}:
             germs = [name for name, concepts in last.phrases if any(kind == "values" for kind, _ in concepts)]
             own = replace(own, text=" ".join((*germs, own.text)))
-        return _with(own, _only(last, "sites", "specimens", *(["values"] if by_germ else [])))
+        source = ["sites"] if read.of("tests") == {"biopsy"} else ["sites", "specimens"]  # "blood cultures, biopsy"
+        return _with(own, _only(last, *source, *(["values"] if by_germ else [])))
     if own.text in _CLASSES and last.of("values") - _CLASSES:
         return None  # "EBV IgM/IgG"
     if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):

@@ -121,6 +121,8 @@ def sent_out(order: str) -> Mapping[str, str]:
     for item in listed:
         if item.others or _SAMPLED.search(item.text):
             found[item.text] = "arranged"
+        if item.sounds_measured and set(item.read.by_kind) == {"sites"} and _OF_LABORATORY.search(item.text):
+            found[item.text] = "taken"
         unknown = not item.read.by_kind and item.read.words and not item.given
         named = item.sounds_measured and (only_tests or _OF_LABORATORY.search(item.text))
         if item.measured or (unknown and (named or (only_tests and _is_short(item.text)))):
@@ -428,6 +430,8 @@ def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
     elif _SAMPLED.search(item.text) and set(item.read.by_kind) == {"sites"}:
         yield Ordered(item.text, mentioned(item, chart))
+    elif item.sounds_measured and set(item.read.by_kind) <= {"sites"} and _OF_LABORATORY.search(item.text):
+        yield Ordered(item.text, _by_words(item, chart))  # antibodies against an organ are no examination of it
     else:
         yield from _examinations(item, chart)
 
