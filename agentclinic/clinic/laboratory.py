@@ -293,8 +293,8 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
 
 _FINGERSTICK = re.compile(
     r"\b(?:finger[- ]?(?:stick|prick)s?|capillary (?:blood )?(?:glucose|sugar)|cap(?:illary)? gluc\w*"
-    r"|(?:CBG|BM|BSL?|BGL)s?|accu-?check|bedside glucose|glucometer|dextro(?:stix|stick)\w*|POC glucose|point[- ]of[- ]care glucose"
-    r"|blood sugar)\b(?! (?:biops|aspir))",
+    r"|(?:CBG|BM|BSL?|BGL)s?|accu-?check|bedside glucose|glucometer|dextro(?:stix|stick)\w*"
+    r"|POC glucose|point[- ]of[- ]care glucose|blood sugar)\b(?! (?:biops|aspir))",
     re.IGNORECASE,
 )
 
