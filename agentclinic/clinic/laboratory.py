@@ -33,7 +33,7 @@ from agentclinic.cases.completion import (
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
 from agentclinic.cases.matcher.order_conditions import Condition, conditions, without
 from agentclinic.cases.matcher.order_examinations import covering
-from agentclinic.cases.matcher.order_items import MEASURED, conditional, is_treatment
+from agentclinic.cases.matcher.order_items import MEASURED, conditional, said_of_no_test
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
 from agentclinic.cases.matcher.orders import (
     IMMUNOGLOBULINS,
@@ -286,7 +286,30 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     found = [_as_charted_of_place(item, payload.facts) for item in _matched_with_table(payload, added)]
     items = _of_this_time(as_ordered(found, payload.request), payload.request)
     items = [_with_other_side(item, payload.request, added) for item in items]
+    if _FINGERSTICK.search(payload.request):
+        items = [_by_fingerstick(item, added) for item in items]
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
+
+
+_FINGERSTICK = re.compile(
+    r"\b(?:finger[- ]?(?:stick|prick)s?|capillary (?:blood )?(?:glucose|sugar)|cap(?:illary)? gluc\w*"
+    r"|(?:CBG|BM|BSL?|BGL)s?|accu-?check|bedside glucose|glucometer|dextro(?:stix|stick)\w*"
+    r"|POC glucose|point[- ]of[- ]care glucose|blood sugar)\b(?! (?:biops|aspir))",
+    re.IGNORECASE,
+)
+
+
+def _by_fingerstick(item: Ordered, added: Completion) -> Ordered:
+    """A glucose that an order wants at the bedside, as charted with the vital signs."""
+    read = reading(item.name)
+    drawn = read.of("values") != {"glucose"} or set(read.by_kind) - {"values", "specimens"} or _DRAWN.search(item.name)
+    if drawn or read.of("specimens") - {"blood"} or not item.facts:
+        return item
+    pricked = tuple(fact for fact in added.everything if fact.heads[-1:] == ("Blood Glucose Fingerstick",))
+    return replace(item, facts=pricked) if pricked else item
+
+
+_DRAWN = re.compile(r"\b(?:serum|plasma|lab|laboratory|venous|fasting)\b", re.IGNORECASE)
 
 
 def _as_charted_of_place(item: Ordered, charted: Sequence[Fact]) -> Ordered:
@@ -392,7 +415,7 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
 def _covered(name: str, added: Completion) -> tuple[Fact, ...]:
     """What the examination that a sign belongs to has shown, if the order names a sign that is not charted."""
     read = reading(name)
-    if is_treatment(name) or any(read.of(kind) for kind in ("values", "panels", "tests", "modalities", "specimens")):
+    if said_of_no_test(name) or any(read.of(kind) for kind in ("values", "panels", "tests", "modalities", "specimens")):
         return ()
     if not any(read.of(kind) for kind in ("parts", "sites", "systems")):
         return ()
@@ -868,8 +891,8 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         if payload.missing_test == "normal":
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
         name = ordered.name
-        if is_treatment(name):
-            return f"{capital(name)}: a treatment, not a test.", Provenance.UNAVAILABLE
+        if no_test := said_of_no_test(name):
+            return f"{capital(name)}: {no_test}.", Provenance.UNAVAILABLE
         if payload.completion is not None and _says_not_what_of(name):
             return f"{capital(name)}: the order does not say of which specimen.", Provenance.UNAVAILABLE
         if payload.completion is not None and _says_not_where(name) and not reading(name).words:

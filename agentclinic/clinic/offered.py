@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agentclinic.cases.matcher import Ordered
-from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, is_treatment
+from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, said_of_no_test
 from agentclinic.cases.matcher.order_words import Reading, reading, same_site, vocabulary
 from agentclinic.cases.matcher.orders import charted_as
 from agentclinic.cases.model import Fact, Section
@@ -90,7 +90,7 @@ def _at_bedside(read: Reading) -> bool:
 
 def _is_unknown_test(name: str, read: Reading) -> bool:
     """Whether a name is neither an examination nor "all laboratory tests", and is nothing else that we know."""
-    known = read.by_kind.keys() - {"specimens", "timings", "qualifiers"} or not read.words or is_treatment(name)
+    known = read.by_kind.keys() - {"specimens", "timings", "qualifiers"} or not read.words or said_of_no_test(name)
     return not (known or EXAM.search(name) or LABORATORY.search(name))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from agentclinic.cases.matcher import Ordered
-from agentclinic.cases.matcher.order_items import is_treatment
+from agentclinic.cases.matcher.order_items import said_of_no_test
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.vocabulary.normals import levels, normal_of, turnaround
 from agentclinic.vocabulary.settings import Offer, setting_of
@@ -35,7 +35,7 @@ def in_time(item: Ordered, horizon: float | None, sent: str = "") -> tuple[Order
     It depends on the tests and the setting alone, not on what the chart has. `sent` is what is said of a test without
     any result.
     """
-    if horizon is None or (not item.facts and is_treatment(item.name)):
+    if horizon is None or (not item.facts and said_of_no_test(item.name)):
         return item, {}
     name = capital(item.name)
     if not item.facts:

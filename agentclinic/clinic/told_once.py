@@ -196,6 +196,8 @@ def each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
             yield item if tuple(kept) == item.facts else replace(item, facts=tuple(kept))
         elif kept:
             yield replace(item, facts=tuple(kept))
+        elif item.equivalent and not set(words(item.name)) <= set(words(item.equivalent)):
+            yield Ordered(item.name, ())  # what would stand in for it was told as itself
 
 
 _FINDINGS = frozenset({"finding"})

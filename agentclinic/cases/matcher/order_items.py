@@ -180,7 +180,92 @@ _NERVES = (
     r"(?:median|ulnar|radial|sural|peroneal|tibial|facial|sciatic|accessory|trapezius|deltoid|nasalis"
     r"|orbicularis oculi)\b(?: (?:nerve|muscle)s?\b)?"
 )
+_TAKEN_FROM = (
+    r"(?:blood|serum|stool|fa?eces|throat|pharyngeal|vesicle(?: fluid)?|blister(?: fluid)?|NPA|nasopharyngeal|nasal"
+    r"|CSF|sputum|rectal|urethral|vaginal|saliva|oral fluid)"
+)
+"""Where a germ is looked for, as lists of these have it."""
+_PLUS = re.compile(r" ?(?:[/+&]|\band\b) ?", re.IGNORECASE)
 _WRITTEN_OUT = (
+    (re.compile(r"(?<![/\w])w (?=[a-z])", re.IGNORECASE), "with "),
+    (
+        re.compile(
+            r"\b(?:(?:\d{1,2}|one|two|four|six)[- ]?)?hourly\b ?|\bq ?\d{1,2} ?h(?:rs?|ourly)?\b", re.IGNORECASE
+        ),
+        "",
+    ),
+    # The views of a film.
+    (
+        re.compile(
+            r"\b(?:AP|PA)\b ?(?:\+|&|/|and|,)? ?\b(?:lat|lateral)\b|\b(?:lat|lateral)\b ?(?:\+|&|/|and) ?(?:AP|PA)\b",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (re.compile(r"\bBM(?:A|B|AT)?\b (?=biops|bx|aspirat|trephine|exam)|\bBMA(?:T|B|&T|/T)?\b"), "bone marrow "),
+    (re.compile(r"\b(?:obs?|obst|OB)\.? (?=US\b|USS\b|ultraso|scan\b|dopplers?\b)", re.IGNORECASE), "obstetric "),
+    (
+        # What is suspected: "abdo USS ?intussusception".
+        re.compile(
+            r"(?<=\w) (?:\?\s?(?=\w)|query (?=\w))(?:(?!\b(?:and|plus|then)\b)[^,;.?+(){}])*(?<! )", re.IGNORECASE
+        ),
+        "",
+    ),
+    (re.compile(r"\bIF (?=ab\b|abs\b|antibod)"), "intrinsic factor "),
+    (re.compile(r"\bAS[- ]OCT\b"), "anterior segment OCT"),
+    (re.compile(r"\bHRM\b"), "esophageal manometry"),
+    (
+        re.compile(r"\bB[- ]?scans?\b(?! (?:ultraso\w+|USS?\b))(?: of (?:the |both )?eyes?)?", re.IGNORECASE),
+        "ocular ultrasound",
+    ),
+    (re.compile(r"\bper-?nasal swabs?(?: (?:for )?(?:pertussis )?(?:PCR|cultures?))?", re.IGNORECASE), "pertussis PCR"),
+    (
+        # Those of blood, if the order names nothing else that is cultured.
+        re.compile(
+            r"^(?!.*\b(?:LP|lumbar|CSF|joint|aspirat\w+|swabs?|fluid|biops\w+|bx|sputum|urine|urinalysis|stool|tap|BAL"
+            r"|wash\w*|pus|abscess|tissue|collection|viral|PCR)\b)(.*(?:^|[/,+;]) ?)cultures?(?= ?(?:$|[,;.+/]|x ?\d))",
+            re.IGNORECASE,
+        ),
+        r"\1blood cultures",
+    ),
+    (
+        re.compile(
+            rf"\b((?:[\w-]+ )?PCR|cultures?) (?:of |on |from |in )?({_TAKEN_FROM}(?: ?[/+] ?{_TAKEN_FROM})+)",
+            re.IGNORECASE,
+        ),
+        lambda found: ", ".join(f"{source} {found[1]}" for source in _PLUS.split(found[2])),
+    ),
+    (
+        re.compile(
+            rf"\b({_TAKEN_FROM}(?: ?(?:[/+&]|\band\b) ?{_TAKEN_FROM})+) "
+            r"((?:swabs? )?(?:(?:for )?(?:[\w-]+ )?(?:PCR|NAAT)|(?<=swab )cultures?|(?<=swabs )cultures?))\b",
+            re.IGNORECASE,
+        ),
+        lambda found: ", ".join(f"{source} {found[2]}" for source in _PLUS.split(found[1])),
+    ),
+    (re.compile(r"\bobstetric scan\b", re.IGNORECASE), "obstetric ultrasound"),
+    (
+        # Of the marrow or the blood, by what is beside it.
+        re.compile(
+            r"^(?=.*\b(?:cytogen\w+|marrow|smear|film|leuk\w+|lymphoma|immunophenotyp\w+|biops\w+)\b)(.*)\bflow\b"
+            r"(?=\s*(?:$|[,;.)/+&]|and\b|for\b))",
+            re.IGNORECASE,
+        ),
+        r"\1flow cytometry",
+    ),
+    (
+        re.compile(
+            r"\b(?:CT|US|USS|ultrasound|image)[- ]guided (?=(?:core )?(?:biopsy|bx)\b(?! (?:of|from)\b))", re.IGNORECASE
+        ),
+        "needle ",
+    ),
+    (
+        re.compile(
+            r"\burine for (?:(?:sterile|any) )*(?:pyuria|h(?:a?)ematuria|proteinuria|dip\w*|WBCs?|leu[ck]ocytes)\b",
+            re.IGNORECASE,
+        ),
+        "urinalysis",
+    ),
     (re.compile(r"\b(?:epinephrine|adrenaline) ?[(/] ?(?:epinephrine|adrenaline)\)?", re.IGNORECASE), "epinephrine"),
     (re.compile(r"\s*\b(?:with |and )?(?:an? )?(?:delayed )?films? (?:at|after) \d+ ?h(?:ours?|rs?)?\b"), ""),
     (
@@ -503,7 +588,6 @@ _WRITTEN_OUT = (
         re.compile(r"^(?=.*\b(?:nystagmus|skew|hallpike|roll|vestibul\w*|gaze)\b)(.*)\bHIT\b", re.IGNORECASE),
         r"\1head impulse test",
     ),
-    (re.compile(r"\b(?:nil by mouth|NBM)\b", re.IGNORECASE), "NPO"),
     (re.compile(r"\bportals? of entry\b", re.IGNORECASE), "skin"),
     (re.compile(r"\bC3 ?/ ?4\b", re.IGNORECASE), "C3, C4"),
     (re.compile(r"\banti-IF\b"), "anti intrinsic factor"),
@@ -528,7 +612,10 @@ _WRITTEN_OUT = (
     (re.compile(rf"\bPR\b(?=,? ?(?:and|/|&)? ?{_BESIDE_VITALS}\b)|(?<={'BP'}, )PR\b|(?<=RR, )PR\b"), "pulse rate"),
     (re.compile(r"\bPR\b(?! (?:interval|segment|prolongation|depression|exam))"), "rectal exam"),
     (re.compile(r"\bPV\b(?! exam)(?=$| ?(?:[,;.)]|and\b|exam))"), "pelvic exam"),
-    (re.compile(r"\bBMs?\b(?! (?:biopsy|aspirat|exam|trephine))(?=$| ?[,;./)&+])"), "fingerstick glucose"),
+    (
+        re.compile(r"\bBMs?\b(?! (?:biopsy|aspirat|exam|trephine))(?=$| ?[,;./)&+]| (?:and|stat|now)\b)"),
+        "fingerstick glucose",
+    ),
     (re.compile(r"\bTOE\b"), "TEE"),
     (re.compile(r"(?<=[a-z] )vs\.?(?= [a-z])"), "and"),
     (
@@ -794,7 +881,7 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"(\b(?:CBC|FBC|blood count|differential|diff)\b\s*(?:,|[+&]|\b(?:and|with|plus)\b)\s*)film\b",
+            r"(\b(?:CBC|FBC|blood count|differential|diff)\b\s*(?:,|[+&/]|\b(?:and|with|plus)\b)\s*)film\b",
             re.IGNORECASE,
         ),
         r"\1blood film",
@@ -963,9 +1050,27 @@ def _without_slashes(text: str) -> str:
     for piece in rest:
         last = done.rsplit(",", 1)[-1]
         apart = reading(last).phrases + reading(piece).phrases == reading(f"{last} {piece}").phrases
-        apart = apart and not _RATIO.search(piece)
-        done += (", " if apart and _stands_alone(last) and _stands_alone(piece) else "/") + piece
+        apart = apart and not _RATIO.search(piece) and not _by_one_swab(last, piece)
+        done += (", " if apart and _may_be_two(last, piece) else "/") + piece
     return done
+
+
+def _may_be_two(last: str, piece: str) -> bool:
+    """Whether a slash stands between two tests; one of them may be a word that we do not know: "LDH/hapto"."""
+    both = (last, piece)
+    alone = [_stands_alone(text) for text in both]
+    unknown = [bool(_UNKNOWN.fullmatch(text)) and not reading(text).by_kind for text in both]
+    return any(alone) and all(one or other for one, other in zip(alone, unknown, strict=True))
+
+
+_UNKNOWN = re.compile(r"\s*[A-Za-z]{3,}\s*")
+
+
+def _by_one_swab(last: str, piece: str) -> bool:
+    """Whether germs are looked for in one specimen by one method: "vesicle swab VZV/HSV PCR"."""
+    one, other = reading(last), reading(piece)
+    germs = all(read.of("values") and read.of("values") <= _GERMS for read in (one, other))
+    return germs and "pcr" in other.of("tests") and "pcr" not in one.of("tests")
 
 
 def _stands_alone(text: str) -> bool:
@@ -1000,7 +1105,7 @@ def items(order: str) -> tuple[Item, ...]:
     segments = _with_nouns(_with_skin(_sharing_words(segments)), order)
     for index, segment in enumerate(segments):
         read = reading(segment.text)
-        if is_treatment(segment.text):
+        if said_of_no_test(segment.text):
             found.append(Item(_GIVE.sub("", segment.text).strip(), Reading({}), given=True))
             continue
         if _OF_OTHERS.search(segment.text) and _tests(read):
@@ -1317,13 +1422,45 @@ _GIVEN = re.compile(
 _GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
 _CARE = re.compile(
     r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|for \d))"
-    r"|(?:admit|refer|reassess|close monitoring|monitor closely|keep nil by mouth|nil by mouth|npo)\b)"
+    r"|(?:admit|refer|reassess|close monitoring|monitor closely|(?:keep )?(?:nil by mouth|nbm|npo))\b)"
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
     r"|anti ?emetics?|oxygen therapy|ng tube|nasogastric tube|(?:needle|chest) (?:decompression|drain)|pci|thrombolysis"
     r"|epley|semont"
+    r"|(?:insulin|gtn|heparin|amiodarone|magnesium|labetalol|oxytocin) (?:infusion|drip|pump)|sliding scale|[vf]riii"
     r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
+_ARRANGEMENT = re.compile(
+    r"^(?:urgent |same day |please )*(?:(?:iv|intravenous|venous|wide bore|large bore|arterial|central|\d) )*"
+    r"(?:access|cannula\w*|lines?)(?: (?:x ?)?\d)?$"
+    r"|\b(?:referrals?|refer|consults?|consultation|safety ?net\w*|counsel\w*|advice|advise|reassur\w+|education"
+    r"|follow ?up (?:in|with|at|appointment|visit|clinic|call)"
+    r"|(?:clinic|outpatient|gp) (?:review|follow ?up|appointment)"
+    r"|contact tracing|notif(?:y|ication)|isolat(?:e|ion)|discharge (?:home|with|planning)|bed ?rest|sick note"
+    r"|informed consent|mdt|case conference|social work\w*|physio(?:therapy)?|keep warm|strict bed"
+    r"|(?:apno?ea|cardiac|cardiorespiratory|continuous) monitor\w*|telemetry"
+    r"|(?:screening|testing) (?:of|for) (?:the |her |his )?(?:siblings?|family|relatives?|partners?|contacts?)"
+    r"|(?:family|partner|sibling|contact) (?:screening|testing|ecgs?|tracing|cascade screening)"
+    r"|fluid balance(?: chart)?|(?:urinary|foley|indwelling) catheter(?! specimen| sample)"
+    r"|(?:senior|surgical|gyna?e|ent|ortho|icu|cardiology|neurology|medical|anaesthetic|urology)"
+    r" (?:review|opinion|input))\b"
+)
+"""What is arranged for a patient, or told them: no test, and no treatment either."""
+_REFERRAL = re.compile(r"\b(?:referral|consult|consultation)s?$")
+_OXYGEN_TRIED = re.compile(
+    r"^(?:(?:100%?|high flow|\d+ ?l(?:itres?)?) )*(?:o2|oxygen)\b.*\d+ ?l\b|^trial of (?:[\w%]+ )*(?:o2|oxygen)\b"
+)
+_SCORE = re.compile(
+    r"\b(?:q?sofa|news ?2?|mews|pews|curb ?65|crb ?65|psi port|port score|wells|geneva|perc|years criteria|centor"
+    r"|mcisaac|fever ?pain|alvarado|air score|appendicitis score|heart (?:score|pathway)|timi|grace|chads2?|cha2ds2"
+    r"|has ?bled|orbit score|abcd2|glasgow blatchford|gbs score|blatchford|rockall|ranson|glasgow imrie|imrie|bisap"
+    r"|apache\w*|meld|child pugh|maddrey|fib ?4|caprini|padua|westley|kocher|duckett jones|jones criteria"
+    r"|duke criteria|light s? ?criteria|ottawa (?:rules?|ankle|knee|sah)|canadian ct|nexus|stone score"
+    r"|san francisco syncope|canadian syncope|lrinec|sirs|ecog|karnofsky|bode|gold stage|mmrc|eular|acr criteria"
+    r"|slicc|sledai|das ?28|basdai|pasi|scorad|rome iv|pas score|pediatric appendicitis score|must score|frax|qrisk\d?"
+    r"|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade)\b"
+)
+"""Scores that a doctor works out from findings; bedside scales that are done with the patient are not among them."""
 _UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
 """Begins the condition under which something is measured."""
 _TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
@@ -1342,6 +1479,22 @@ def is_treatment(text: str) -> bool:
     if _DOSE.search(text):
         return bool(_GIVEN.search(text)) or not _tests(bare)
     return bool(_CARE.search(text) or (_GIVE.search(text) and not _tests(bare)))
+
+
+def said_of_no_test(text: str) -> str:
+    """What is said of part of an order that is no test; empty if it may be one."""
+    text = fold(text)
+    if is_treatment(text):
+        return "a treatment, not a test"
+    if _SCORE.search(text) and not (LABORATORY.search(text) or _TRIED.search(text)):
+        return "a score to work out from the findings, not a test"
+    if _OXYGEN_TRIED.search(text):
+        return "a treatment, not a test"
+    if _REFERRAL.search(text):
+        return "not a test"
+    if text.endswith(" score") and not reading(text).by_kind:
+        return "a score to work out from the findings, not a test"
+    return "not a test" if _ARRANGEMENT.search(text) and not _tests(reading(text)) else ""
 
 
 def _methodical(read: Reading) -> bool:
@@ -1808,8 +1961,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if by_germ and read.of("tests") == {"serology"}:
             germs = [name for name, concepts in last.phrases if any(kind == "values" for kind, _ in concepts)]
             own = replace(own, text=" ".join((*germs, own.text)))
-        return _with(own, _only(last, "sites", "specimens", *(["values"] if by_germ else [])))
-    if own.text in _CLASSES and last.of("values") - _CLASSES:
+        taken_of = ["sites"] if read.of("tests") == {"biopsy"} else ["sites", "specimens"]  # "blood cultures, biopsy"
+        return _with(own, _only(last, *taken_of, *(["values"] if by_germ else [])))
+    if own.text in _CLASSES and last.of("values") - _CLASSES and (own.text != "ige" or last.of("values") <= _ALLERGY):
         return None  # "EBV IgM/IgG"
     if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
         return _with(own, Reading({"vitals": frozenset({"vital signs"})}))

@@ -121,6 +121,8 @@ def sent_out(order: str) -> Mapping[str, str]:
     for item in listed:
         if item.others or _SAMPLED.search(item.text):
             found[item.text] = "arranged"
+        if item.sounds_measured and set(item.read.by_kind) == {"sites"} and _OF_LABORATORY.search(item.text):
+            found[item.text] = "taken"
         unknown = not item.read.by_kind and item.read.words and not item.given
         named = item.sounds_measured and (only_tests or _OF_LABORATORY.search(item.text))
         if item.measured or (unknown and (named or (only_tests and _is_short(item.text)))):
@@ -131,7 +133,7 @@ def sent_out(order: str) -> Mapping[str, str]:
 
 _OF_LABORATORY = re.compile(
     r"\b(?:antibod\w+|anti \w+|serolog\w+|antigens?|pcr|ig[agme]|genes?|genotypes?|mutations?|cultures?"
-    r"|assays?|tit(?:er|re)s?)\b"
+    r"|assays?|tit(?:er|re)s?|diary|diaries)\b"
 )
 
 
@@ -428,6 +430,8 @@ def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
     elif _SAMPLED.search(item.text) and set(item.read.by_kind) == {"sites"}:
         yield Ordered(item.text, mentioned(item, chart))
+    elif item.sounds_measured and set(item.read.by_kind) <= {"sites"} and _OF_LABORATORY.search(item.text):
+        yield Ordered(item.text, _by_words(item, chart))  # antibodies against an organ are no examination of it
     else:
         yield from _examinations(item, chart)
 
@@ -576,6 +580,8 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
         narrow = frozenset(panel for panel in narrow if "swab" not in words(phrases[("panels", panel)]))
     if values or tests or narrow:
         panels = narrow
+    if panels & _GERMS:
+        tests -= {"pcr", "swab"}  # of these germs
     if "pcr" in tests and read.of("sites"):
         panels -= {"sti screen"}  # a swab of one place
     elif "sti screen" in panels and values | tests <= _ANY_METHOD | {"swab"}:
@@ -986,6 +992,8 @@ def _is_like_image(asked: Reading, charted: Reading) -> bool:
     wanted, done = asked.of("modalities") - _VESSELS - {"imaging"}, charted.of("modalities")
     if asked.of("modalities") & _VESSELS and done & _VESSELS and not asked.of("modalities") & done & _VESSELS:
         return False  # veins, not arteries
+    if "venography" in asked.of("modalities") - done and "mri" in done:
+        return False  # the heart, for the veins of the chest
     same = wanted if wanted and done == {"imaging"} else wanted & done
     sited = bool(asked.of("sites") and charted.of("sites")) or "echocardiogram" in same
     return bool(same) and sited and _same_sites(asked, charted)
@@ -1076,8 +1084,15 @@ def _by_words(item: Item, chart: Chart) -> tuple[Fact, ...]:
         if charted.words & item.read.words
         and _same_sites(item.read, charted)
         and not _of_another_fluid(item.read, charted)
-        and (wanted <= _all_words(fact.heads or (fact.text,)) or (bool(fact.heads) and _title(fact.heads) <= wanted))
+        and (
+            wanted <= _all_words(fact.heads or (fact.text,))
+            or (bool(fact.heads) and _ASPIRATE != _title(fact.heads) <= wanted)
+        )
     )
+
+
+_ASPIRATE = frozenset({"aspirate"})
+"""A heading below one that says of what."""
 
 
 def _of_another_fluid(asked: Reading, charted: Reading) -> bool:
