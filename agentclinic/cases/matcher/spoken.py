@@ -207,7 +207,7 @@ _MEDICINES = re.compile(
 """Asks for all medicines, perhaps with examples."""
 _SOCIAL = re.compile(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
-    r"|\babout (?:your|his|her) (?:(?:daily|everyday|home|family|social|normal) )?life\b"
+    r"|\b(?:home|daily|everyday|family) life\b|\blife at home\b|\babout (?:your|his|her) life\b"
     r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
     r"|^(?:tell me|talk) (?:a (?:bit|little)|something|more)$",
     re.IGNORECASE,

@@ -217,3 +217,45 @@ def test_a_question_within_a_part_is_another_part() -> None:
         "where is it",
         "is it worse at night",
     ]
+
+
+HOME_CHART = Facts(
+    (
+        fact("knee", "Pain in the knee", "Does your knee hurt?", "Any pain in your knees?"),
+        fact("chest", "No pain in the chest", "Do you have chest pain?", "Does your chest hurt?"),
+        fact("blood", "No blood in the phlegm", "Do you cough up blood?", "Any blood when you cough?"),
+        fact("stool", "Diarrhea for two days", "Do you have diarrhea?", "Tell me about the diarrhea."),
+        fact("speech", "Speech is clear", "Is your speech clear?", section=Section.SYMPTOMS),
+        fact("son", "Son has a cough", "Does anyone at home have a cough?", "Is anyone around you coughing?"),
+        fact("wife", "Lives with his wife", "Who do you live with?", section=Section.SOCIAL),
+        fact("bus", "Drives a bus", "What work do you do?", section=Section.SOCIAL),
+        fact("cocaine", "No drugs", "Do you use drugs?", "Do you use any drugs?", section=Section.SOCIAL),
+        fact("pill", "Takes ramipril", "What medicines do you take?", section=Section.DRUGS),
+        fact("father", "Father died of a stroke", "Any strokes in your family?", section=Section.FAMILY),
+        fact("cancer", "No cancer in the family", "Any cancer in your family?", section=Section.FAMILY),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "told", "untold"),
+    [
+        ("Any pain, swelling or redness in your knees?", {"knee"}, {"chest"}),
+        ("Tell me about the diarrhea. Was there any blood in it?", {"stool"}, {"blood"}),
+        ("Has anyone around you, at home or at work, had a cough?", {"son"}, set()),
+        ("Tell me a little about your life at home.", {"wife", "bus"}, {"speech"}),
+        ("Do you use any drugs?", {"cocaine"}, {"pill"}),
+        ("Does anyone in your family have cancer, or any other illness?", {"cancer", "father"}, set()),
+        ("Have you noticed anything else, for example a sore knee?", {"knee"}, {"speech"}),
+    ],
+)
+def test_only_what_is_asked_is_told(question: str, told: set[str], untold: set[str]) -> None:
+    topics = asked_of_patient(question, HOME_CHART)
+    paths = {fact.path for topic in topics for fact in topic.facts}
+    assert told <= paths
+    assert not untold & paths
+
+
+def test_nothing_else_is_not_denied_beside_an_answer() -> None:
+    topics = asked_of_patient("Have you noticed anything else, for example pain in your knee?", HOME_CHART)
+    assert all(topic.facts for topic in topics)
