@@ -239,6 +239,13 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 """How what is asked begins; beside a question, other sentences only tell something."""
+_YOU_SAID = re.compile(
+    r"(?:^|[.?!;]\s)\s*(?:(?:so|and|but|well|now|ok(?:ay)?|right|thank you|thanks|i see)[,. ]+)*"
+    r"(?:you (?:just )?(?:say|said|mention(?:ed)?|told me|were saying)|(?:going|coming|if we go) back to)\b"
+    r"[^,.?!;:–—]*(?:[,:;–—]| - )",
+    re.IGNORECASE,
+)
+"""What a doctor repeats before asking: "you said it wakes you, is it ..."."""
 _SAYS = re.compile(r"(?:(?:and|so|well|okay|right)[, ]+)*(?:i|you|he|she|it|we|they)\b", re.IGNORECASE)
 """The same before a dash, where "and the cough - how long?" asks."""
 
@@ -281,7 +288,13 @@ def _parts(question: str) -> list[Asks]:
     def only_opens(one: Asks) -> bool:
         return opens is not None and one.start <= opens.end() and opens.start() <= one.start + len(one.text)
 
-    parts = [one for one in _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
+    repeated = [said.span() for said in _YOU_SAID.finditer(text)]
+    asked = [
+        one
+        for one in _asked_in(text)
+        if not any(start <= one.start and one.start + len(one.text) <= end for start, end in repeated)
+    ]
+    parts = [one for one in asked or _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
     return _at_their_place(_with_predicates(parts, text), text)
 
 
@@ -533,7 +546,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         return [first] if first else talk
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
     found = [_find(one, before, rest, facts) for before, one in zip((None, *parts), parts, strict=False)]
-    found = _trimmed([one for at, one in enumerate(found) if not (at and _only_example(one))])
+    found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
     topics: list[Topic] = []
     answers = any(one.rows for one in found)
     for one in found:
@@ -550,10 +563,14 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     return topics or talk[:1] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
-def _only_example(one: _Found) -> bool:
-    """Whether it is an example of what was asked before, which no fact answers by name."""
-    near = bool(one.rows) and one.nearness[0] >= DIRECT
-    return not near and bool(_EXAMPLE.match(one.asks.text)) and not lexicon.named(one.asks.text).names
+def _asks_vaguely(one: _Found) -> bool:
+    """Whether it asks for nothing by name, beside what does: "anything else", or an example that is not known."""
+    text = one.asks.text
+    if one.rows and one.nearness[0] >= DIRECT:
+        return False
+    if cues.ANYTHING_ELSE.search(text):
+        return not finding_names(text)
+    return bool(_EXAMPLE.match(text)) and not lexicon.named(text).names
 
 
 @lru_cache(maxsize=4096)
@@ -632,7 +649,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.EXAMINED.search(text):
         return Topic("examination or result", Asked.RESULT, ())
-    if answers and (_EITHER.search(text) or cues.ANYTHING_ELSE.search(text)):
+    if answers and _EITHER.search(text):
         return None
     named = lexicon.named(text)
     main = named.names & deniable()

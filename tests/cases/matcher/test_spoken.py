@@ -259,3 +259,9 @@ def test_only_what_is_asked_is_told(question: str, told: set[str], untold: set[s
 def test_nothing_else_is_not_denied_beside_an_answer() -> None:
     topics = asked_of_patient("Have you noticed anything else, for example pain in your knee?", HOME_CHART)
     assert all(topic.facts for topic in topics)
+
+
+@pytest.mark.parametrize("before", ["You said that you have diarrhea, ", "Going back to the diarrhea - "])
+def test_what_a_doctor_repeats_before_asking_is_not_told_again(before: str) -> None:
+    topics = asked_of_patient(f"{before}does your knee hurt?", HOME_CHART)
+    assert [fact.path for topic in topics for fact in topic.facts] == ["knee"]
