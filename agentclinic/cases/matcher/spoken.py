@@ -159,6 +159,7 @@ _ANYONE = re.compile(
 """The beginning of a question about others, without what is asked of them."""
 _OTHERS = re.compile(rf"{_OTHERS_ARE}(?: {_OTHERS_ARE})*", re.IGNORECASE)
 _EXAMPLE = re.compile(r"for (?:example|instance)\b", re.IGNORECASE)
+_ABOVE_ALL = re.compile(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
 _OWN_AND_KIN = re.compile(
     r"\byou(?:rself)?\b[^?.!;]{0,25}?\b(?:or|and)\b[^?.!;]{0,20}?"
@@ -564,9 +565,12 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
 
 
 def _asks_vaguely(one: _Found) -> bool:
-    """Whether it asks for nothing by name, beside what does: "anything else", or an example that is not known."""
+    """Whether it asks for nothing by itself: "anything else", "especially at night", or an example that is unknown."""
     text = one.asks.text
-    if one.rows and one.nearness[0] >= DIRECT:
+    nearest = one.nearness[0] if one.rows else LEAST
+    if _ABOVE_ALL.match(text) and nearest < BY_ITSELF:
+        return not finding_names(text)
+    if nearest >= DIRECT:
         return False
     if cues.ANYTHING_ELSE.search(text):
         return not finding_names(text)

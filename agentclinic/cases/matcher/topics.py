@@ -213,7 +213,10 @@ def listed_noun(text: str, before: str) -> str:
     item = text[max(0, lists[-1].end() - len(before)) :].strip(" ?.,")
     noun = _YOUR.sub("the", _EXAMPLES.split(_BEFORE_LISTED.sub("", item))[0])
     plain = _WHEN_YOU.sub("", noun)
-    if not plain or len(plain.split()) > 6 or _CLAUSE.search(plain) or _NO_NOUN.match(plain) or " or " in plain:
+    words = plain.split()
+    if not 0 < len(words) <= 6 or words[-1] == "such" or "or" in words:
+        return ""
+    if _CLAUSE.search(plain) or _NO_NOUN.match(plain):
         return ""
     named = lexicon.named(noun).closed & ~lexicon.roots()
     if named and not named & ~lexicon.of_types("place"):
