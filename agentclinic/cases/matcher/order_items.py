@@ -185,6 +185,13 @@ _TAKEN_FROM = (
     r"|CSF|sputum|rectal|urethral|vaginal|saliva|oral fluid)"
 )
 """Where a germ is looked for, as lists of these have it."""
+_SPINE = {"C": "cervical", "T": "thoracic", "L": "lumbar"}
+
+
+def _culture_of(found: re.Match[str]) -> str:
+    return {"B": "blood cultures ", "U": "urine culture ", "S": "sputum culture "}[found[1]]
+
+
 _PLUS = re.compile(r" ?(?:[/+&]|\band\b) ?", re.IGNORECASE)
 _WRITTEN_OUT = (
     (re.compile(r"(?<![/\w])w (?=[a-z])", re.IGNORECASE), "with "),
@@ -214,6 +221,79 @@ _WRITTEN_OUT = (
     (re.compile(r"\bIF (?=ab\b|abs\b|antibod)"), "intrinsic factor "),
     (re.compile(r"\bAS[- ]OCT\b"), "anterior segment OCT"),
     (re.compile(r"\bHRM\b"), "esophageal manometry"),
+    (re.compile(r"\b([BUS])Cx?s?(?= ?x ?\d|\d\b| ?(?:$|[,;./)+]|and\b|from\b|before\b))"), _culture_of),
+    (re.compile(r"\bbcx(?:s|2|3)?\b", re.IGNORECASE), "blood cultures"),
+    (re.compile(r"\bucx\b", re.IGNORECASE), "urine culture"),
+    (re.compile(r"\bu/s\b", re.IGNORECASE), "ultrasound"),
+    (re.compile(r"\bPET bloods\b"), "bloods"),
+    (
+        # How a CT is done.
+        re.compile(
+            r"\s*\b(?:with |and )?(?:(?:IV|PO|oral|rectal)(?: ?(?:and|&|/|\+) ?)?)+ contrast\b"
+            r"(?! (?:study|series|swallow|enema))",
+            re.IGNORECASE,
+        ),
+        " with contrast",
+    ),
+    (
+        re.compile(
+            r"\b(?:CTA|CT angio\w*) (?:of (?:the )?)?abdo?(?:men|minal)?(?: and | ?[/&+,] ?)pelvis\b", re.IGNORECASE
+        ),
+        "CT angiography abdomen",
+    ),
+    (
+        # Of one ratio; of a list that begins with a collection of urine.
+        re.compile(
+            r"^(.*\b(?:24[- ]?h\w*|urin\w+|spot)\b[^;]*[,/+] ?)PCR(?= ?(?:$|[,;/+.]))(?<!culture, PCR)", re.IGNORECASE
+        ),
+        r"\1urine protein creatinine ratio",
+    ),
+    (re.compile(r"\b(24[- ]?h(?:ou)?rs?|24h|spot) U (?=[A-Z])", re.IGNORECASE), r"\1 urine "),
+    (
+        re.compile(
+            r"\b((?:24[- ]?h\w*|spot) urine) (Ca|Na|K|calcium|sodium|protein|Prot|Cu|copper) ?/ ?"
+            r"(?:Cr|creat\w*)\b(?! ratio)"
+        ),
+        r"\1 \2, urine creatinine",
+    ),
+    (
+        re.compile(r"\b((?:plasma|serum|urine|urinary)(?: free| fractionated)*) mets\b", re.IGNORECASE),
+        r"\1 metanephrines",
+    ),
+    (re.compile(r"\bmetanephrines ?/ ?cats\b", re.IGNORECASE), "metanephrines/catecholamines"),
+    (re.compile(r"\bASA(?= (?:and|&|level|lvl|conc)| ?/ ?(?:APAP|tylenol|acet))"), "salicylate"),
+    (
+        re.compile(
+            r"[/,&+]?\s*\b([CTL])(?:[- ]?spine)? ?(?:[/&+,]|and) ?([CTL])(?: ?(?:[/&+,]|and) ?([CTL]))?[- ]spine\b"
+        ),
+        lambda found: ", ".join(["", *(f"{_SPINE[part]} spine" for part in found.groups() if part)]),
+    ),
+    (
+        re.compile(
+            r"\b(UA|urinalysis|urine(?: dip| cultures?)?)\s*"
+            r"\([^)]*\b(?:cath\w*|bag|clean|mid\w*|catch|suprapubic)\b[^)]*\)",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
+    (
+        re.compile(r"\b((?:urine|urinary|spot) (?:protein|albumin)) ?: ?creat(?:inine)?\b(?: ratio)?", re.IGNORECASE),
+        r"\1 creatinine ratio",
+    ),
+    (
+        re.compile(
+            r"^(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint)\b)(.*?)"
+            r"(?<!sputum )\b(AFB|acid[- ]fast)(?= (?:smears?|stain|cx|culture|x ?\d))",
+            re.IGNORECASE,
+        ),
+        r"\1sputum \2",
+    ),
+    (
+        re.compile(
+            r"^(?=.*\b(?:AFB|acid[- ]fast|IGRA|quantiferon)\b)(.*)(?<!TB )(?<!STI )(?<!GC )\bNAATs?\b(?! (?:for|of))"
+        ),
+        r"\1TB PCR",
+    ),
     (
         re.compile(r"\bB[- ]?scans?\b(?! (?:ultraso\w+|USS?\b))(?: of (?:the |both )?eyes?)?", re.IGNORECASE),
         "ocular ultrasound",
@@ -293,7 +373,13 @@ _WRITTEN_OUT = (
         ),
         r"\1tumor EGFR",
     ),
-    (re.compile(r"\b(?:[A-Z][A-Z0-9]{2,7} ?(?:/|,|and|&) ?)+[A-Z][A-Z0-9]{2,7} (?=(?:gene )?panel\b)"), "gene "),
+    (
+        re.compile(
+            r"\b(?:(?:[A-Z][A-Z0-9]{2,7} ?/ ?)+|(?:[A-Z]{2,6}\d[A-Z0-9]* ?(?:/|,|and|&) ?)+)[A-Z][A-Z0-9]{2,7} "
+            r"(?=(?:gene )?panel\b)"
+        ),
+        "gene ",
+    ),
     (re.compile(r"\bspot PCR\b"), "spot urine protein creatinine ratio"),
     (
         re.compile(r"\bglucose (?:paired )?with (?:paired |simultaneous )?(serum|plasma|blood)\b(?: glucose)?"),
@@ -674,7 +760,8 @@ _WRITTEN_OUT = (
         # What the laboratory adds by itself if the first test is positive.
         re.compile(
             r"\s*\b(?:with|w/|and) reflex(?:ive)? (?:to )?"
-            r"(?:(?:RNA|PCR|viral load|titers?|confirm\w+|quant\w*|panel|patterns?|western blot|testing)\b\s*)+",
+            r"(?:(?:RNA|PCR|viral load|titers?|confirm\w+|quant\w*|panel|patterns?|western blot|testing"
+            r"|cultures?|cx|micro\w*)\b\s*)+",
             re.IGNORECASE,
         ),
         "",
@@ -1421,12 +1508,13 @@ _GIVEN = re.compile(
 )
 _GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
 _CARE = re.compile(
-    r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|for \d))"
+    r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|\d|for \d))"
     r"|(?:admit|refer|reassess|close monitoring|monitor closely|(?:keep )?(?:nil by mouth|nbm|npo))\b)"
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
     r"|anti ?emetics?|oxygen therapy|ng tube|nasogastric tube|(?:needle|chest) (?:decompression|drain)|pci|thrombolysis"
     r"|epley|semont"
     r"|(?:insulin|gtn|heparin|amiodarone|magnesium|labetalol|oxytocin) (?:infusion|drip|pump)|sliding scale|[vf]riii"
+    r"|ivf|(?:lr|ns|hartmanns?|saline) bolus|pain control"
     r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
@@ -1437,6 +1525,8 @@ _ARRANGEMENT = re.compile(
     r"|follow ?up (?:in|with|at|appointment|visit|clinic|call)"
     r"|(?:clinic|outpatient|gp) (?:review|follow ?up|appointment)"
     r"|contact tracing|notif(?:y|ication)|isolat(?:e|ion)|discharge (?:home|with|planning)|bed ?rest|sick note"
+    r"|(?:inhaler|epi ?pen|injection|technique|diet\w*) (?:teaching|training)|teaching$"
+    r"|^(?:no|avoid|hold|stop|withhold|continue) (?!growth)"
     r"|informed consent|mdt|case conference|social work\w*|physio(?:therapy)?|keep warm|strict bed"
     r"|(?:apno?ea|cardiac|cardiorespiratory|continuous) monitor\w*|telemetry"
     r"|(?:screening|testing) (?:of|for) (?:the |her |his )?(?:siblings?|family|relatives?|partners?|contacts?)"

@@ -150,7 +150,8 @@ def _until(item: Item) -> str:
     read = item.read
     done = read.of("tests") - _OF_SPECIMENS
     elsewhere = read.of("modalities") or (done and not (read.of("values") or read.of("panels") or read.of("specimens")))
-    return "arranged" if elsewhere or _ARRANGED.search(item.text) else "taken"
+    drawn = read.of("specimens") and not read.of("modalities")  # "CSF IgG index"
+    return "arranged" if elsewhere or (_ARRANGED.search(item.text) and not drawn) else "taken"
 
 
 _ARRANGED = re.compile(
