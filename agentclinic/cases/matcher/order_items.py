@@ -108,7 +108,8 @@ ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|enti
 MEASURED = ("values", "panels", "tests", "modalities")
 _SOUNDS_MEASURED = re.compile(
     r"\b(?:tests?|scores?|scales?|index|levels?|questionnaires?|antibod\w+|scans?|anti \w+|serolog\w+|antigens?"
-    r"|pcr|dna|rna|ig[agme]|genes?|genotypes?|mutations?|panels?|cultures?|assays?|titers?|titres?|diary|studies|study)\b"
+    r"|pcr|dna|rna|ig[agme]|genes?|genotypes?|mutations?|panels?|cultures?|assays?|titers?|titres?|diary|studies|study"
+    r"|\w{4,}(?:graphy|metry|scopy|gram))\b"
 )
 
 
@@ -221,6 +222,39 @@ _WRITTEN_OUT = (
     (re.compile(r"\bIF (?=ab\b|abs\b|antibod)"), "intrinsic factor "),
     (re.compile(r"\bAS[- ]OCT\b"), "anterior segment OCT"),
     (re.compile(r"\bHRM\b"), "esophageal manometry"),
+    (re.compile(r"\br/v\b", re.IGNORECASE), "review"),
+    (
+        re.compile(r"\b(CTA|MRA|(?:CT|MR) angio\w*) (?:of (?:the )?)?(?:COW|circle of Willis)\b", re.IGNORECASE),
+        r"\1 head",
+    ),
+    # The great veins of the belly are seen with its organs.
+    (
+        re.compile(
+            r"\b(?:IVC|iliac(?: veins?)?)(?: ?/ ?IVC)? (?=US\b|USS\b|ultraso\w+|duplex|dopplers?\b)", re.IGNORECASE
+        ),
+        "abdominal ",
+    ),
+    (
+        re.compile(
+            r"\b((?:duplex|dopplers?)\b[^,;]*?) ?(?:\+|\band\b|&|/|\bincl\w*\b|\bwith\b) ?(?:the )?"
+            r"(?:iliacs?|IVC)(?: veins?)?(?: ?(?:/|and|&) ?(?:IVC|iliacs?)(?: veins?)?)?(?=\s*(?:$|[,;.]))",
+            re.IGNORECASE,
+        ),
+        r"\1, abdominal ultrasound",
+    ),
+    (re.compile(r"\s*\((?:bacterial|viral)(?: ?(?:\+|and|&|/|,) ?(?:bacterial|viral))*\)", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"\b(?:(?:USS?|ultrasound|venous|duplex|leg) )*(?:dopplers?|duplex) (?:to )?"
+            r"(?:r/o|for|rule out|exclude) ?DVT\b",
+            re.IGNORECASE,
+        ),
+        "leg vein ultrasound",
+    ),
+    (
+        re.compile(r"\b((?:FBC|CBC|CRP|lactate|U&Es?|U\+Es?|BMP|CMP|LFTs?) ?[,/+] ?)cultures(?= ?(?:$|[,;./+]|x ?\d))"),
+        r"\1blood cultures",
+    ),
     (re.compile(r"\b([BUS])Cx?s?(?= ?x ?\d|\d\b| ?(?:$|[,;./)+]|and\b|from\b|before\b))"), _culture_of),
     (re.compile(r"\bbcx(?:s|2|3)?\b", re.IGNORECASE), "blood cultures"),
     (re.compile(r"\bucx\b", re.IGNORECASE), "urine culture"),
@@ -302,8 +336,10 @@ _WRITTEN_OUT = (
     (
         # Those of blood, if the order names nothing else that is cultured.
         re.compile(
-            r"^(?!.*\b(?:LP|lumbar|CSF|joint|aspirat\w+|swabs?|fluid|biops\w+|bx|sputum|urine|urinalysis|stool|tap|BAL"
-            r"|wash\w*|pus|abscess|tissue|collection|viral|PCR)\b)(.*(?:^|[/,+;]) ?)cultures?(?= ?(?:$|[,;.+/]|x ?\d))",
+            r"^(?!.*\b(?:LP|lumbar|CSF|joint|aspirat\w+|swabs?|fluid|biops\w+|bx|sputum|urine|urinalysis|stool|tap"
+            r"|BAL|wash\w*|pus|abscess|tissue|collection|viral|PCR|\w*centesis|puncture|wound|throat|ear|eye|skin"
+            r"|cell count|crystals|gram|bronch\w*|lavage|drain\w*|nodes?|marrow|blood)\b)"
+            r"(.*[/,+;] ?)cultures(?= ?(?:$|[,;.+/]|x ?\d))",
             re.IGNORECASE,
         ),
         r"\1blood cultures",
@@ -1193,7 +1229,8 @@ def items(order: str) -> tuple[Item, ...]:
     for index, segment in enumerate(segments):
         read = reading(segment.text)
         if said_of_no_test(segment.text):
-            found.append(Item(_GIVE.sub("", segment.text).strip(), Reading({}), given=True))
+            bare = _GIVE.sub("", segment.text).strip()
+            found.append(Item(bare if said_of_no_test(bare) else segment.text, Reading({}), given=True))
             continue
         if _OF_OTHERS.search(segment.text) and _tests(read):
             relatives = True  # and of those named next: "ECGs of mother and siblings"
@@ -1548,7 +1585,7 @@ _SCORE = re.compile(
     r"|duke criteria|light s? ?criteria|ottawa (?:rules?|ankle|knee|sah)|canadian ct|nexus|stone score"
     r"|san francisco syncope|canadian syncope|lrinec|sirs|ecog|karnofsky|bode|gold stage|mmrc|eular|acr criteria"
     r"|slicc|sledai|das ?28|basdai|pasi|scorad|rome iv|pas score|pediatric appendicitis score|must score|frax|qrisk\d?"
-    r"|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade)\b"
+    r"|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade|twist score|lake louise)\b"
 )
 """Scores that a doctor works out from findings; bedside scales that are done with the patient are not among them."""
 _UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
@@ -1582,8 +1619,6 @@ def said_of_no_test(text: str) -> str:
         return "a treatment, not a test"
     if _REFERRAL.search(text):
         return "not a test"
-    if text.endswith(" score") and not reading(text).by_kind:
-        return "a score to work out from the findings, not a test"
     return "not a test" if _ARRANGEMENT.search(text) and not _tests(reading(text)) else ""
 
 
