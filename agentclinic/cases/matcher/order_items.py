@@ -298,9 +298,11 @@ _WRITTEN_OUT = (
     (re.compile(r"\bASA(?= (?:and|&|level|lvl|conc)| ?/ ?(?:APAP|tylenol|acet))"), "salicylate"),
     (
         re.compile(
-            r"[/,&+]?\s*\b([CTL])(?:[- ]?spine)? ?(?:[/&+,]|and) ?([CTL])(?: ?(?:[/&+,]|and) ?([CTL]))?[- ]spine\b"
+            r"([/,&+]?)\s*\b([CTL])(?:[- ]?spine)? ?(?:[/&+,]|and) ?([CTL])(?: ?(?:[/&+,]|and) ?([CTL]))?[- ]spine\b"
         ),
-        lambda found: ", ".join(["", *(f"{_SPINE[part]} spine" for part in found.groups() if part)]),
+        lambda found: (
+            (", " if found[1] else " ") + ", ".join(f"{_SPINE[part]} spine" for part in found.groups()[1:] if part)
+        ),
     ),
     (
         re.compile(
