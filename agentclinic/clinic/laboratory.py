@@ -294,7 +294,7 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
 _FINGERSTICK = re.compile(
     r"\b(?:finger[- ]?(?:stick|prick)s?|capillary (?:blood )?(?:glucose|sugar)|cap(?:illary)? gluc\w*"
     r"|(?:CBG|BM|BSL?|BGL)s?|accu-?check|bedside glucose|glucometer|dextro(?:stix|stick)\w*"
-    r"|POC glucose|point[- ]of[- ]care glucose|blood sugar)\b(?! (?:biops|aspir))",
+    r"|POC gluc\w*|gluc\w* POC|point[- ]of[- ]care glucose|blood sugar)\b(?! (?:biops|aspir))",
     re.IGNORECASE,
 )
 
@@ -583,7 +583,7 @@ def _is_unplaced(name: str) -> bool:
     """Whether something is taken, such as a biopsy, and its name does not say where from."""
     read = reading(name)
     placed = read.of("sites") or read.of("specimens") or read.of("values") or read.words
-    return bool(read.of("tests")) and read.of("tests") <= _BIOPSIES and not placed
+    return bool(read.of("tests")) and read.of("tests") <= _BIOPSIES and not placed and "needle" not in words(name)
 
 
 _BIOPSIES = frozenset({"biopsy", "histopathology", "cytology"})

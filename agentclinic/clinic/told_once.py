@@ -72,6 +72,10 @@ def _fitting(item: Ordered, order: Reading) -> Ordered:
         if not kept and len({fact.heads[0] for fact in item.facts}) >= _MANY and order.by_kind.keys() > {"tests"}:
             # Of something that the order does not name: what was taken is charted, or waited for.
             return replace(item, facts=tuple(fact for fact in item.facts if not is_completed(fact.path)))
+    elif _is_germ_anywhere(asked) and all("pcr" in charted_as(fact).of("tests") for fact in item.facts):
+        charted = [fact for fact in item.facts if not is_completed(fact.path)]
+        kept = charted or [fact for fact in item.facts if _taken_as(order, charted_as(fact))]
+        kept = kept or [fact for fact in item.facts if fact.heads[0] == item.facts[0].heads[0]]
     else:
         exact = [fact for fact in item.facts if asked.of("values") >= _values(fact) != frozenset()]
         # What is under a heading that the item names is what it names: the antibodies, of "antibodies and gastrin".
@@ -80,6 +84,12 @@ def _fitting(item: Ordered, order: Reading) -> Ordered:
         stray = {fact.path for fact in added if _strays(fact, item.name, exact)}
         kept = [fact for fact in item.facts if fact.path not in stray]
     return replace(item, facts=tuple(kept)) if 0 < len(kept) < len(item.facts) else item
+
+
+def _is_germ_anywhere(asked: Reading) -> bool:
+    """Whether germs are looked for without a word of where: "HSV PCR" is not that of every specimen."""
+    named = bool(asked.of("values")) and asked.by_kind.keys() <= {"tests", "values"}
+    return named and asked.of("tests") <= {"pcr"} and asked.of("values") <= vocabulary().germs
 
 
 def _joins(heading: str) -> set[str]:
@@ -196,8 +206,15 @@ def each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
             yield item if tuple(kept) == item.facts else replace(item, facts=tuple(kept))
         elif kept:
             yield replace(item, facts=tuple(kept))
-        elif item.equivalent and not set(words(item.name)) <= set(words(item.equivalent)):
+        elif item.equivalent and not _tells(item):
             yield Ordered(item.name, ())  # what would stand in for it was told as itself
+
+
+def _tells(item: Ordered) -> bool:
+    """Whether what stands in for a test has its result: the inspiratory pressure, in the report of a vital capacity."""
+    asked = reading(item.name).of("values")
+    said = joined(reading(fact.text) for fact in item.facts).of("values")
+    return bool(asked and asked <= said) or set(words(item.name)) <= set(words(item.equivalent or ""))
 
 
 _FINDINGS = frozenset({"finding"})

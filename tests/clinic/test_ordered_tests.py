@@ -170,3 +170,46 @@ def test_an_unknown_word_or_place_brings_nothing_else_and_is_not_lost(
     text = reply(order)
     assert all(part in text for part in said), text
     assert not any(part in text for part in not_said), text
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("CURB-65, TSH", "CURB-65: a score to work out from the findings, not a test."),
+        ("TSH, IV access x2", "IV access x2: not a test."),
+        ("TSH, ophthalmology referral", "Ophthalmology referral: not a test."),
+        ("TSH, screening of siblings", "Screening of siblings: not a test."),
+        ("TSH, insulin infusion 0.1 u/kg/h", "Insulin infusion 0.1 u/kg/h: a treatment, not a test."),
+        ("TSH, start acetazolamide", "Start acetazolamide: a treatment, not a test."),
+        ("TSH, keep NBM", "Keep NBM: a treatment, not a test."),
+    ],
+)
+def test_scores_treatments_and_arrangements_are_told_from_tests(order: str, said: str) -> None:
+    text = reply(order)
+    assert said in text
+    assert "pending" not in text
+
+
+@pytest.mark.parametrize(
+    ("order", "named"),
+    [
+        ("LDH/hapto/bili", ("LDH", "Haptoglobin", "Bilirubin")),
+        ("HIV, IgE", ("HIV", "Total IgE")),
+        ("bcx x3, UCx", ("Blood Cultures", "Urine Culture")),
+        ("FBC/CRP/cultures", ("Complete Blood Count", "C Reactive Protein", "Blood Cultures")),
+        ("BM, ketones", ("Fingerstick", "Ketones")),
+        ("adrenal antibodies", ("21-Hydroxylase",)),
+        ("FBC/film", ("Complete Blood Count", "Film")),
+        ("vesicle fluid/throat enterovirus PCR", ("Vesicle", "Throat")),
+        ("XR knee AP + lat, CXR PA/lat", ("Knee X-ray", "Chest X-ray")),
+        ("abdo USS ?appendicitis, TSH", ("Abdominal Ultrasound", "TSH")),
+        ("bone marrow bx, BM aspirate", ("Bone Marrow",)),
+        ("24h U Ca/Cr", ("24-Hour Urine Calcium", "Creatinine")),
+        ("MRI C/T spine", ("MRI Thoracic and Cervical Spine",)),
+        ("CT TAP", ("CT Chest and Abdomen",)),
+    ],
+)
+def test_a_list_as_doctors_shorten_it_is_answered_item_by_item(order: str, named: tuple[str, ...]) -> None:
+    text = reply(order)
+    assert all(name in text for name in named)
+    assert not any(denied in text for denied in ("not available", "No result", "does not say"))

@@ -108,7 +108,8 @@ ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|enti
 MEASURED = ("values", "panels", "tests", "modalities")
 _SOUNDS_MEASURED = re.compile(
     r"\b(?:tests?|scores?|scales?|index|levels?|questionnaires?|antibod\w+|scans?|anti \w+|serolog\w+|antigens?"
-    r"|pcr|dna|rna|ig[agme]|genes?|genotypes?|mutations?|panels?|cultures?|assays?|titers?|titres?|diary|studies|study)\b"
+    r"|pcr|dna|rna|ig[agme]|genes?|genotypes?|mutations?|panels?|cultures?|assays?|titers?|titres?|diary|studies|study"
+    r"|\w{4,}(?:graphy|metry|scopy|gram))\b"
 )
 
 
@@ -185,6 +186,13 @@ _TAKEN_FROM = (
     r"|CSF|sputum|rectal|urethral|vaginal|saliva|oral fluid)"
 )
 """Where a germ is looked for, as lists of these have it."""
+_SPINE = {"C": "cervical", "T": "thoracic", "L": "lumbar"}
+
+
+def _culture_of(found: re.Match[str]) -> str:
+    return {"B": "blood cultures ", "U": "urine culture ", "S": "sputum culture "}[found[1]]
+
+
 _PLUS = re.compile(r" ?(?:[/+&]|\band\b) ?", re.IGNORECASE)
 _WRITTEN_OUT = (
     (re.compile(r"(?<![/\w])w (?=[a-z])", re.IGNORECASE), "with "),
@@ -214,6 +222,114 @@ _WRITTEN_OUT = (
     (re.compile(r"\bIF (?=ab\b|abs\b|antibod)"), "intrinsic factor "),
     (re.compile(r"\bAS[- ]OCT\b"), "anterior segment OCT"),
     (re.compile(r"\bHRM\b"), "esophageal manometry"),
+    (re.compile(r"\br/v\b", re.IGNORECASE), "review"),
+    (
+        re.compile(r"\b(CTA|MRA|(?:CT|MR) angio\w*) (?:of (?:the )?)?(?:COW|circle of Willis)\b", re.IGNORECASE),
+        r"\1 head",
+    ),
+    # The great veins of the belly are seen with its organs.
+    (
+        re.compile(
+            r"\b(?:IVC|iliac(?: veins?)?)(?: ?/ ?IVC)? (?=US\b|USS\b|ultraso\w+|duplex|dopplers?\b)", re.IGNORECASE
+        ),
+        "abdominal ",
+    ),
+    (
+        re.compile(
+            r"\b((?:duplex|dopplers?)\b[^,;]*?) ?(?:\+|\band\b|&|/|\bincl\w*\b|\bwith\b) ?(?:the )?"
+            r"(?:iliacs?|IVC)(?: veins?)?(?: ?(?:/|and|&) ?(?:IVC|iliacs?)(?: veins?)?)?(?=\s*(?:$|[,;.]))",
+            re.IGNORECASE,
+        ),
+        r"\1, abdominal ultrasound",
+    ),
+    (re.compile(r"\s*\((?:bacterial|viral)(?: ?(?:\+|and|&|/|,) ?(?:bacterial|viral))*\)", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"\b(?:(?:USS?|ultrasound|venous|duplex|leg) )*(?:dopplers?|duplex) (?:to )?"
+            r"(?:r/o|for|rule out|exclude) ?DVT\b",
+            re.IGNORECASE,
+        ),
+        "leg vein ultrasound",
+    ),
+    (
+        re.compile(r"\b((?:FBC|CBC|CRP|lactate|U&Es?|U\+Es?|BMP|CMP|LFTs?) ?[,/+] ?)cultures(?= ?(?:$|[,;./+]|x ?\d))"),
+        r"\1blood cultures",
+    ),
+    (re.compile(r"\b([BUS])Cx?s?(?= ?x ?\d|\d\b| ?(?:$|[,;./)+]|and\b|from\b|before\b))"), _culture_of),
+    (re.compile(r"\bbcx(?:s|2|3)?\b", re.IGNORECASE), "blood cultures"),
+    (re.compile(r"\bucx\b", re.IGNORECASE), "urine culture"),
+    (re.compile(r"\bu/s\b", re.IGNORECASE), "ultrasound"),
+    (re.compile(r"\bPET bloods\b"), "bloods"),
+    (
+        # How a CT is done.
+        re.compile(
+            r"\s*\b(?:with |and )?(?:(?:IV|PO|oral|rectal)(?: ?(?:and|&|/|\+) ?)?)+ contrast\b"
+            r"(?! (?:study|series|swallow|enema))",
+            re.IGNORECASE,
+        ),
+        " with contrast",
+    ),
+    (
+        re.compile(
+            r"\b(?:CTA|CT angio\w*) (?:of (?:the )?)?abdo?(?:men|minal)?(?: and | ?[/&+,] ?)pelvis\b", re.IGNORECASE
+        ),
+        "CT angiography abdomen",
+    ),
+    (
+        # Of one ratio; of a list that begins with a collection of urine.
+        re.compile(
+            r"^(.*\b(?:24[- ]?h\w*|urin\w+|spot)\b[^;]*[,/+] ?)PCR(?= ?(?:$|[,;/+.]))(?<!culture, PCR)", re.IGNORECASE
+        ),
+        r"\1urine protein creatinine ratio",
+    ),
+    (re.compile(r"\b(24[- ]?h(?:ou)?rs?|24h|spot) U (?=[A-Z])", re.IGNORECASE), r"\1 urine "),
+    (
+        re.compile(
+            r"\b((?:24[- ]?h\w*|spot) urine) (Ca|Na|K|calcium|sodium|protein|Prot|Cu|copper) ?/ ?"
+            r"(?:Cr|creat\w*)\b(?! ratio)"
+        ),
+        r"\1 \2, urine creatinine",
+    ),
+    (
+        re.compile(r"\b((?:plasma|serum|urine|urinary)(?: free| fractionated)*) mets\b", re.IGNORECASE),
+        r"\1 metanephrines",
+    ),
+    (re.compile(r"\bmetanephrines ?/ ?cats\b", re.IGNORECASE), "metanephrines/catecholamines"),
+    (re.compile(r"\bASA(?= (?:and|&|level|lvl|conc)| ?/ ?(?:APAP|tylenol|acet))"), "salicylate"),
+    (
+        re.compile(
+            r"([/,&+]?)\s*\b([CTL])(?:[- ]?spine)? ?(?:[/&+,]|and) ?([CTL])(?: ?(?:[/&+,]|and) ?([CTL]))?[- ]spine\b"
+        ),
+        lambda found: (
+            (", " if found[1] else " ") + ", ".join(f"{_SPINE[part]} spine" for part in found.groups()[1:] if part)
+        ),
+    ),
+    (
+        re.compile(
+            r"\b(UA|urinalysis|urine(?: dip| cultures?)?)\s*"
+            r"\([^)]*\b(?:cath\w*|bag|clean|mid\w*|catch|suprapubic)\b[^)]*\)",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
+    (
+        re.compile(r"\b((?:urine|urinary|spot) (?:protein|albumin)) ?: ?creat(?:inine)?\b(?: ratio)?", re.IGNORECASE),
+        r"\1 creatinine ratio",
+    ),
+    (
+        re.compile(
+            r"^(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint)\b)(.*?)"
+            r"(?<!sputum )\b(AFB|acid[- ]fast)(?= (?:smears?|stain|cx|culture|x ?\d))",
+            re.IGNORECASE,
+        ),
+        r"\1sputum \2",
+    ),
+    (
+        re.compile(
+            r"^(?=.*\b(?:AFB|acid[- ]fast|IGRA|quantiferon)\b)(.*)(?<!TB )(?<!STI )(?<!GC )\bNAATs?\b(?! (?:for|of))"
+        ),
+        r"\1TB PCR",
+    ),
     (
         re.compile(r"\bB[- ]?scans?\b(?! (?:ultraso\w+|USS?\b))(?: of (?:the |both )?eyes?)?", re.IGNORECASE),
         "ocular ultrasound",
@@ -222,8 +338,10 @@ _WRITTEN_OUT = (
     (
         # Those of blood, if the order names nothing else that is cultured.
         re.compile(
-            r"^(?!.*\b(?:LP|lumbar|CSF|joint|aspirat\w+|swabs?|fluid|biops\w+|bx|sputum|urine|urinalysis|stool|tap|BAL"
-            r"|wash\w*|pus|abscess|tissue|collection|viral|PCR)\b)(.*(?:^|[/,+;]) ?)cultures?(?= ?(?:$|[,;.+/]|x ?\d))",
+            r"^(?!.*\b(?:LP|lumbar|CSF|joint|aspirat\w+|swabs?|fluid|biops\w+|bx|sputum|urine|urinalysis|stool|tap"
+            r"|BAL|wash\w*|pus|abscess|tissue|collection|viral|PCR|\w*centesis|puncture|wound|throat|ear|eye|skin"
+            r"|cell count|crystals|gram|bronch\w*|lavage|drain\w*|nodes?|marrow|blood)\b)"
+            r"(.*[/,+;] ?)cultures(?= ?(?:$|[,;.+/]|x ?\d))",
             re.IGNORECASE,
         ),
         r"\1blood cultures",
@@ -293,7 +411,13 @@ _WRITTEN_OUT = (
         ),
         r"\1tumor EGFR",
     ),
-    (re.compile(r"\b(?:[A-Z][A-Z0-9]{2,7} ?(?:/|,|and|&) ?)+[A-Z][A-Z0-9]{2,7} (?=(?:gene )?panel\b)"), "gene "),
+    (
+        re.compile(
+            r"\b(?:(?:[A-Z][A-Z0-9]{2,7} ?/ ?)+|(?:[A-Z]{2,6}\d[A-Z0-9]* ?(?:/|,|and|&) ?)+)[A-Z][A-Z0-9]{2,7} "
+            r"(?=(?:gene )?panel\b)"
+        ),
+        "gene ",
+    ),
     (re.compile(r"\bspot PCR\b"), "spot urine protein creatinine ratio"),
     (
         re.compile(r"\bglucose (?:paired )?with (?:paired |simultaneous )?(serum|plasma|blood)\b(?: glucose)?"),
@@ -674,7 +798,8 @@ _WRITTEN_OUT = (
         # What the laboratory adds by itself if the first test is positive.
         re.compile(
             r"\s*\b(?:with|w/|and) reflex(?:ive)? (?:to )?"
-            r"(?:(?:RNA|PCR|viral load|titers?|confirm\w+|quant\w*|panel|patterns?|western blot|testing)\b\s*)+",
+            r"(?:(?:RNA|PCR|viral load|titers?|confirm\w+|quant\w*|panel|patterns?|western blot|testing"
+            r"|cultures?|cx|micro\w*)\b\s*)+",
             re.IGNORECASE,
         ),
         "",
@@ -1106,7 +1231,8 @@ def items(order: str) -> tuple[Item, ...]:
     for index, segment in enumerate(segments):
         read = reading(segment.text)
         if said_of_no_test(segment.text):
-            found.append(Item(_GIVE.sub("", segment.text).strip(), Reading({}), given=True))
+            bare = _GIVE.sub("", segment.text).strip()
+            found.append(Item(bare if said_of_no_test(bare) else segment.text, Reading({}), given=True))
             continue
         if _OF_OTHERS.search(segment.text) and _tests(read):
             relatives = True  # and of those named next: "ECGs of mother and siblings"
@@ -1421,12 +1547,13 @@ _GIVEN = re.compile(
 )
 _GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
 _CARE = re.compile(
-    r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|for \d))"
+    r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|\d|for \d))"
     r"|(?:admit|refer|reassess|close monitoring|monitor closely|(?:keep )?(?:nil by mouth|nbm|npo))\b)"
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
     r"|anti ?emetics?|oxygen therapy|ng tube|nasogastric tube|(?:needle|chest) (?:decompression|drain)|pci|thrombolysis"
     r"|epley|semont"
     r"|(?:insulin|gtn|heparin|amiodarone|magnesium|labetalol|oxytocin) (?:infusion|drip|pump)|sliding scale|[vf]riii"
+    r"|ivf|(?:lr|ns|hartmanns?|saline) bolus|pain control"
     r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
@@ -1437,6 +1564,8 @@ _ARRANGEMENT = re.compile(
     r"|follow ?up (?:in|with|at|appointment|visit|clinic|call)"
     r"|(?:clinic|outpatient|gp) (?:review|follow ?up|appointment)"
     r"|contact tracing|notif(?:y|ication)|isolat(?:e|ion)|discharge (?:home|with|planning)|bed ?rest|sick note"
+    r"|(?:inhaler|epi ?pen|injection|technique|diet\w*) (?:teaching|training)|teaching$"
+    r"|^(?:no|avoid|hold|stop|withhold|continue) (?!growth)"
     r"|informed consent|mdt|case conference|social work\w*|physio(?:therapy)?|keep warm|strict bed"
     r"|(?:apno?ea|cardiac|cardiorespiratory|continuous) monitor\w*|telemetry"
     r"|(?:screening|testing) (?:of|for) (?:the |her |his )?(?:siblings?|family|relatives?|partners?|contacts?)"
@@ -1458,7 +1587,7 @@ _SCORE = re.compile(
     r"|duke criteria|light s? ?criteria|ottawa (?:rules?|ankle|knee|sah)|canadian ct|nexus|stone score"
     r"|san francisco syncope|canadian syncope|lrinec|sirs|ecog|karnofsky|bode|gold stage|mmrc|eular|acr criteria"
     r"|slicc|sledai|das ?28|basdai|pasi|scorad|rome iv|pas score|pediatric appendicitis score|must score|frax|qrisk\d?"
-    r"|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade)\b"
+    r"|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade|twist score|lake louise)\b"
 )
 """Scores that a doctor works out from findings; bedside scales that are done with the patient are not among them."""
 _UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
@@ -1492,8 +1621,6 @@ def said_of_no_test(text: str) -> str:
         return "a treatment, not a test"
     if _REFERRAL.search(text):
         return "not a test"
-    if text.endswith(" score") and not reading(text).by_kind:
-        return "a score to work out from the findings, not a test"
     return "not a test" if _ARRANGEMENT.search(text) and not _tests(reading(text)) else ""
 
 

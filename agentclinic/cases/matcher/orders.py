@@ -133,7 +133,7 @@ def sent_out(order: str) -> Mapping[str, str]:
 
 _OF_LABORATORY = re.compile(
     r"\b(?:antibod\w+|anti \w+|serolog\w+|antigens?|pcr|ig[agme]|genes?|genotypes?|mutations?|cultures?"
-    r"|assays?|tit(?:er|re)s?|diary|diaries)\b"
+    r"|assays?|tit(?:er|re)s?|diary|diaries|\w{4,}(?:graphy|metry|scopy|gram))\b"
 )
 
 
@@ -150,11 +150,12 @@ def _until(item: Item) -> str:
     read = item.read
     done = read.of("tests") - _OF_SPECIMENS
     elsewhere = read.of("modalities") or (done and not (read.of("values") or read.of("panels") or read.of("specimens")))
-    return "arranged" if elsewhere or _ARRANGED.search(item.text) else "taken"
+    drawn = read.of("specimens") and not read.of("modalities")  # "CSF IgG index"
+    return "arranged" if elsewhere or (_ARRANGED.search(item.text) and not drawn) else "taken"
 
 
 _ARRANGED = re.compile(
-    r"\b(?:diary|questionnaires?|scales?|scores?|index|scans?|stud(?:y|ies)|prick|patch|challenge)\b"
+    r"\b(?:\w{4,}(?:graphy|metry|scopy|gram)|diary|questionnaires?|scales?|scores?|index|scans?|stud(?:y|ies)|prick|patch|challenge)\b"
 )
 _OF_SPECIMENS = (
     TAKEN
@@ -981,6 +982,8 @@ def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
     wanted, done = asked.of("modalities"), charted.of("modalities")
     if not done or not _same_sites(asked, _shown(fact)) or not _qualified(asked, fact, charted):
         return False
+    if _is_of_veins_alone(asked, charted):
+        return False
     if wanted == {"imaging"}:
         return True
     own = wanted - _VESSELS - {"imaging"}
@@ -994,9 +997,20 @@ def _is_like_image(asked: Reading, charted: Reading) -> bool:
         return False  # veins, not arteries
     if "venography" in asked.of("modalities") - done and "mri" in done:
         return False  # the heart, for the veins of the chest
+    if _is_of_veins_alone(asked, charted):
+        return False
     same = wanted if wanted and done == {"imaging"} else wanted & done
     sited = bool(asked.of("sites") and charted.of("sites")) or "echocardiogram" in same
     return bool(same) and sited and _same_sites(asked, charted)
+
+
+def _is_of_veins_alone(asked: Reading, charted: Reading) -> bool:
+    """Whether a result is of the veins of a limb, and an order of its joints: an ultrasound of the hands."""
+    jointed = any(site in _ENDS_OF_LIMBS or "joint" in vocabulary().wider[site] for site in asked.of("sites"))
+    return jointed and "vein" in charted.of("sites") - asked.of("sites")
+
+
+_ENDS_OF_LIMBS = frozenset({"hand", "finger", "foot", "toe"})
 
 
 def _same_sites(asked: Reading, charted: Reading) -> bool:
