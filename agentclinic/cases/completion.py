@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -467,6 +467,19 @@ def _pieces(pattern: str) -> frozenset[str]:
 _FLAGS = re.compile(r"\(\?[a-z]+\)")
 
 
+@lru_cache(maxsize=2048)
+def _is_within_lines(pattern: str) -> bool:
+    """Whether whatever a pattern matches is within a line."""
+    bare = _NOT_AT_ENDS.sub("", pattern)
+    flags = "".join(_FLAGS.findall(pattern))
+    return not (_ACROSS_LINES.search(bare) or "s" in flags or ("m" not in flags and _ANCHOR.search(bare)))
+
+
+_NOT_AT_ENDS = re.compile(r"\[\^[^\]]*\\n[^\]]*\]")
+_ACROSS_LINES = re.compile(r"\\[sSWDnAZ]|\[\^")
+_ANCHOR = re.compile(r"[\^$]")
+
+
 class _Patient:
     """A chart while it is completed."""
 
@@ -501,10 +514,6 @@ class _Patient:
     def _findings(self) -> Sequence[Fact]:
         """What was charted of the examination."""
         return [fact for fact in self.facts if fact.section is Section.EXAMINATION]
-
-    @cached_property
-    def _found_in_lower_case(self) -> str:
-        return "\n".join(fact.text for fact in self._findings).lower()
 
     @cached_property
     def held(self) -> Mapping[str, list[Fact]]:
@@ -572,22 +581,39 @@ class _Patient:
             *(("region", name) for name in self._ill_regions),
             *(("subject", name) for name in self._subjects),
             *([_OF_SKIN] if self._ill_skin else []),
-            *(("denied", sign, place) for sign, at in self._stated for place in _around(at)),
+            *(("denied", *where) for where in self._denied_at),
             *(("organ", organ) for organ in self._ill_organs),
         ]
-        ranks = {rank for key in shared for rank in _shared_by().get(key, ())}
-        spoken_of = _shared_by().get(_SAID, ())
-        return frozenset(ranks.union(rank for rank in spoken_of if rank not in ranks and self._may_speak_of(rank)))
+        known = _spoken_of()
+        return known.always.union(
+            *(_shared_by().get(key, ()) for key in shared),
+            *(known.by_piece[piece] for piece in self._said),
+            *(known.by_part[part] for part in self._naming.keys() & known.by_part.keys()),
+        )
 
-    def _may_speak_of(self, rank: int) -> bool:
-        """Whether a finding may speak of an entry in its own words."""
-        entry = normals()[rank]
-        said, (spoken, named) = entry.fields.get("said"), self._all_spoken
-        if any(field.startswith("follows") for field in entry.fields):
-            return True
-        if said and any(piece in spoken for piece in _searched(said)[1]):
-            return True
-        return entry.sign and not charted_as(_template(entry)).of("parts").isdisjoint(named)
+    @cached_property
+    def _said(self) -> Mapping[str, Sequence[int]]:
+        """The places of the findings that have a piece of a word by which an entry's subject is looked for."""
+        every = "\n".join(text for _, text, _ in self._spoken)
+        return {
+            piece: [place for place, (_, text, _) in enumerate(self._spoken) if piece in text]
+            for piece in _spoken_of().by_piece
+            if piece in every
+        }
+
+    @cached_property
+    def _naming(self) -> Mapping[str, Sequence[int]]:
+        """The places of the findings that name a part."""
+        found: dict[str, list[int]] = {}
+        for place, (_, _, named) in enumerate(self._spoken):
+            for part in named:
+                found.setdefault(part, []).append(place)
+        return found
+
+    def _speaking(self, pieces: Set[str], parts: Set[str] = frozenset()) -> Sequence[int]:
+        """The places of the findings that have one of these pieces of words or name one of these parts."""
+        said = {place for piece in pieces & self._said.keys() for place in self._said[piece]}
+        return sorted(said.union(*(self._naming[part] for part in parts & self._naming.keys())))
 
     def covering(self, entry: Normal) -> tuple[Fact, ...]:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
@@ -614,22 +640,31 @@ class _Patient:
 
     def _against(self, entry: Normal) -> list[Fact]:
         """Charted results that no form of an entry agrees with."""
-        against = [pattern for pattern, says in entry.follows(self.groups) if says is None]
-        against = [pattern for pattern in against if self._may_match(pattern)]
-        found = [fact for pattern in against for fact in self.facts if pattern.search(_line(fact))]
+        found: list[Fact] = []
+        if entry.may_follow:
+            against = [pattern for pattern, says in entry.follows(self.groups) if says is None]
+            found += [fact for pattern in against for fact in self._likely(pattern) if pattern.search(_line(fact))]
         if entry.examination:
             forms = _denied_in_forms(entry)
-            if all(forms):
-                found += [f for f in self._findings if all(contradict(stated(f.heads, f.text), form) for form in forms)]
+            if not forms:
+                found += self._findings
+            elif not any(self._denied_at.isdisjoint(places) for places in _places_denied(entry)):
+                found += [f for f, signs in self._signs if all(contradict(signs, form) for form in forms)]
         elif organs := _organs_shown(entry):
             ill = [fact for organ in sorted(organs) for fact in self._ill_organs.get(organ, ())]
             found += sorted(ill, key=lambda fact: bool(charted_as(fact).of("modalities") & _SEE_VESSELS))[:1]
         return found
 
     @cached_property
-    def _stated(self) -> frozenset[tuple[str, str]]:
-        """The signs that the examination found, with their places."""
-        return frozenset((sign, at) for fact in self._findings for sign, at, _ in stated(fact.heads, fact.text))
+    def _signs(self) -> Sequence[tuple[Fact, frozenset[Sign]]]:
+        """The findings that say that signs are there, with these."""
+        return [(fact, signs) for fact in self._findings if (signs := stated(fact.heads, fact.text))]
+
+    @cached_property
+    def _denied_at(self) -> frozenset[tuple[str, str]]:
+        """The signs that the examination found, with the places at which a normal finding would deny them."""
+        found = {(sign, at) for _, signs in self._signs for sign, at, _ in signs}
+        return frozenset((sign, place) for sign, at in found for place in _around(at))
 
     @cached_property
     def _ill_organs(self) -> Mapping[str, list[Fact]]:
@@ -640,20 +675,39 @@ class _Patient:
 
     def followed(self, entry: Normal) -> str | None:
         """What the result of an entry is if the chart, or what the patient tells, says certain things."""
+        if not entry.may_follow:
+            return None
         for pattern, says in entry.follows(self.groups):
-            found = pattern.search(self._written) if says is not None and self._may_match(pattern) else None
+            found = self._first(pattern) if says is not None else None
             if found and says is not None:
                 return found.expand(says)
         return None
 
-    def _may_match(self, pattern: re.Pattern[str]) -> bool:
-        """Whether what is written holds a piece of a word without which a pattern does not match."""
+    def _likely(self, pattern: re.Pattern[str]) -> Iterator[Fact]:
+        """Charted facts that hold a piece of a word without which a pattern does not match."""
         pieces = _pieces(pattern.pattern)
-        return not pieces or any(piece in self._written_in_lower_case for piece in pieces)
+        lower = ((fact, _line(fact).lower()) for fact in self.facts)
+        return (fact for fact, line in lower if not pieces or any(map(line.__contains__, pieces)))
+
+    def _first(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """The first match of a pattern in what is written; most patterns have to read only a few lines for it."""
+        pieces = _pieces(pattern.pattern)
+        here = [piece for piece in pieces if piece in self._written_in_lower_case]
+        if pieces and not here:
+            return None
+        if not here or not _is_within_lines(pattern.pattern):
+            return pattern.search(self._written)
+        likely = (line for line, lower in self._lines if any(map(lower.__contains__, here)))
+        return next((found for line in likely if (found := pattern.search(line))), None)
 
     @cached_property
     def _written_in_lower_case(self) -> str:
         return self._written.lower()
+
+    @cached_property
+    def _lines(self) -> Sequence[tuple[str, str]]:
+        """What is written, line by line, and in lower case."""
+        return [(line, line.lower()) for line in self._written.split("\n")]
 
     @cached_property
     def _written(self) -> str:
@@ -678,22 +732,15 @@ class _Patient:
         if not said:
             return []
         pattern, pieces = _searched(said)
-        if not any(piece in self._found_in_lower_case for piece in pieces):
-            return []  # most charts
-        likely = (fact for fact in self._findings if any(piece in fact.text.lower() for piece in pieces))
+        likely = (self._spoken[place][0] for place in self._speaking(pieces))
         return [fact for fact in likely if pattern.search(fact.text)]
 
     def _of_sign(self, parts: Set[str], said: str | None) -> list[Fact]:
         """Charted findings that name a sign, or say in their own words that it is abnormal."""
         pattern, pieces = _searched(said) if said else (None, frozenset[str]())
-        spoken, parts_named = self._all_spoken
-        if parts.isdisjoint(parts_named) and not any(piece in spoken for piece in pieces):
-            return []  # most signs
         found = []
-        for fact, text, named in self._spoken:
+        for fact, _, named in (self._spoken[place] for place in self._speaking(pieces, parts)):
             names = not parts.isdisjoint(named)
-            if not names and not (pattern and any(piece in text for piece in pieces)):
-                continue  # most findings
             if any(_may_tell(fact, part) for part in parts) and (
                 names or (pattern is not None and _says_abnormal(fact, pattern.search))
             ):
@@ -704,11 +751,6 @@ class _Patient:
     def _spoken(self) -> list[tuple[Fact, str, Set[str]]]:
         """The findings, each with its text in lower case and the parts it names."""
         return [(f, " ".join((*f.heads[1:], f.text)).lower(), reading(f.text).of("parts")) for f in self._findings]
-
-    @cached_property
-    def _all_spoken(self) -> tuple[str, Set[str]]:
-        """The text of all findings, and the parts they name."""
-        return "\n".join(text for _, text, _ in self._spoken), frozenset[str]().union(*(n for *_, n in self._spoken))
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:
@@ -893,6 +935,12 @@ def _denied_in_forms(entry: Normal) -> tuple[frozenset[Sign], ...]:
     return tuple(denied(levels(entry.heading), form) for form in entry.forms(()))
 
 
+@lru_cache(maxsize=1024)
+def _places_denied(entry: Normal) -> tuple[frozenset[tuple[str, str]], ...]:
+    """The same with their places, whatever the side."""
+    return tuple(frozenset((sign, place) for sign, place, _ in form) for form in _denied_in_forms(entry))
+
+
 def _around(place: str) -> frozenset[str]:
     return vocabulary().wider.get(place, frozenset()) | {place}
 
@@ -900,8 +948,10 @@ def _around(place: str) -> frozenset[str]:
 @lru_cache(maxsize=8192)
 def _ill_organs(text: str) -> frozenset[str]:
     """The organs that an image shows not to be normal."""
-    clauses = (_WITHOUT.sub("", clause) for clause in _CLAUSES.split(text) if not _NORMAL_CLAUSE.search(clause))
-    ill = (clause for clause in clauses if _ILL.search(clause))
+    if not any(map(text.lower().__contains__, _pieces(_ILL.pattern))):
+        return frozenset()
+    likely = (clause for clause in _CLAUSES.split(text) if _ILL.search(clause) and not _NORMAL_CLAUSE.search(clause))
+    ill = (clause for each in likely if _ILL.search(clause := _WITHOUT.sub("", each)))
     return frozenset().union(*(reading(clause).of("sites") & _SHOWN_ALIKE for clause in ill))
 
 
@@ -995,6 +1045,33 @@ def _shared_by() -> Mapping[tuple[str, ...], Sequence[int]]:
         for key in keys:
             found.setdefault(key, []).append(entry.rank)
     return found
+
+
+class _SpokenOf(NamedTuple):
+    """The entries of which findings may speak in their own words, by rank."""
+
+    always: frozenset[int]
+    """Those that follow from what is written anywhere."""
+    by_piece: Mapping[str, Sequence[int]]
+    """By the pieces of words of which a finding that speaks of them has one."""
+    by_part: Mapping[str, Sequence[int]]
+    """By the parts that a finding names."""
+
+
+@lru_cache(maxsize=1)
+def _spoken_of() -> _SpokenOf:
+    always: set[int] = set()
+    by_piece: dict[str, list[int]] = {}
+    by_part: dict[str, list[int]] = {}
+    for entry in (normals()[rank] for rank in _shared_by().get(_SAID, ())):
+        said = entry.fields.get("said")
+        if entry.may_follow:
+            always.add(entry.rank)
+        for piece in _searched(said)[1] if said else ():
+            by_piece.setdefault(piece, []).append(entry.rank)
+        for part in charted_as(_template(entry)).of("parts") if entry.sign else ():
+            by_part.setdefault(part, []).append(entry.rank)
+    return _SpokenOf(frozenset(always), by_piece, by_part)
 
 
 def _chosen(weights: Mapping[str, int], seed: str) -> str:

@@ -88,6 +88,11 @@ class Normal:
         return tuple([(_compiled(pattern), says) for pattern, says in given])
 
     @cached_property
+    def may_follow(self) -> bool:
+        """Whether what a chart says decides on its result (`follows`), for some patients at least."""
+        return any(name.startswith("follows") for name in self.fields)
+
+    @cached_property
     def for_all(self) -> bool:
         """Whether patients of every age and either sex can have it (`applies`)."""
         return self.fields.keys().isdisjoint(("of", "only", "from", "to"))

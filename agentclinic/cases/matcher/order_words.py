@@ -27,8 +27,8 @@ _COUNTED = frozenset(
     {"white cells", "red cells", "neutrophils", "lymphocytes", "eosinophils", "total protein", "albumin"}
 )
 """Values of the blood count and liver panel that are also measured in other fluids."""
-_ABBREVIATION = 5
-"""Longest abbreviation in words."""
+_Lengths = Mapping[str, tuple[int, ...]]
+"""How many words the names that begin with a word have, the most first."""
 Tokens = frozenset[tuple[str, str]]
 _NOTHING: frozenset[str] = frozenset()
 
@@ -72,8 +72,10 @@ class Vocabulary:
     """What a name stands for."""
     phrases: frozenset[tuple[str, ...]]
     """Everything that is read as one phrase: the names, and the words that say how to do a test."""
-    longest: int
+    lengths: _Lengths
+    """Of all these phrases."""
     spelled: Mapping[tuple[str, ...], tuple[str, ...]]
+    spelled_lengths: _Lengths
     manner: frozenset[tuple[str, ...]]
     """Words that say how to do a test, not which test it is."""
     panels: Mapping[str, Panel]
@@ -109,7 +111,8 @@ class Vocabulary:
 @lru_cache(maxsize=1)
 def vocabulary() -> Vocabulary:
     content = table()
-    spelled = {words(short): words(full) for short, full in content["spelled"].items()}
+    spelled = {words(brief): words(full) for brief, full in content["spelled"].items()}
+    short = _lengths(spelled)
     named: dict[tuple[str, ...], set[tuple[str, str]]] = {}
     for kind in KINDS:
         for concept in content[kind]:
@@ -119,15 +122,16 @@ def vocabulary() -> Vocabulary:
         named[name].update(("specimens", fluid) for fluid in _fluids(name, named, content))
         if any(kind == "panels" for kind, _ in named[name]):  # an arterial blood gas
             named[name].update(("timings", word) for word in name if word in content["timings"])
-        named.setdefault(_spelled_out(name, spelled), set()).update(named[name])
+        named.setdefault(_spelled_out(name, spelled, short), set()).update(named[name])
     manner = {words(name) for name in split_list(content["manner"])}
     panels = _panels(content["panels"])
     wider = {site: frozenset(_wider(site, content["sites"])) for site in content["sites"]}
     return Vocabulary(
         named={name: frozenset(tokens) for name, tokens in named.items()},
         phrases=frozenset(named) | manner,
-        longest=max(map(len, (*named, *spelled, *manner))),
+        lengths=_lengths((*named, *manner)),
         spelled=spelled,
+        spelled_lengths=short,
         manner=frozenset(manner),
         panels=panels,
         of_blood=frozenset().union(*(panels[name].values for name in ("cbc", "cmp", "electrolytes")))
@@ -233,7 +237,7 @@ def reading(text: str) -> Reading:
     phrases: list[tuple[str, Tokens]] = []
     unknown: set[str] = set()
     tokens = spelled_out(words(_PULSES.sub("peripheral pulse", american(fold(text)))))
-    for name in _longest_first(tokens, known.longest, known.phrases):
+    for name in _longest_first(tokens, known.lengths, known.phrases):
         if name in known.named:
             phrases.append((" ".join(name), known.named[name]))
         elif name not in known.manner and len(name[0]) > 1 and not name[0].isdigit():
@@ -250,14 +254,26 @@ def reading(text: str) -> Reading:
     )
 
 
-def _longest_first(tokens: tuple[str, ...], longest: int, known: Set[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+def _longest_first(
+    tokens: tuple[str, ...], lengths: _Lengths, known: Set[tuple[str, ...]]
+) -> Iterator[tuple[str, ...]]:
     """Cut words into known names, the longest first, and single words."""
     index = 0
     while index < len(tokens):
-        ends = range(min(len(tokens), index + longest), index, -1)
-        end = next((end for end in ends if tokens[index:end] in known), index + 1)
-        yield tokens[index:end]
-        index = end
+        name = tokens[index : index + 1]
+        for length in lengths.get(tokens[index], ()):
+            if (longer := tokens[index : index + length]) in known:
+                name = longer
+                break
+        yield name
+        index += len(name)
+
+
+def _lengths(names: Iterable[tuple[str, ...]]) -> _Lengths:
+    found: dict[str, set[int]] = {}
+    for name in names:
+        found.setdefault(name[0], set()).add(len(name))
+    return {word: tuple(sorted(several, reverse=True)) for word, several in found.items()}
 
 
 def american(text: str) -> str:
@@ -283,11 +299,13 @@ def joined(readings: Iterable[Reading]) -> Reading:
 
 
 def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    return _spelled_out(tokens, vocabulary().spelled)
+    return _spelled_out(tokens, vocabulary().spelled, vocabulary().spelled_lengths)
 
 
-def _spelled_out(tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tuple[str, ...]]) -> tuple[str, ...]:
-    cut = _longest_first(tokens, _ABBREVIATION, spelled.keys())
+def _spelled_out(
+    tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tuple[str, ...]], lengths: _Lengths
+) -> tuple[str, ...]:
+    cut = _longest_first(tokens, lengths, spelled.keys())
     return tuple(word for name in cut for word in spelled.get(name, name))
 
 
