@@ -309,11 +309,20 @@ def _ordered_by(label: str) -> tuple[tuple[str, ...], frozenset[str] | None]:
     # The site of a sign goes without saying: the trachea, "tracheal position".
     signs = [concepts for _, concepts in read.phrases if any(kind == "parts" for kind, _ in concepts)]
     told = {f"sites: {name}" for concepts in signs for kind, name in concepts if kind == "sites"}
-    meant = _named_by(read) - told | read.words if any(read.of(kind) for kind in _ALONE) else None
+    alone = any(read.of(kind) for kind in _ALONE) or _is_organ(read)
+    meant = _named_by(read) - told | read.words if alone else None
     return tuple(word for word in spelled_out(words(label)) if word != "and") or ("",), meant
 
 
 _ALONE = ("values", "panels", "tests", "vitals", "parts")
+
+
+def _is_organ(read: Reading) -> bool:
+    """Whether a label is one of the organs that are ordered by many names: the ears, "tympanic membranes"."""
+    return set(read.by_kind) == {"sites"} and read.of("sites") <= _ORGANS and not read.sides
+
+
+_ORGANS = frozenset({"ear", "nose", "sinus", "mouth", "throat", "jaw", "nail", "tongue"})
 
 
 def _label(fact: Fact) -> str:

@@ -57,7 +57,7 @@ from agentclinic.models.base import MalformedError, Message, Model, Purpose, Ref
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage, done_in
 from agentclinic.results.utterance import REQUEST_TEST, RESULTS, as_results
-from agentclinic.vocabulary.normals import Normal, normal_of
+from agentclinic.vocabulary.normals import Normal, levels, normal_of
 from agentclinic.vocabulary.settings import Offer
 from agentclinic.vocabulary.text import words
 
@@ -734,6 +734,7 @@ def _answered(
     """
     own: dict[Fact, None] = {}
     others: dict[Fact, None] = {}
+    beside_signs = False
     for heading in headings:
         answer = added.answers[heading]
         if answer.own:
@@ -742,13 +743,24 @@ def _answered(
             own[untold(heading)] = None
         else:
             others.update(dict.fromkeys(answer.facts))
-    if own or not others:
+            beside_signs = beside_signs or not _is_rare(heading)
+    if own and not (others and beside_signs and all(_is_rare(" / ".join(fact.heads)) for fact in own)):
         return Ordered(name, tuple(own))
+    if not others:
+        return Ordered(name, ())
     first = next(iter(others))
     if first.section is Section.EXAMINATION:
         others = {fact: None for fact in others if fact in chosen} or others
+    if own:  # an examination of which the chart has a summary, with a sign that it does not speak of
+        return Ordered(name, (*others, *own))
     signs = reading(name).of("parts") and not any(reading(name).of(kind) for kind in MEASURED)
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS and not signs else None)
+
+
+def _is_rare(heading: str) -> bool:
+    """Whether an entry of the table is reported only if it is ordered by its own name."""
+    entry = normal_of(levels(heading))
+    return entry is None or entry.rare
 
 
 def _one_report(name: str, facts: Sequence[Fact], said: Said) -> Sequence[Fact]:

@@ -10,7 +10,7 @@ from agentclinic.cases.completion import is_completed
 from agentclinic.cases.denied_signs import stated
 from agentclinic.cases.matcher import Ordered
 from agentclinic.cases.matcher.order_items import EXAM, TAKEN
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, vocabulary
+from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, vocabulary
 from agentclinic.cases.matcher.orders import charted_as
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.normals import normal_of
@@ -119,7 +119,7 @@ def _strays(fact: Fact, name: str, exact: Sequence[Fact]) -> bool:
     entry = normal_of(fact.heads)
     named = entry.fields.get("named") if entry else None
     if fact.section is not Section.TESTS:
-        return bool(named) and not _whole(name) and not re.search(str(named), name)
+        return bool(named) and not _whole(name) and not re.search(str(named), american(fold(name)))
     asked, charted = reading(name), charted_as(fact)
     wanted, taken = asked.of("specimens") - {"blood"}, charted.of("specimens") - {"blood"}
     if wanted and taken and not wanted & taken:

@@ -480,7 +480,12 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart, *, alone: bo
 
 def _of_sign(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact]:
     """What a chart says of a single sign: under a heading of its own, or else in the words of a finding."""
-    own = [f for f, c in chart if part in c.of("parts") and f.section is Section.EXAMINATION and _same_place(asked, c)]
+    there = bool(asked.of("sites") & vocabulary().parts[part].of)  # "hands for clubbing", charted with the skin
+    own = [
+        f
+        for f, c in chart
+        if part in c.of("parts") and f.section is Section.EXAMINATION and (there or _same_place(asked, c))
+    ]
     return own or [
         fact
         for fact, _ in examined
@@ -497,7 +502,7 @@ def _names_sign(fact: Fact) -> bool:
 def is_of_another(fact: Fact, part: str) -> bool:
     """Whether a finding is that of another sign or maneuver that stands apart: the nystagmus of a Dix-Hallpike test."""
     entry, named = normal_of(fact.heads), _of_path(fact.heads).of("parts")
-    return bool(named) and part not in named and entry is not None and entry.apart
+    return bool(named) and not vocabulary().parts[part].within & named and entry is not None and entry.apart
 
 
 def may_be_noticed(part: str, heading: Reading) -> bool:

@@ -194,6 +194,7 @@ def _culture_of(found: re.Match[str]) -> str:
 
 
 _PLUS = re.compile(r" ?(?:[/+&]|\band\b) ?", re.IGNORECASE)
+_SWELLS = "ankle|pedal|leg|peripheral|pretibial|sacral|facial|face|periorbital|hand|arm"
 _WRITTEN_OUT = (
     (re.compile(r"(?<![/\w])w (?=[a-z])", re.IGNORECASE), "with "),
     (
@@ -840,6 +841,17 @@ _WRITTEN_OUT = (
         "",
     ),
     (re.compile(r"^(?:please )?(?:look|check|assess|examine|evaluate|feel|inspect) for ", re.IGNORECASE), ""),
+    (
+        re.compile(
+            rf"\b({_SWELLS}) ?(?:/|&|and|\+|or) ?({_SWELLS}) (o?edema|swelling)\b",
+            re.IGNORECASE,
+        ),
+        r"\1 \3, \2 \3",
+    ),
+    (
+        re.compile(r"\b(o?edema|swelling) of (?:the )?face (?:and|&|/|or) (?:the )?(hand|leg|feet)s?\b", re.IGNORECASE),
+        r"facial \1, \2 \1",
+    ),
     (re.compile(r"\be?-?FAST (?:scan|exam(?:ination)?|ultrasound)\b|\be-?FAST\b|\bFAST\b"), "bedside ultrasound"),
     (
         re.compile(
@@ -1410,7 +1422,11 @@ def _sharing_words(segments: Sequence[_Segment]) -> list[_Segment]:
         kinds = set(read.by_kind)
         if kinds == {"sites"} and read.of("sites") <= _OF_NODES and before and _NODES_IN.search(before.text):
             done[place] = replace(segment, text=f"nodes in {segment.text}")
-        elif kinds <= {"sites", "methods"} and (shared := _shared_with(segment.text, segments[place + 1 :])):
+        elif (
+            kinds <= {"sites", "methods"}
+            and "skin" not in read.of("sites")  # "rash on the buttocks, ankle swelling"
+            and (shared := _shared_with(segment.text, segments[place + 1 :]))
+        ):
             done[place] = replace(segment, text=f"{segment.text} {shared}")
         elif before and words(segment.text)[-1:] in _AT_PLACES and kinds == {"parts"} and len(words(segment.text)) == 1:
             # A bruit after "thyroid palpation", edema in the list of "right arm: color, edema".
@@ -1950,7 +1966,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if last is not None and "skin" in last.of("sites") and placed and not _tests(last):
             # "Skin of the legs and arms"
             return _with(own, Reading({"sites": frozenset({"skin"})}))
-        if last is None and after and after[0].of("sites") and _may_be_at(after[0], read):
+        if last is None and after and _is_placed(after[0]) and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
         known = next((item.read for item in reversed(before) if item.read.by_kind), last)
         imaged = _imaged(known, after)  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
@@ -1968,8 +1984,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             else ""
         )
         return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
-    if kinds == {"methods"} and not read.words and after and after[0].of("methods") and after[0].of("sites"):
-        return _with(own, _only(after[0], "systems", "sites"))  # "inspect and percuss the lumbar spine"
+    if kinds == {"methods"}:
+        return _with(own, _examined_by(read, [*_next_of_methods(after), *([last] if last else []), *after]))
     if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None and last.of("sites"):
         places = [name for name, concepts in last.phrases if any(kind == "sites" for kind, _ in concepts)]
         if movement := next((f"{name} range of motion" for name in places if _is_sign(f"{name} range of motion")), ""):
@@ -2002,8 +2018,6 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if last is None:
         if kinds == {"values"} and read.of("values") <= _GERMS and (method := _method_of_list(after)):
             return _with(own, method)
-        if kinds == {"methods"} and after:
-            return _with(own, _only(after[0], "systems", "sites"))
         if kinds == {"tests"} and read.of("tests") <= TAKEN and after and after[0].of("tests") & TAKEN:
             return _with(own, _only(after[0], "sites", "specimens"))
         return own
@@ -2130,12 +2144,30 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
     if read.of("vitals") == {"heart rate"} and kinds == {"vitals"} and last.of("vitals"):
         return _with(own, _only(last, "qualifiers"))
-    if kinds == {"methods"}:
-        if last.of("parts") and not last.of("systems") and not last.of("sites"):
-            main = frozenset(vocabulary().parts[part].main for part in last.of("parts"))
-            return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
-        return _with(own, _only(last, "systems", "sites"))
     return own
+
+
+def _examined_by(method: Reading, near: Sequence[Reading]) -> Reading | None:
+    """What is examined by a method that an order names without a place: what is named next to it; else the chest."""
+    may_be_of = [*map(_place_or_system, near), Reading({"systems": frozenset({"respiratory"})})]
+    percussed = method.of("methods") == {"percussion"}
+    return next((of for of in may_be_of if of and (not percussed or _examined(of) & _PERCUSSED)), None)
+
+
+def _next_of_methods(after: Sequence[Reading]) -> list[Reading]:
+    """The end of a list of methods, if it says of what: "inspect, palpate and percuss the lumbar spine"."""
+    end = next((read for read in after if set(read.by_kind) != {"methods"}), None)
+    return [end] if end and end.of("methods") else []
+
+
+_PERCUSSED = frozenset({"respiratory", "abdominal", "musculoskeletal", "ent"})
+"""Examinations that include percussion."""
+
+
+def _place_or_system(read: Reading) -> Reading | None:
+    """The place that is examined, or else the system that a sign belongs to."""
+    main = frozenset(vocabulary().parts[part].main for part in read.of("parts")) & vocabulary().covers.keys()
+    return _only(read, "systems", "sites") or (Reading({"systems": main}) if main else None)
 
 
 def _method_of_list(after: Sequence[Reading]) -> Reading | None:
@@ -2167,6 +2199,12 @@ def _sited(read: Reading) -> bool:
 
 
 _SOMEWHERE = re.compile(r"\w (?:on|of|over) ")
+
+
+def _is_placed(sign: Reading) -> bool:
+    """Whether a place is named besides a sign: in "femoral and foot pulses", not in "skin and nails"."""
+    named = [dict(concepts) for _, concepts in sign.phrases]
+    return any("sites" in kinds and "parts" not in kinds for kinds in named)
 
 
 def _may_be_at(sign: Reading, place: Reading) -> bool:

@@ -13,13 +13,17 @@ from agentclinic.vocabulary.tests import KINDS, names_of, split_list, table
 from agentclinic.vocabulary.text import fold, words
 
 # Reading drops plurals, but the pulses of a limb are not the pulse rate.
-_PULSES = re.compile(r"(?<!\bpedal )(?<!\bfoot )(?<!\btibial )(?<!\bpedis )\b(?:peripheral )?pulses\b")
+_PULSES = re.compile(
+    r"(?<!\bpedal )(?<!\bfoot )(?<!\btibial )(?<!\bpedis )(?<!\bfemoral )(?<!\bpopliteal )(?<!\bradial )"
+    r"(?<!\bbrachial )(?<!\bulnar )(?<!\bleg )(?<!\barm )(?<!\blimb )\b(?:peripheral )?pulses\b"
+)
 # British spellings in names of tests.
 _BRITISH = (
     ("haem", "hem"), ("aemia", "emia"), ("oedema", "edema"), ("paed", "ped"), ("gynaec", "gynec"), ("oesoph", "esoph"),
     ("coeliac", "celiac"), ("faec", "fec"), ("leuco", "leuko"), ("tumour", "tumor"), ("colour", "color"),
     ("behaviour", "behavior"), ("fibre", "fiber"), ("oestr", "estr"), ("caerulo", "cerulo"), ("foet", "fet"),
-    ("manoeuvre", "maneuver"), ("isation", "ization"), ("caec", "cec"), ("anaes", "anes"), ("ischaem", "ischem"),
+    ("manoeuvre", "maneuver"), ("goitre", "goiter"), ("isation", "ization"), ("caec", "cec"), ("anaes", "anes"),
+    ("ischaem", "ischem"),
 )  # fmt: skip
 _SIDES = frozenset({"left", "right"})
 _BLOOD_ONLY = frozenset({"crp", "esr", "procalcitonin", "uric acid", "tsh", "troponin", "ferritin", "inr", "pt", "ptt"})
