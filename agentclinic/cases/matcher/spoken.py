@@ -158,6 +158,13 @@ _ANYONE = re.compile(
 )
 """The beginning of a question about others, without what is asked of them."""
 _OTHERS = re.compile(rf"{_OTHERS_ARE}(?: {_OTHERS_ARE})*", re.IGNORECASE)
+_RESTS = re.compile(
+    r"(?:makes?|changes?|affects?|brings?|sets?|triggers?|helps?|eases?|worsens?) (?:it|that|this|them|things|the \w+)"
+    r"(?: (?:on|off|up|any|at all|better|worse|or|and|ease|come on|go away))*"
+    r"|how (?:is|are|was|has) (?:it|that|this|they)(?: been)?",
+    re.IGNORECASE,
+)
+"""The end of a question whose beginning asks already: "does heat, or exercise, make it worse?"."""
 _EXAMPLE = re.compile(r"for (?:example|instance)\b", re.IGNORECASE)
 _ABOVE_ALL = re.compile(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
@@ -304,9 +311,11 @@ def _with_predicates(parts: Sequence[Asks], question: str) -> list[Asks]:
     whole: list[Asks] = []
     begun: list[Asks] = []
     for one in parts:
-        if begun and not _JOINED.fullmatch(question, begun[-1].start + len(begun[-1].text), one.start):
+        if begun and not _follows(begun[-1], one, question):
             whole += begun
             begun = []
+        if whole and _RESTS.fullmatch(one.text) and _follows(whole[-1], one, question):
+            continue
         if _ANYONE.fullmatch(one.text) or (begun and _OTHERS.fullmatch(one.text)):
             begun.append(one)
         elif begun:
@@ -318,13 +327,17 @@ def _with_predicates(parts: Sequence[Asks], question: str) -> list[Asks]:
     return whole + begun
 
 
+def _follows(one: Asks, after: Asks, question: str) -> bool:
+    """Whether nothing but "and", "or" or a comma stands between two things asked."""
+    return _JOINED.fullmatch(question, one.start + len(one.text), after.start) is not None
+
+
 def _at_their_place(parts: list[Asks], question: str) -> list[Asks]:
     """The parts, with the place that the last of a list names for all: "pain, swelling or redness in your legs"."""
     place = ""
     for at in reversed(range(len(parts))):
         one = parts[at]
-        joined = at + 1 < len(parts) and _JOINED.fullmatch(question, one.start + len(one.text), parts[at + 1].start)
-        if place and joined and _OF_A_PLACE.fullmatch(one.text):
+        if place and _follows(one, parts[at + 1], question) and _OF_A_PLACE.fullmatch(one.text):
             whole = read(f"{one.text} {place}?")
             if len(whole) == 1:
                 parts[at] = replace(whole[0], start=one.start)
