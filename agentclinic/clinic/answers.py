@@ -57,6 +57,7 @@ EXAMINE = "You would have to examine or test that yourself, doctor."
 NO_FAMILY = "I don't know about my family history."
 NOBODY = ("Nobody in my family that I know of.", "Nobody in the family that I know of.")
 NOTHING_ELSE_IN_FAMILY = "Nothing else runs in the family, as far as I know."
+IN_FAMILY = " in the family that I know of."
 NOTHING_MORE = "I think that's everything."
 NOT_NOW = "I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
@@ -114,6 +115,7 @@ SET_PHRASES = (
     *(
         NO_FAMILY,
         NOTHING_ELSE_IN_FAMILY,
+        IN_FAMILY,
         NOTHING_MORE,
         NOT_NOW,
         NOTHING_TO_TELL,
@@ -271,23 +273,25 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
             if takes_some and text in NO_DRUGS:
                 text = NOTHING_LIKE_THAT
         disclosure = Disclosure(topic.name, provenance, paths, shaped.withheld, shaped.vague)
-        about = topic.words if topic.kind is Asked.SYMPTOM else ""
+        about = topic.words if topic.kind in (Asked.SYMPTOM, Asked.FAMILY) else ""
         parts.append(Part(disclosure, tuple(facts), text, about, short_no(topic.asked)))
     return tuple(_without_false_denial_of_kin(parts, payload, told))
 
 
 def _without_false_denial_of_kin(parts: Sequence[Part], payload: PatientPayload, told: Set[str]) -> Iterator[Part]:
-    """The parts, without "nobody else in the family" beside a relative's illness if the chart has more of them."""
+    """The parts, where "nobody else in the family" denies what was asked only, if the chart has more of relatives."""
     now = told | {path for part in parts for path in part.disclosure.paths}
     of_family = [fact for fact in payload.facts if fact.section is Section.FAMILY and not fact.denied]
     some = any(fact.section is Section.FAMILY for part in parts for fact in part.facts)
-    more = some and any(fact.path not in now for fact in of_family)
+    untold = [fact for fact in of_family if fact.path not in now]
     for part in parts:
-        if more and part.text in NOBODY:
+        if not (some and untold and part.text in NOBODY):
+            yield part
+        elif part.about and not any(_asked_for(fact, part.about) for fact in untold):
+            yield replace(part, text=f"No {part.about}{IN_FAMILY}")
+        else:
             unknown = replace(part.disclosure, provenance=Provenance.UNAVAILABLE)
             yield replace(part, disclosure=unknown, text="")
-        else:
-            yield part
 
 
 def _same_wording(facts: Iterable[Fact], told: Iterable[Fact]) -> tuple[str, ...]:
@@ -384,6 +388,7 @@ def worded(parts: Sequence[Part]) -> str:
         return _joined([worded(asked_for), *(part.text for part in added)])
     if any(part.facts for part in parts):
         parts = [part if part.about or not part.short else replace(part, text=part.short) for part in parts]
+    parts = _kin_together(parts)
     denied = [part for part in parts if part.text in _PLAIN_DENIALS]
     said = list(dict.fromkeys(part.text for part in parts if part.text and part.text not in _PLAIN_DENIALS))
     of_family = any(fact.section is Section.FAMILY for part in parts for fact in part.facts)
@@ -409,6 +414,15 @@ def worded(parts: Sequence[Part]) -> str:
             manner = {part.text for part in parts if part.disclosure.provenance is Provenance.MANNER}
             said = [*(text for text in said if text not in manner), denial, *(text for text in said if text in manner)]
     return _joined(said)
+
+
+def _kin_together(parts: Sequence[Part]) -> Sequence[Part]:
+    """The parts, with what is denied of relatives by name in one sentence."""
+    named = [part for part in parts if part.text.endswith(IN_FAMILY) and part.text == f"No {part.about}{IN_FAMILY}"]
+    if len(named) < 2:
+        return parts
+    text = f"No {_listed([part.about for part in named])}{IN_FAMILY}"
+    return [replace(part, text=text if part is named[0] else "") if part in named else part for part in parts]
 
 
 def _denial(denied: Sequence[Part], *, alone: bool) -> str:

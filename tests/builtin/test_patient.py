@@ -465,7 +465,13 @@ def test_nobody_else_is_said_to_be_ill_while_the_chart_holds_more_of_the_family(
     every = answer_parts(topics, replace(payload, facts=(aunt,)))
     assert worded(every) == "My aunt has epilepsy. Nothing else runs in the family, as far as I know."
     some = answer_parts(topics, replace(payload, facts=(aunt, father)))
-    assert worded(some) == "My aunt has epilepsy."
+    assert worded(some) == "My aunt has epilepsy. No gout in the family that I know of."
+    stroke = Topic("family history", Asked.FAMILY, (), "stroke")
+    more = answer_parts((*topics, stroke), replace(payload, facts=(aunt, father)))
+    assert worded(more) == "My aunt has epilepsy. No gout in the family that I know of."  # the father had one
+    measles = Topic("family history", Asked.FAMILY, (), "measles")
+    several = answer_parts((*topics, measles), replace(payload, facts=(aunt, father)))
+    assert worded(several) == "My aunt has epilepsy. No gout or measles in the family that I know of."
 
 
 def test_a_denial_stands_before_a_worry() -> None:

@@ -493,7 +493,12 @@ def _of_something_else(asks: Asks, before: Asks | None, near: Floats, facts: Fac
 def _of_pieces(asks: Asks, index: Index) -> list[int]:
     """The facts that answer a piece of what is asked."""
     rows: list[int] = []
+    of_a_place = _AT_A_PLACE.fullmatch(asks.text)
     for piece in asks.pieces:
+        named = lexicon.named(piece.text).closed
+        if of_a_place and piece.start > asks.start and named and not named & ~lexicon.of_types("place"):
+            whole = read(f"{asks.text[: of_a_place.start(1)]}in the {piece.text}?")  # "swelling in the legs or belly"
+            piece = whole[0] if len(whole) == 1 else piece
         near = index.nearness(piece)
         best = int(near.argmax())
         if near[best] >= piece.needed + PIECE:
@@ -674,7 +679,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
     if 2 * len(strange) > len(content_words(text)):
         return None if answers else Topic(name, Asked.UNCLEAR, (), span(text, strange))
     if one.of_kin and one.asks.kind == "no":
-        return Topic("family history", Asked.FAMILY, (), text)
+        return Topic("family history", Asked.FAMILY, (), one.noun)
     if one.asks.kind == "no" and not any(cue.search(text) for cue in (_OPEN, _CHOICE, WELL)):
         for section in cues.BACKGROUND:
             if section.section is not Section.FAMILY and section.asked.search(text):

@@ -199,7 +199,8 @@ def _answered(kinds: list[Talk]) -> tuple[Talk, ...]:
 
 FEELINGS = re.compile(
     r"\b(?:feel\w*|cop(?:e|ing)|manag\w+|handl\w+|deal\w*|holding up|mood|spirits|emotion\w*|upset|worr\w*|afraid"
-    r"|fear\w*|scar\w*|concern\w*|anxious|fright\w*|nervous|bother\w*|mind|hop(?:e|ed|ing)|expect\w*|want\w*|like"
+    r"|fear\w*|scar\w*|concern\w*|anxious|fright\w*|nervous|bother\w*|mind|expect\w*|want\w*|like"
+    r"|hop(?:e|ed|ing)(?! (?:for|to have) (?:a |more )?(?:bab|child|kid))"
     r"|wish\w*|help|think\w*|thoughts?|ideas?|reckon|suspect|believe|guess|caus\w*|theor\w*|going on|mak(?:e|ing) of"
     r"|put (?:it|this|that|all this) down|explain|explanation|matters?)\b",
     re.IGNORECASE,

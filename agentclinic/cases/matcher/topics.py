@@ -178,7 +178,8 @@ def called(text: str, names: Sequence[str]) -> str:
 
 _LISTS_NOUNS = re.compile(
     r"\b(?:any|(?:have (?:you|they)|has (?:he|she))(?: ever)? (?:had|noticed)|do (?:you|they)(?: ever)? (?:have|get)"
-    r"|does (?:he|she)(?: ever)? (?:have|get)|(?:is|was|are|were) there)\b",
+    r"|does (?:he|she)(?: ever)? (?:have|get)|(?:is|was|are|were) there"
+    r"|(?:any(?:one|body)|relatives?|parents|family)(?: \w+){0,4} (?:have|has|had|with|get)(?: ever)?(?: had)?)\b",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(

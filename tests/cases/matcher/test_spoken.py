@@ -265,3 +265,13 @@ def test_nothing_else_is_not_denied_beside_an_answer() -> None:
 def test_what_a_doctor_repeats_before_asking_is_not_told_again(before: str) -> None:
     topics = asked_of_patient(f"{before}does your knee hurt?", HOME_CHART)
     assert [fact.path for topic in topics for fact in topic.facts] == ["knee"]
+
+
+def test_a_place_after_or_has_the_complaint_before_it() -> None:
+    topics = asked_of_patient("Any pain in your belly or chest?", HOME_CHART)
+    assert "chest" in {fact.path for topic in topics for fact in topic.facts}
+
+
+def test_hope_for_a_child_is_no_hope_for_the_visit() -> None:
+    topics = asked_of_patient("Do you smoke, and are you hoping for children?", HOME_CHART)
+    assert Talk.HOPE not in {topic.name for topic in topics}
