@@ -656,7 +656,8 @@ def _told(one: _Found, facts: Facts, name: str) -> Topic:
     if one.whole and told[0].section is Section.FAMILY:
         return Topic("family history", Asked.FAMILY, told)
     enough = max(SURE, one.nearness[0] - CLOSE)
-    close = {fact.path for fact, near in zip(told, one.nearness, strict=True) if near >= enough or one.whole}
+    whole = one.whole and told[0].section is not Section.SOCIAL  # "your life at home" does not ask for habits by name
+    close = {fact.path for fact, near in zip(told, one.nearness, strict=True) if near >= enough or whole}
     return Topic(name, Asked.SYMPTOM, told, direct=frozenset(close))
 
 
