@@ -328,14 +328,14 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
         if not any(told) and (denial := _denial_alone(read, asked, found, chart)) is not None:
             told[denial[1].at][denial[1].part.place] = [facts[denial[0]]]
             covered[denial[1].at].add(denial[1].part.place)
-        most = MOST_TOLD if script.has_words else len(facts)
-        chance = dict(zip([fact.path for fact in facts], likeliest.tolist(), strict=True))
         if any(clause.of_kin for clause in read) or any(_place_of_pain(one.part) for one in asked):
             other = [~of_kin if read[one.at].of_kin else _another_pain(one.part, chart) for one in asked]
             left = _left(told, np.where(np.array(other).T, 0.0, found).max(axis=1).tolist(), facts)
         else:
             left = _left(told, likeliest.tolist(), facts)
-        direct = _keep_most_direct(told, most, chance) if any(told) else direct
+        if any(told):
+            chance = dict(zip([fact.path for fact in facts], likeliest.tolist(), strict=True))
+            direct = _keep_most_direct(told, MOST_TOLD if script.has_words else len(facts), chance)
     return [_Answered(each, frozenset(places), direct, left) for each, places in zip(told, covered, strict=True)]
 
 
