@@ -242,6 +242,8 @@ class Question:
     sets: vectors.Floats
     """Sets of these, as rows: for each of `_masks` what each part names, and names a kind of; then what each clause is
     about; then what the whole question names."""
+    narrow: bool
+    """Whether it names anything that narrows a question down: a trigger, a quality or a time."""
     known: Floats
     """The features that depend on nothing else; 0 for the others."""
     aspects: NDArray[np.bool_] | None
@@ -264,6 +266,7 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
     mains = reduce(or_, (clause.main for clause in clauses), 0)
     sets = [part.named.names for part in parts] + [part.named.above for part in parts]
     sets += [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
+    narrow = any(one & _narrow() for one in sets)
     concepts, bits = _members([*sets, mains])
     kinds = _mask_bits().take(concepts, axis=1)[:, None] & bits[: 2 * len(parts)]
     kinds = kinds.reshape(2 * len(parts) * len(masks), len(concepts))
@@ -293,11 +296,16 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
     aspects = [clause.aspects for clause in clauses]
     return Question(
         asked, np.array(place, dtype=np.intp), np.array([first[at] for at in place], dtype=np.intp), concepts,
-        np.concatenate([kinds, bits[2 * len(parts) :]]).astype(np.float32), known,
+        np.concatenate([kinds, bits[2 * len(parts) :]]).astype(np.float32), narrow, known,
         np.array(aspects).T[:, :, None] if any(map(any, aspects)) else None, single, mains,
         vectors.question_vectors(list(chain.from_iterable(texts))),
         list(accumulate(map(len, texts[:-1]), initial=0)),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _narrow() -> int:
+    return lexicon.of_types("trigger", "quality", "time")
 
 
 @lru_cache(maxsize=1)
@@ -348,7 +356,7 @@ def _features(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
     table = np.empty((len(FEATURES), len(question.asked), len(chart.statements)))
     if not table.size:
         return table
-    table[:] = question.known
+    table[:] = question.known  # 0 in the rows that nothing below fills
     table[_AT["well"] : _AT["silent_symptoms"]] = chart.alone[:, None]
     counts = chart.shared(question.concepts, question.sets)
     of_parts = 2 * len(question.asked) * len(_masks())
@@ -386,8 +394,6 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: vector
     table[_AT["parent_symptom"]], table[_AT["parent_disease"]] = wider[_SYMPTOM], wider[_DISEASE]
     np.greater(wider[_ROOT], 0, out=table[_AT["root_told"]])
     np.greater(closed[_ROOT], 0, out=table[_AT["root_asked"]])
-    triggers, qualities, times = closed[_TRIGGER], closed[_QUALITY], closed[_TIME]
-    table[_AT["match_trigger"]], table[_AT["match_quality"]], table[_AT["match_time"]] = triggers, qualities, times
     for at, part in enumerate(parts):
         if part.named.names & _masks()[_PLACE]:
             near = closed[_PLACE, at] + told[_PLACE, at] + wider[_PLACE, at] > 0
@@ -402,9 +408,12 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: vector
     share[:] = exact
     np.copyto(share, concepts, where=found > exact)
     share /= np.maximum(1, concepts)
-    modified = triggers + qualities + times > 0
-    modified &= linked == 0
-    np.logical_and(modified, own > 0, out=table[_AT["only_modifier"]])
+    if question.narrow:
+        triggers, qualities, times = closed[_TRIGGER], closed[_QUALITY], closed[_TIME]
+        table[_AT["match_trigger"]], table[_AT["match_quality"]], table[_AT["match_time"]] = triggers, qualities, times
+        modified = triggers + qualities + times > 0
+        modified &= linked == 0
+        np.logical_and(modified, own > 0, out=table[_AT["only_modifier"]])
 
 
 _OTHER_PLACE = 2
@@ -423,17 +432,14 @@ def _fill_matches(table: Floats, question: Question, chart: Chart) -> None:
     np.add.reduce(matches[:, :, None] > matches[:, None], axis=1, out=table[_AT["rank"]], dtype=np.float64)
     matches.take(question.begins, axis=0, out=table[_AT["first_match"]], mode="clip")
     table[_AT["other_match"]] = np.maximum.reduce(matches)
-    asks_main = bool(question.mains & chart.main)
-    table[_AT["asks_main_complaint"]] = (
-        [[bool(one.part.main & chart.main)] for one in question.asked] if asks_main else 0.0
-    )
+    if question.mains & chart.main:
+        table[_AT["asks_main_complaint"]] = [[bool(one.part.main & chart.main)] for one in question.asked]
     table[_AT["tells_main_complaint"]] = chart.tells_main
     is_silent = (best < _PARTIAL).tolist()
     symptoms = sum([symptom for at, symptom, _ in question.single if is_silent[at]])
     diseases = sum([disease for at, _, disease in question.single if is_silent[at]])
     table[_AT["silent_symptoms"]], table[_AT["silent_diseases"]] = symptoms, diseases
     # What a statement such as "no other symptoms" would cover.
-    table[_AT["left_open"]] = 0.0
     if symptoms or diseases:
         well, nothing_else = chart.alone[:2]
         table[_AT["left_open"]] = diseases * well + symptoms * np.maximum(well, nothing_else)
@@ -458,11 +464,14 @@ def _fill_clauses(
     closed, told = by_clause[0].take(place, axis=1), by_clause[1]
     table[_AT["subject_match"]] = closed[0]
     np.divide(closed[0], np.maximum(1, table[_AT["subject"], :, :1]), out=table[_AT["subject_share"]])
-    table[_AT["match_before"]] = closed[1]
-    table[_AT["clause_trigger_match"]], table[_AT["clause_quality_match"]] = closed[5], closed[6]
-    table[_AT["clause_time_match"]] = closed[7]
-    np.greater(closed[2], 0, out=table[_AT["only_known"]])
-    np.copyto(table[_AT["only_known"]], 0.0, where=closed[3] > 0)
+    if question.narrow:
+        table[_AT["clause_trigger_match"]], table[_AT["clause_quality_match"]] = closed[5], closed[6]
+        table[_AT["clause_time_match"]] = closed[7]
+    if len(clauses) > 1:
+        table[_AT["match_before"]] = closed[1]
+    if any(clause.known for clause in clauses):
+        np.greater(closed[2], 0, out=table[_AT["only_known"]])
+        np.copyto(table[_AT["only_known"]], 0.0, where=closed[3] > 0)
     on = question.aspects
     if on is not None:
         tells = (on & chart.aspects[:, None])[:, place]
