@@ -21,10 +21,12 @@ _ASKS = (
     r"do|does|did|is|are|was|were|have|has|had|when|how|what|where|whether|can|could|would|will|any|who|which|why|if"
     r"|please|also"
 )
+_ALSO_ASKS = rf"(?:and|or)\s+(?=(?:{_ASKS})\b(?! (?:all|other)\b))"
 _CLAUSE = Cue(
-    rf"[?;]+\s*|(?:—|\s[-–]\s)(?:and |or )?(?=(?:{_ASKS})\b)"
-    rf"|(?:,\s*|(?<!you)(?<!\byour)\s+)(?:and|or)\s+(?=(?:{_ASKS})\b(?! (?:all|other)\b))"
-    rf"|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+"
+    rf"[?;]+\s*|\.\s+|—(?:and |or )?(?=(?:{_ASKS})\b)"
+    rf"|,(?:\s*{_ALSO_ASKS}|\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b))"
+    # Most spaces are before other words, which are told by their first letters.
+    rf"|\s(?=[-–ao\s])(?:[-–]\s(?:and |or )?(?=(?:{_ASKS})\b)|(?<!you\s)(?<!\byour\s)\s*{_ALSO_ASKS})"
 )
 _DASH = re.compile(r"—|\s[-–]\s")
 # What a question mentions without asking about it: "besides the rash", "along with the ataxia", "that could …".

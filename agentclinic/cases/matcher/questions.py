@@ -193,6 +193,8 @@ class _Script:
     has_words: bool
     """Whether the chart has the patient's words."""
     denials: NDArray[np.bool_]
+    affirms: NDArray[np.bool_]
+    """All others."""
     of_kin: NDArray[np.bool_]
     of_patient: NDArray[np.bool_]
     """Tells of the patient and of no relative."""
@@ -215,6 +217,7 @@ def _script(facts: Facts) -> _Script:
         chart,
         any(fact.says for fact in facts),
         np.array(denials, dtype=bool),
+        ~np.array(denials, dtype=bool),
         np.array(of_kin, dtype=bool),
         np.array([_tells_of_patient_alone(one) for one in chart.statements], dtype=bool),
         np.array(unchanged, dtype=bool),
@@ -238,10 +241,11 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
             certain = settled[one.at]
             if certain is not None:
                 found[_conditions(rows, chart, read[one.at]) if certain else rows, at] = certain
+    if script.any_of_kin:
+        others = np.array([not read[one.at].of_kin for one in asked], dtype=bool)
+        np.multiply(found, OTHER_PERSON, out=found, where=script.of_kin[:, None] & others)
     for at, one in enumerate(asked):
         clause, likely = read[one.at], found[:, at]
-        if script.any_of_kin and not clause.of_kin:
-            np.multiply(likely, OTHER_PERSON, out=likely, where=script.of_kin)
         if script.any_places and one.part.named.names & lexicon.of_types("place"):
             np.multiply(likely, OTHER_PLACE, out=likely, where=_at_other_place(one.part, chart))
         if script.any_unchanged and not one.part.main & lexicon.bit("pain"):
@@ -252,7 +256,7 @@ def _probabilities(read: tuple[Clause, ...], asked: Sequence[AskedPart], script:
             likely[[not one.named.closed & head for one in chart.statements]] = 0.0
         if clause.of_kin and _asks_of_kin_alone(clause, one.part):
             likely[script.of_patient] = 0.0
-        if script.any_denials and _is_open(clause.text) and (likely[~script.denials] >= threshold()).any():
+        if script.any_denials and _is_open(clause.text) and (likely[script.affirms] >= threshold()).any():
             likely[script.denials] = 0.0  # "how do you sleep?" is not answered by "I don't snore" beside an answer
     return found
 
@@ -328,14 +332,14 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
         if not any(told) and (denial := _denial_alone(read, asked, found, chart)) is not None:
             told[denial[1].at][denial[1].part.place] = [facts[denial[0]]]
             covered[denial[1].at].add(denial[1].part.place)
-        most = MOST_TOLD if script.has_words else len(facts)
-        chance = dict(zip([fact.path for fact in facts], likeliest.tolist(), strict=True))
         if any(clause.of_kin for clause in read) or any(_place_of_pain(one.part) for one in asked):
             other = [~of_kin if read[one.at].of_kin else _another_pain(one.part, chart) for one in asked]
             left = _left(told, np.where(np.array(other).T, 0.0, found).max(axis=1).tolist(), facts)
         else:
             left = _left(told, likeliest.tolist(), facts)
-        direct = _keep_most_direct(told, most, chance) if any(told) else direct
+        if any(told):
+            chance = dict(zip([fact.path for fact in facts], likeliest.tolist(), strict=True))
+            direct = _keep_most_direct(told, MOST_TOLD if script.has_words else len(facts), chance)
     return [_Answered(each, frozenset(places), direct, left) for each, places in zip(told, covered, strict=True)]
 
 

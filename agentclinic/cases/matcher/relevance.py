@@ -120,13 +120,13 @@ class Chart:
     unknown: float
     saying: dict[str, int]
     """Where in `said` each word is."""
-    said: NDArray[np.uint8]
-    """For each word whether each statement says it; the last row is that of no word."""
+    said: Floats
+    """For each word whether each statement says it, and then its weight if it does; the last row is that of no word."""
     stems: Floats
     """The weight of all words of each statement."""
     row: NDArray[np.intp]
     """Where in `told` each concept is, by its bit; those that no statement names are in the last row."""
-    told: NDArray[np.uint8]
+    told: vectors.Floats
     """For each concept whether the statements name it or a kind of it, and then whether they name it."""
     mains: int
     """The concepts of all statements that can be asked about on their own."""
@@ -150,19 +150,16 @@ class Chart:
 
     def words(self, parts: Sequence[Part]) -> tuple[Floats, Floats]:
         """How many words each part (row) has in common with each statement, and their weight."""
-        shared = [part.stems & self.saying.keys() for part in parts]
-        rows = [[self.saying[word] for word in words] or [-1] for words in shared]
-        weights = [[self.weights[word] for word in words] or [0.0] for words in shared]
+        rows = [[self.saying[word] for word in part.stems if word in self.saying] or [-1] for part in parts]
         begins = list(accumulate(map(len, rows[:-1]), initial=0))
-        said = self.said.take(list(chain.from_iterable(rows)), axis=0).astype(np.float64)
-        counts = np.add.reduceat(said, begins)
-        said *= np.array(list(chain.from_iterable(weights)))[:, None]
-        return counts, np.add.reduceat(said, begins)
+        both = np.add.reduceat(self.said.take(list(chain.from_iterable(rows)), axis=0), begins)
+        count = len(self.statements)
+        return both[:, :count], both[:, count:]
 
-    def shared(self, concepts: NDArray[np.intp], sets: Floats) -> Floats:
+    def shared(self, concepts: NDArray[np.intp], sets: vectors.Floats) -> vectors.Floats:
         """How many concepts each set shares with what each statement names, first with and then without its kinds."""
         told = self.told.take(self.row.take(concepts), axis=0)
-        return (sets @ told.astype(np.float64)).reshape(len(sets), 2, len(self.statements)).swapaxes(0, 1)
+        return (sets @ told).reshape(len(sets), 2, len(self.statements)).swapaxes(0, 1)
 
 
 def _bits(sets: Sequence[int]) -> NDArray[np.uint8]:
@@ -190,7 +187,7 @@ def chart_of(facts: Facts) -> Chart:
     counts = Counter(word for one in told for word in one.stems)
     weights = {word: math.log((len(told) + 1) / (count + 0.5)) for word, count in counts.items()}
     saying = {word: row for row, word in enumerate(counts)}
-    said = np.zeros((len(saying) + 1, len(told)), np.uint8)
+    said = np.zeros((len(saying) + 1, len(told)))
     alike: dict[tuple[Section, bool], list[int]] = {}
     for row, one in enumerate(told):
         alike.setdefault((one.fact.section, one.timed), []).append(row)
@@ -201,9 +198,10 @@ def chart_of(facts: Facts) -> Chart:
     place[concepts] = np.arange(len(concepts))
     main = reduce(or_, (one.named.closed & ~lexicon.roots() for one in told if one.primary), 0)
     return Chart(
-        told, weights, math.log(2 * (len(told) + 1)), saying, said,
+        told, weights, math.log(2 * (len(told) + 1)), saying,
+        np.hstack([said, said * np.array([*weights.values(), 0.0])[:, None]]),
         np.array([sum(weights[word] for word in one.stems) or 1.0 for one in told]),
-        place, np.vstack([named.T[concepts], np.zeros((1, len(named)), np.uint8)]),
+        place, np.vstack([named.T[concepts], np.zeros((1, len(named)))]).astype(np.float32),
         reduce(or_, (one.main for one in told), 0), alike,
         main, np.array([bool(one.main & main) for one in told], bool),
         np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
@@ -241,9 +239,11 @@ class Question:
     """The first part of the clause of each part."""
     concepts: NDArray[np.intp]
     """The concepts it names, or names a kind of, by their bits."""
-    sets: Floats
+    sets: vectors.Floats
     """Sets of these, as rows: for each of `_masks` what each part names, and names a kind of; then what each clause is
     about; then what the whole question names."""
+    narrow: bool
+    """Whether it names anything that narrows a question down: a trigger, a quality or a time."""
     known: Floats
     """The features that depend on nothing else; 0 for the others."""
     aspects: NDArray[np.bool_] | None
@@ -266,6 +266,7 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
     mains = reduce(or_, (clause.main for clause in clauses), 0)
     sets = [part.named.names for part in parts] + [part.named.above for part in parts]
     sets += [one for several in zip(*map(_sets, clauses), strict=True) for one in several]
+    narrow = any(one & _narrow() for one in sets)
     concepts, bits = _members([*sets, mains])
     kinds = _mask_bits().take(concepts, axis=1)[:, None] & bits[: 2 * len(parts)]
     kinds = kinds.reshape(2 * len(parts) * len(masks), len(concepts))
@@ -289,17 +290,22 @@ def question_of(clauses: tuple[Clause, ...]) -> Question:
             (*_clause_alone(clause), len(clauses), at, symptoms, diseases, mains.bit_count())
             for at, clause in enumerate(clauses)
         ]
-        known[_OF_PART, :, 0] = np.array(of_parts, dtype=np.float64).T
-        known[_OF_CLAUSE, :, 0] = np.array(of_clauses, dtype=np.float64).T.take(place, axis=1)
+        both = [(*of_part, *of_clauses[at]) for of_part, at in zip(of_parts, place, strict=True)]
+        known[_KNOWN, :, 0] = np.array(both, dtype=np.float64).T
     first = {at: row for row, at in reversed(list(enumerate(place)))}
     aspects = [clause.aspects for clause in clauses]
     return Question(
         asked, np.array(place, dtype=np.intp), np.array([first[at] for at in place], dtype=np.intp), concepts,
-        np.concatenate([kinds, bits[2 * len(parts) :]]).astype(np.float64), known,
+        np.concatenate([kinds, bits[2 * len(parts) :]]).astype(np.float32), narrow, known,
         np.array(aspects).T[:, :, None] if any(map(any, aspects)) else None, single, mains,
         vectors.question_vectors(list(chain.from_iterable(texts))),
         list(accumulate(map(len, texts[:-1]), initial=0)),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _narrow() -> int:
+    return lexicon.of_types("trigger", "quality", "time")
 
 
 @lru_cache(maxsize=1)
@@ -328,12 +334,9 @@ def _sets(clause: Clause) -> tuple[int, ...]:
 
 
 _AT = {name: at for at, name in enumerate(FEATURES)}
-_OF_PART = np.array([
-    _AT[name]
-    for name in ("part_concepts", "part_triggers", "part_qualities", "whole", "part_at", "conditional")
-])  # fmt: skip
-_OF_CLAUSE = np.array([
+_KNOWN = np.array([
     *map(_AT.__getitem__, (
+        "part_concepts", "part_triggers", "part_qualities", "whole", "part_at", "conditional",
         "subject", "clause_concepts", "known", "aspects_asked", "aspects_told", "where", "clause_triggers",
         "clause_qualities", "clause_times",
     )),
@@ -353,7 +356,7 @@ def _features(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
     table = np.empty((len(FEATURES), len(question.asked), len(chart.statements)))
     if not table.size:
         return table
-    table[:] = question.known
+    table[:] = question.known  # 0 in the rows that nothing below fills
     table[_AT["well"] : _AT["silent_symptoms"]] = chart.alone[:, None]
     counts = chart.shared(question.concepts, question.sets)
     of_parts = 2 * len(question.asked) * len(_masks())
@@ -367,7 +370,7 @@ def _features(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
     return table
 
 
-def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats) -> None:
+def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: vectors.Floats) -> None:
     """The features of a part and a statement.
 
     `by_kind` says how many concepts of a type the part names, or names a kind of, that the statement names: first with
@@ -391,8 +394,6 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats
     table[_AT["parent_symptom"]], table[_AT["parent_disease"]] = wider[_SYMPTOM], wider[_DISEASE]
     np.greater(wider[_ROOT], 0, out=table[_AT["root_told"]])
     np.greater(closed[_ROOT], 0, out=table[_AT["root_asked"]])
-    triggers, qualities, times = closed[_TRIGGER], closed[_QUALITY], closed[_TIME]
-    table[_AT["match_trigger"]], table[_AT["match_quality"]], table[_AT["match_time"]] = triggers, qualities, times
     for at, part in enumerate(parts):
         if part.named.names & _masks()[_PLACE]:
             near = closed[_PLACE, at] + told[_PLACE, at] + wider[_PLACE, at] > 0
@@ -407,9 +408,12 @@ def _fill_pairs(table: Floats, question: Question, chart: Chart, by_kind: Floats
     share[:] = exact
     np.copyto(share, concepts, where=found > exact)
     share /= np.maximum(1, concepts)
-    modified = triggers + qualities + times > 0
-    modified &= linked == 0
-    np.logical_and(modified, own > 0, out=table[_AT["only_modifier"]])
+    if question.narrow:
+        triggers, qualities, times = closed[_TRIGGER], closed[_QUALITY], closed[_TIME]
+        table[_AT["match_trigger"]], table[_AT["match_quality"]], table[_AT["match_time"]] = triggers, qualities, times
+        modified = triggers + qualities + times > 0
+        modified &= linked == 0
+        np.logical_and(modified, own > 0, out=table[_AT["only_modifier"]])
 
 
 _OTHER_PLACE = 2
@@ -428,18 +432,17 @@ def _fill_matches(table: Floats, question: Question, chart: Chart) -> None:
     np.add.reduce(matches[:, :, None] > matches[:, None], axis=1, out=table[_AT["rank"]], dtype=np.float64)
     matches.take(question.begins, axis=0, out=table[_AT["first_match"]], mode="clip")
     table[_AT["other_match"]] = np.maximum.reduce(matches)
-    asks_main = bool(question.mains & chart.main)
-    table[_AT["asks_main_complaint"]] = (
-        [[bool(one.part.main & chart.main)] for one in question.asked] if asks_main else 0.0
-    )
+    if question.mains & chart.main:
+        table[_AT["asks_main_complaint"]] = [[bool(one.part.main & chart.main)] for one in question.asked]
     table[_AT["tells_main_complaint"]] = chart.tells_main
     is_silent = (best < _PARTIAL).tolist()
     symptoms = sum([symptom for at, symptom, _ in question.single if is_silent[at]])
     diseases = sum([disease for at, _, disease in question.single if is_silent[at]])
     table[_AT["silent_symptoms"]], table[_AT["silent_diseases"]] = symptoms, diseases
     # What a statement such as "no other symptoms" would cover.
-    well, nothing_else = chart.alone[:2]
-    table[_AT["left_open"]] = diseases * well + symptoms * np.maximum(well, nothing_else)
+    if symptoms or diseases:
+        well, nothing_else = chart.alone[:2]
+        table[_AT["left_open"]] = diseases * well + symptoms * np.maximum(well, nothing_else)
 
 
 def _fill_likeness(table: Floats, question: Question, chart: Chart) -> None:
@@ -454,18 +457,21 @@ def _fill_likeness(table: Floats, question: Question, chart: Chart) -> None:
 
 
 def _fill_clauses(
-    table: Floats, clauses: Sequence[Clause], question: Question, chart: Chart, by_clause: Floats
+    table: Floats, clauses: Sequence[Clause], question: Question, chart: Chart, by_clause: vectors.Floats
 ) -> None:
     """The features of a clause and a statement, given how many concepts of `_sets` the statement names."""
     place = question.place
     closed, told = by_clause[0].take(place, axis=1), by_clause[1]
     table[_AT["subject_match"]] = closed[0]
     np.divide(closed[0], np.maximum(1, table[_AT["subject"], :, :1]), out=table[_AT["subject_share"]])
-    table[_AT["match_before"]] = closed[1]
-    table[_AT["clause_trigger_match"]], table[_AT["clause_quality_match"]] = closed[5], closed[6]
-    table[_AT["clause_time_match"]] = closed[7]
-    np.greater(closed[2], 0, out=table[_AT["only_known"]])
-    np.copyto(table[_AT["only_known"]], 0.0, where=closed[3] > 0)
+    if question.narrow:
+        table[_AT["clause_trigger_match"]], table[_AT["clause_quality_match"]] = closed[5], closed[6]
+        table[_AT["clause_time_match"]] = closed[7]
+    if len(clauses) > 1:
+        table[_AT["match_before"]] = closed[1]
+    if any(clause.known for clause in clauses):
+        np.greater(closed[2], 0, out=table[_AT["only_known"]])
+        np.copyto(table[_AT["only_known"]], 0.0, where=closed[3] > 0)
     on = question.aspects
     if on is not None:
         tells = (on & chart.aspects[:, None])[:, place]
@@ -523,6 +529,8 @@ class _Trees:
     """The leaves that remain after going right, as bits."""
     value: Floats
     """The leaves of all trees, eight each."""
+    before: NDArray[np.intp]
+    """The place before the leaves of each tree."""
     threshold: float
 
     def probabilities(self, table: Floats) -> Floats:
@@ -531,12 +539,13 @@ class _Trees:
         np.negative(goes_left, out=goes_left)  # all bits, where it is true
         leaves = np.bitwise_and.reduce(goes_left.take(self.split, axis=0) | self.keeps)
         # Copied first: reading a table at places that are not in one row takes three times as long.
-        first = _FIRST_BIT.take(np.ascontiguousarray(leaves.T)) + np.arange(0, len(self.value), _LEAVES)
+        leaves = np.ascontiguousarray(leaves.T)
+        leaves ^= leaves - np.uint8(1)  # only the first bit and those before it remain
+        first = np.bitwise_count(leaves) + self.before
         return np.asarray(1 / (1 + np.exp(-np.add.reduce(self.value.take(first), axis=1))))
 
 
 _LEAVES = 8
-_FIRST_BIT = np.array([(bits & -bits).bit_length() - 1 for bits in range(2**_LEAVES)])
 
 
 @lru_cache(maxsize=1)
@@ -561,5 +570,6 @@ def _trees() -> _Trees:
         split.reshape(_LEAVES - 1, -1),
         np.take_along_axis(keeps, splits, axis=1).T[:, :, None].astype(np.uint8),
         np.take_along_axis(value, leaves, axis=1).ravel(),
+        _LEAVES * np.arange(len(value)) - 1,
         data["threshold"],
     )

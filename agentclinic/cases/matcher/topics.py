@@ -12,7 +12,8 @@ from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, singular
+from agentclinic.vocabulary.denial import Mention
+from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, singular, words
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def strange_words(text: str) -> list[str]:
     """The words of a text that name nothing we know and are not plain."""
     words = lexicon.tokens(text)
     known = {place for hit in lexicon.found(text) for place in range(hit.start, hit.end)}
-    named = {word for mention in knowledge().finding_terms.find(text) for word in mention.words}
+    named = {word for mention in _mentions(text) for word in mention.words}
     return [
         word
         for place, word in enumerate(words)
@@ -172,7 +173,7 @@ def called(text: str, names: Sequence[str]) -> str:
         return noun.replace("your ", "the ")
     if not names or _SEVERAL.search(names[0]):
         return ""
-    named = {word for mention in knowledge().finding_terms.find(text) for word in mention.words}
+    named = {word for mention in _mentions(text) for word in mention.words}
     return names[0].lower() if content_words(text) <= named else ""
 
 
@@ -226,10 +227,15 @@ def listed_noun(text: str, before: str) -> str:
     return noun if noun[:2].isupper() else f"{noun[:1].lower()}{noun[1:]}"
 
 
+def _mentions(text: str) -> Sequence[Mention]:
+    """The findings that a text names."""
+    terms = knowledge().finding_terms
+    return terms.find(text) if terms.may_find(words(text)) else ()
+
+
 @lru_cache(maxsize=16384)
 def finding_names(text: str) -> tuple[str, ...]:
-    mentions = knowledge().finding_terms.find(text)
-    return tuple(knowledge().findings[key].name for key in dict.fromkeys(mention.key for mention in mentions))
+    return tuple([knowledge().findings[key].name for key in dict.fromkeys(one.key for one in _mentions(text))])
 
 
 def label(text: str) -> str:
