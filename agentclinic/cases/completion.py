@@ -686,8 +686,12 @@ class _Patient:
     def _likely(self, pattern: re.Pattern[str]) -> Iterator[Fact]:
         """Charted facts that hold a piece of a word without which a pattern does not match."""
         pieces = _pieces(pattern.pattern)
-        lower = ((fact, _line(fact).lower()) for fact in self.facts)
-        return (fact for fact, line in lower if not pieces or any(map(line.__contains__, pieces)))
+        return (fact for fact, line in self._charted_lines if not pieces or any(map(line.__contains__, pieces)))
+
+    @cached_property
+    def _charted_lines(self) -> Sequence[tuple[Fact, str]]:
+        """Charted facts with their lines in lower case."""
+        return [(fact, _line(fact).lower()) for fact in self.facts]
 
     def _first(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The first match of a pattern in what is written; most patterns have to read only a few lines for it."""
