@@ -393,10 +393,10 @@ def _says_abnormal(fact: Fact, search: Callable[[str], object]) -> bool:
     return not found or not all(map(_reads_normal, found))
 
 
-@lru_cache(maxsize=32768)
-def _may_tell(fact: Fact, part: str) -> bool:
+@lru_cache(maxsize=32768)  # charts have the same headings
+def _may_tell(heads: tuple[str, ...], part: str) -> bool:
     """Whether a finding is of an examination in which a sign would be noticed: its system, its place, or any."""
-    return may_be_noticed(part, joined(map(reading, fact.heads[:1]))) and not is_of_another(fact, part)
+    return may_be_noticed(part, joined(map(reading, heads[:1]))) and not is_of_another(heads, part)
 
 
 _Key = TypeVar("_Key")
@@ -745,7 +745,7 @@ class _Patient:
         found = []
         for fact, _, named in (self._spoken[place] for place in self._speaking(pieces, parts)):
             names = not parts.isdisjoint(named)
-            if any(_may_tell(fact, part) for part in parts) and (
+            if any(_may_tell(fact.heads, part) for part in parts) and (
                 names or (pattern is not None and _says_abnormal(fact, pattern.search))
             ):
                 found.append(fact)

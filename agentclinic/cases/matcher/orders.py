@@ -252,12 +252,20 @@ def _says_method(told: Sequence[Fact], asked: Reading) -> bool:
 @lru_cache(maxsize=512)
 def chart_of(facts: Facts) -> Chart:
     """Facts, each with what its headings name."""
-    return tuple(map(_read, facts))
+    latest = _LATEST.get
+    return tuple([pair if (pair := latest(fact.path)) and pair[0] is fact else _read(fact) for fact in facts])
 
 
-@lru_cache(maxsize=32768)  # all charts are completed with the same facts
 def _read(fact: Fact) -> tuple[Fact, Reading]:
-    return fact, charted_as(fact)
+    if len(_LATEST) >= _MOST_PATHS:
+        _LATEST.clear()
+    pair = _LATEST[fact.path] = fact, charted_as(fact)
+    return pair
+
+
+_LATEST: dict[str, tuple[Fact, Reading]] = {}
+"""The facts last read, by path: all charts are completed with the same ones, and they are found faster than hashed."""
+_MOST_PATHS = 32768
 
 
 def _likely(matches: partial[bool], chart: Chart) -> Chart:
@@ -1004,7 +1012,8 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
 @lru_cache(maxsize=2048)
 def _value_in(value: str) -> frozenset[tuple[str, str]]:
     """The concepts of which a result of a value names one, as kind and name; here and below, "" is any of a kind."""
-    return frozenset({("values", value), ("panels", ""), ("tests", "pcr")})
+    panels = (name for name, panel in vocabulary().panels.items() if value in panel.values)
+    return frozenset({("values", value), ("tests", "pcr"), *(("panels", name) for name in panels)})
 
 
 @lru_cache(maxsize=512)
