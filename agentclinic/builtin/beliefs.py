@@ -71,19 +71,25 @@ class Beliefs:
                 for disease, ratio in self.listed[findings[0]]:
                     total[disease] += ratio
                 continue
-            sums: dict[int, float] = {}
-            counts: dict[int, int] = {}
-            for disease, ratio in (pair for finding in findings for pair in self.listed[finding]):
-                sums[disease] = sums.get(disease, 0.0) + ratio
-                counts[disease] = counts.get(disease, 0) + 1
-            for disease, ratios in sums.items():
-                total[disease] += ratios / sqrt(counts[disease])
+            for disease, ratios in _together(self, tuple(findings)):
+                total[disease] += ratios
         return np.array([*total, self.other[seen].sum()])
 
     def expected_information(self, posterior: Floats) -> Floats:
         """Mutual information between the hypotheses and each finding, in bits: what asking is expected to tell."""
         gains: Floats = np.maximum(0.0, _entropy(posterior @ self.likelihood) - posterior @ self.entropy)
         return gains
+
+
+@lru_cache(maxsize=4096)  # a dialogue is weighed again after each reply
+def _together(mind: Beliefs, findings: tuple[int, ...]) -> Sequence[tuple[int, float]]:
+    """The diseases that list findings of one correlated group, each with what these add to its log likelihood."""
+    sums: dict[int, float] = {}
+    counts: dict[int, int] = {}
+    for disease, ratio in (pair for finding in findings for pair in mind.listed[finding]):
+        sums[disease] = sums.get(disease, 0.0) + ratio
+        counts[disease] = counts.get(disease, 0) + 1
+    return [(disease, ratios / sqrt(counts[disease])) for disease, ratios in sums.items()]
 
 
 @lru_cache(maxsize=16)

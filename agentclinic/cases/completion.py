@@ -402,10 +402,10 @@ def _says_abnormal(fact: Fact, search: Callable[[str], object]) -> bool:
     return not found or not all(map(_reads_normal, found))
 
 
-@lru_cache(maxsize=32768)
-def _may_tell(fact: Fact, part: str) -> bool:
+@lru_cache(maxsize=32768)  # charts have the same headings
+def _may_tell(heads: tuple[str, ...], part: str) -> bool:
     """Whether a finding is of an examination in which a sign would be noticed: its system, its place, or any."""
-    return may_be_noticed(part, joined(map(reading, fact.heads[:1]))) and not is_of_another(fact, part)
+    return may_be_noticed(part, joined(map(reading, heads[:1]))) and not is_of_another(heads, part)
 
 
 _Key = TypeVar("_Key")
@@ -695,8 +695,12 @@ class _Patient:
     def _likely(self, pattern: re.Pattern[str]) -> Iterator[Fact]:
         """Charted facts that hold a piece of a word without which a pattern does not match."""
         pieces = _pieces(pattern.pattern)
-        lower = ((fact, _line(fact).lower()) for fact in self.facts)
-        return (fact for fact, line in lower if not pieces or any(map(line.__contains__, pieces)))
+        return (fact for fact, line in self._charted_lines if not pieces or any(map(line.__contains__, pieces)))
+
+    @cached_property
+    def _charted_lines(self) -> Sequence[tuple[Fact, str]]:
+        """Charted facts with their lines in lower case."""
+        return [(fact, _line(fact).lower()) for fact in self.facts]
 
     def _first(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The first match of a pattern in what is written; most patterns have to read only a few lines for it."""
@@ -750,7 +754,7 @@ class _Patient:
         found = []
         for fact, _, named in (self._spoken[place] for place in self._speaking(pieces, parts)):
             names = not parts.isdisjoint(named)
-            if any(_may_tell(fact, part) for part in parts) and (
+            if any(_may_tell(fact.heads, part) for part in parts) and (
                 names or (pattern is not None and _says_abnormal(fact, pattern.search))
             ):
                 found.append(fact)

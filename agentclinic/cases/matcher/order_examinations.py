@@ -331,8 +331,10 @@ def _systems(asked: Reading) -> frozenset[str]:
 
 
 def _own_systems(charted: Reading) -> frozenset[str]:
-    known = vocabulary()
-    return charted.of("systems") | _NOTHING.union(*(known.examined[site] for site in charted.of("sites")))
+    if not (sites := charted.of("sites")):
+        return charted.of("systems")
+    examined = vocabulary().examined
+    return charted.of("systems").union(*[examined[site] for site in sites])
 
 
 def _of_parts(charted: Reading) -> frozenset[str]:
@@ -491,7 +493,7 @@ def _of_sign(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[F
         for fact, _ in examined
         if part in reading(fact.text).of("parts")
         and may_be_noticed(part, _of_path(fact.heads[:1]))
-        and not is_of_another(fact, part)
+        and not is_of_another(fact.heads, part)
     ]
 
 
@@ -499,9 +501,9 @@ def _names_sign(fact: Fact) -> bool:
     return any(vocabulary().parts[part].sign for part in reading(fact.heads[-1]).of("parts")) if fact.heads else False
 
 
-def is_of_another(fact: Fact, part: str) -> bool:
-    """Whether a finding is that of another sign or maneuver that stands apart: the nystagmus of a Dix-Hallpike test."""
-    entry, named = normal_of(fact.heads), _of_path(fact.heads).of("parts")
+def is_of_another(heads: tuple[str, ...], part: str) -> bool:
+    """Whether a finding is that of another sign that stands apart, by its headings: nystagmus on Dix-Hallpike test."""
+    entry, named = normal_of(heads), _of_path(heads).of("parts")
     return bool(named) and not vocabulary().parts[part].within & named and entry is not None and entry.apart
 
 

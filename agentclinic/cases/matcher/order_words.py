@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from agentclinic.vocabulary.normals import is_examination, levels, normals
@@ -232,6 +232,11 @@ class Reading:
     @property
     def named(self) -> bool:
         return bool(self.by_kind or self.words)
+
+    @cached_property
+    def concepts(self) -> frozenset[tuple[str, str]]:
+        """Everything that it names, as kind and name, and each kind with an empty name."""
+        return frozenset((kind, name) for kind, names in self.by_kind.items() for name in ("", *names))
 
 
 @lru_cache(maxsize=32768)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -183,7 +184,6 @@ def as_written(name: str, request: str) -> str:
     return " ".join(capitals.get(word, word) for word in name.split())
 
 
-Matches = Callable[[Fact, Reading], bool]
 Found = list[tuple[Fact, Reading]]
 
 
@@ -255,23 +255,26 @@ def _says_method(told: Sequence[Fact], asked: Reading) -> bool:
 @lru_cache(maxsize=512)
 def chart_of(facts: Facts) -> Chart:
     """Facts, each with what its headings name."""
-    return tuple(map(_read, facts))
+    latest = _LATEST.get
+    return tuple([pair if (pair := latest(fact.path)) and pair[0] is fact else _read(fact) for fact in facts])
 
 
-@lru_cache(maxsize=32768)  # all charts are completed with the same facts
 def _read(fact: Fact) -> tuple[Fact, Reading]:
-    return fact, charted_as(fact)
+    if len(_LATEST) >= _MOST_PATHS:
+        _LATEST.clear()
+    pair = _LATEST[fact.path] = fact, charted_as(fact)
+    return pair
 
 
-@lru_cache(maxsize=512)
-def _tested_in(facts: Facts) -> Chart:
-    """The facts that can be results of a measurement: those that name something measured, a specimen or a sign."""
-    return tuple(
-        [(fact, charted) for fact, charted in chart_of(facts) if not _TESTED_KINDS.isdisjoint(charted.by_kind)]
-    )
+_LATEST: dict[str, tuple[Fact, Reading]] = {}
+"""The facts last read, by path: all charts are completed with the same ones, and they are found faster than hashed."""
+_MOST_PATHS = 32768
 
 
-_TESTED_KINDS = frozenset({*MEASURED, "specimens", "parts"})
+def _likely(matches: partial[bool], chart: Chart) -> Chart:
+    """The facts that can be results of a measurement: their headings name one of the things that its results do."""
+    wanted = _WANTED[matches.func](*matches.args[:-1])
+    return tuple([(fact, charted) for fact, charted in chart if not wanted.isdisjoint(charted.concepts)])
 
 
 def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
@@ -426,7 +429,7 @@ def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
     if headed:
         yield Ordered(_name(item.text, item.read), of_aim(item, headed))
     elif item.measured:
-        yield from _measurements(item, chart, facts)
+        yield from _measurements(item, chart)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
     elif _SAMPLED.search(item.text) and set(item.read.by_kind) == {"sites"}:
@@ -441,11 +444,11 @@ _SAMPLED = re.compile(r"\b(?:sampling|scintigraphy|manometry|plethysmography|cat
 """Procedures by names that otherwise only say where they are done."""
 
 
-def _measurements(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
+def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
     targets = list(_targets(item))
-    tested = _tested_in(facts)
     for phrase, matches in targets:
-        found = _nearest(item.read, _placed(item.read, [pair for pair in tested if matches(*pair)], chart))
+        likely = _likely(matches, chart)
+        found = _nearest(item.read, _placed(item.read, [pair for pair in likely if matches(*pair)], chart))
         if item.read.of("modalities"):
             if not item.read.of("sites"):  # "Bedside ultrasound" is that of no part in particular
                 found = tuple(fact for fact in found if _literal(fact.heads[:1], item.text)) or found
@@ -545,7 +548,7 @@ _KINDS_OF_CELLS = frozenset({"neutrophils", "lymphocytes", "monocytes", "eosinop
 _BESIDE_PROTEIN = frozenset({"paired", "free", "fluid", "same", "raised", "ratio"})
 
 
-def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
+def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
     read = item.read
     values, tests = read.of("values"), read.of("tests")
     if _AGAINST & read.words:
@@ -1028,6 +1031,41 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
     return any(same_site(a, b) for a in wanted for b in done)
 
 
+@lru_cache(maxsize=2048)
+def _value_in(value: str) -> frozenset[tuple[str, str]]:
+    """The concepts of which a result of a value names one, as kind and name; here and below, "" is any of a kind."""
+    panels = (name for name, panel in vocabulary().panels.items() if value in panel.values)
+    return frozenset({("values", value), ("tests", "pcr"), *(("panels", name) for name in panels)})
+
+
+@lru_cache(maxsize=512)
+def _panel_in(name: str) -> frozenset[tuple[str, str]]:
+    panel = vocabulary().panels[name]
+    if panel.whole:
+        return frozenset({("specimens", panel.specimen or "")})
+    return frozenset({("panels", ""), *(("values", value) for value in panel.values)})
+
+
+@lru_cache(maxsize=1024)
+def _test_in(test: str) -> frozenset[tuple[str, str]]:
+    kinds = vocabulary().kinds
+    general = {kind for kind, named in kinds.items() if test in named}
+    special = kinds.get(test, _NOTHING)
+    return frozenset({("parts", part) for part in special} | {("tests", t) for t in {test, *general, *special}})
+
+
+def _image_in() -> frozenset[tuple[str, str]]:
+    return frozenset({("modalities", "")})
+
+
+_WANTED: Mapping[Callable[..., bool], Callable[..., frozenset[tuple[str, str]]]] = {
+    _is_value: _value_in,
+    _of_panel: _panel_in,
+    _is_test: _test_in,
+    _is_image: _image_in,
+}
+
+
 def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
     wanted = item.read.of("vitals")
     if "vital signs" in wanted and item.read.of("qualifiers"):
@@ -1182,7 +1220,7 @@ def _once_each(answers: list[Ordered]) -> list[Ordered]:
     A measurement stays under the heading that has the most of what was ordered, an image in the study of most regions.
     """
     facts = list(dict.fromkeys(fact for answer in answers for fact in answer.facts if fact.heads))
-    size = {head: sum(fact.heads[0] == head for fact in facts) for head in {fact.heads[0] for fact in facts}}
+    size = Counter(fact.heads[0] for fact in facts)
     again: set[str] = set()
     measured: dict[Hashable, Fact] = {}
     for fact in sorted(facts, key=lambda fact: -size[fact.heads[0]]):
