@@ -107,7 +107,7 @@ LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blo
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
 MEASURED = ("values", "panels", "tests", "modalities")
 _SOUNDS_MEASURED = re.compile(
-    r"\b(?:tests?|scores?|scales?|index|levels?|questionnaires?|antibod\w+|scans?|anti \w+|serolog\w+|antigens?"
+    r"\b(?:tests?|scores?|scales?|index|levels?|questionnaires?|abs|antibod\w+|scans?|anti \w+|serolog\w+|antigens?"
     r"|pcr|dna|rna|ig[agme]|genes?|genotypes?|mutations?|panels?|cultures?|assays?|titers?|titres?|diary|studies|study"
     r"|\w{4,}(?:graphy|metry|scopy|gram))\b"
 )
@@ -227,6 +227,46 @@ _WRITTEN_OUT = (
         re.compile(r"\b(CTA|MRA|(?:CT|MR) angio\w*) (?:of (?:the )?)?(?:COW|circle of Willis)\b", re.IGNORECASE),
         r"\1 head",
     ),
+    (
+        re.compile(
+            r"\b(CTA|CT angio\w*) (?:from )?(?:aortic )?arch to (?:COW|circle of Willis|vertex)\b", re.IGNORECASE
+        ),
+        r"\1 head and neck",
+    ),
+    (
+        re.compile(
+            r"\b(?:pre|before) ?(?:\+|/|&|and) ?(?:post|after) ?(?:BD|bronchodilators?|salbutamol|albuterol)\b",
+            re.IGNORECASE,
+        ),
+        "bronchodilator response",
+    ),
+    (
+        re.compile(
+            r"\b(visual|auditory|somatosensory) (?:\+|and|&|/|,) ?(?=(?:visual|auditory|somatosensory) evoked)",
+            re.IGNORECASE,
+        ),
+        r"\1 evoked potentials, ",
+    ),
+    (
+        re.compile(r"(\bMRI (?:of (?:the )?)?(?:brain|head)) ?(?:&|and|\+|/) ?(?:spinal )?cord\b", re.IGNORECASE),
+        r"\1, MRI spine",
+    ),
+    (re.compile(r"\bIF(?= ?(?:/|and|&) ?(?:GPC|PCA|parietal))"), "intrinsic factor antibodies"),
+    (re.compile(r"\bUGI contrast\b(?! (?:study|series))", re.IGNORECASE), "upper GI contrast study"),
+    (re.compile(r"\bL/S (?=BPs?\b|blood)"), "lying and standing "),
+    (re.compile(r"\b24[- ]?h(?:ou)?r?s? protein\b", re.IGNORECASE), "24 hour urine protein"),
+    (
+        re.compile(
+            r"\b(?:USS?|ultrasound|scan) (?:for )?(?:f(?:o?e)tal )?growth\b"
+            r"(?: ?(?:/|,|and|&|\+) ?(?:liquor|dopplers?|AFI|EFW|fluid)\b)*",
+            re.IGNORECASE,
+        ),
+        "obstetric ultrasound",
+    ),
+    (
+        re.compile(r"\b(?:USS?|ultrasound)(?: of)? KUB\b|\bKUB (?:USS?|ultrasound)\b", re.IGNORECASE),
+        "renal ultrasound",
+    ),
     # The great veins of the belly are seen with its organs.
     (
         re.compile(
@@ -278,7 +318,8 @@ _WRITTEN_OUT = (
     (
         # Of one ratio; of a list that begins with a collection of urine.
         re.compile(
-            r"^(.*\b(?:24[- ]?h\w*|urin\w+|spot)\b[^;]*[,/+] ?)PCR(?= ?(?:$|[,;/+.]))(?<!culture, PCR)", re.IGNORECASE
+            r"^(.*\b(?:24[- ]?h\w*|urin\w+|spot)\b[^;]*(?:[,/+]|\bor) ?)PCR(?= ?(?:$|[,;/+.]))(?<!culture, PCR)",
+            re.IGNORECASE,
         ),
         r"\1urine protein creatinine ratio",
     ),
@@ -772,8 +813,8 @@ _WRITTEN_OUT = (
     (
         # How a film is taken.
         re.compile(
-            r"(\b(?:X-?rays?|films?|radiographs?)\b[^,;.]*?) (?:in )?(?:flexion|extension)"
-            r"(?: ?[-/&] ?| and )(?:flexion|extension)(?: views?)?",
+            r"(\b(?:X-?rays?|XR|films?|radiographs?)\b[^,;.]*?) (?:in )?(?:flex(?:ion)?|ext(?:ension)?)"
+            r"(?: ?[-/&+] ?| and )(?:flex(?:ion)?|ext(?:ension)?)\b(?: views?)?",
             re.IGNORECASE,
         ),
         r"\1",
@@ -1306,6 +1347,8 @@ def items(order: str) -> tuple[Item, ...]:
                 found.append(_with(replace(own, text=f"{own.text} {min(head.read.of('tests'))}"), head.read))
                 continue
             ordered = own.measured or own.sounds_measured or (segment.included and _orders_more(own))
+            loose = any(vocabulary().panels[panel].loose for panel in head.read.of("panels"))
+            ordered = ordered or (loose and not own.read.by_kind)  # "tumor markers (CEA, CYFRA)"
             if head.measured and (_how(head, own) or not ordered):
                 continue
             if set(own.read.by_kind) == {"qualifiers"} and head in found:
@@ -1571,8 +1614,7 @@ _ARRANGEMENT = re.compile(
     r"|(?:screening|testing) (?:of|for) (?:the |her |his )?(?:siblings?|family|relatives?|partners?|contacts?)"
     r"|(?:family|partner|sibling|contact) (?:screening|testing|ecgs?|tracing|cascade screening)"
     r"|fluid balance(?: chart)?|(?:urinary|foley|indwelling) catheter(?! specimen| sample)"
-    r"|(?:senior|surgical|gyna?e|ent|ortho|icu|cardiology|neurology|medical|anaesthetic|urology)"
-    r" (?:review|opinion|input))\b"
+    r"|\w+ (?:review|opinion|input)$)"
 )
 """What is arranged for a patient, or told them: no test, and no treatment either."""
 _REFERRAL = re.compile(r"\b(?:referral|consult|consultation)s?$")
@@ -2079,7 +2121,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             if read.of("tests") == {"biopsy"}:
                 own = replace(own, text="biopsy")  # "segmental biopsies"
             return _with(own, Reading({"sites": reached}))
-        last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
+        if not (read.of("tests") <= _METHODS and _methodical(last) and last.of("values") <= _GERMS):
+            taken = (item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read))
+            last = next(taken, last)
         if last.of("modalities"):
             return own
         # A germ by another method, not the glucose: "HSV serology and PCR".
