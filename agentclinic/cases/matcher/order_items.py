@@ -198,7 +198,8 @@ _WRITTEN_OUT = (
     (re.compile(r"(?<![/\w])w (?=[a-z])", re.IGNORECASE), "with "),
     (
         re.compile(
-            r"\b(?:(?:\d{1,2}|one|two|four|six)[- ]?)?hourly\b ?|\bq ?\d{1,2} ?h(?:rs?|ourly)?\b", re.IGNORECASE
+            r"\b(?=[\dqhots])(?:(?:\d{1,2}|one|two|four|six)[- ]?)?hourly\b ?|\bq ?\d{1,2} ?h(?:rs?|ourly)?\b",
+            re.IGNORECASE,
         ),
         "",
     ),
@@ -318,7 +319,8 @@ _WRITTEN_OUT = (
     (
         # Of one ratio; of a list that begins with a collection of urine.
         re.compile(
-            r"^(.*\b(?:24[- ]?h\w*|urin\w+|spot)\b[^;]*(?:[,/+]|\bor) ?)PCR(?= ?(?:$|[,;/+.]))(?<!culture, PCR)",
+            r"^(?=.*\bPCR\b)"
+            r"(.*\b(?:24[- ]?h\w*|urin\w+|spot)\b[^;]*(?:[,/+]|\bor) ?)PCR(?= ?(?:$|[,;/+.]))(?<!culture, PCR)",
             re.IGNORECASE,
         ),
         r"\1urine protein creatinine ratio",
@@ -359,7 +361,7 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"^(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint)\b)(.*?)"
+            r"^(?=.*\b(?:AFB|acid))(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint)\b)(.*?)"
             r"(?<!sputum )\b(AFB|acid[- ]fast)(?= (?:smears?|stain|cx|culture|x ?\d))",
             re.IGNORECASE,
         ),
@@ -379,7 +381,8 @@ _WRITTEN_OUT = (
     (
         # Those of blood, if the order names nothing else that is cultured.
         re.compile(
-            r"^(?!.*\b(?:LP|lumbar|CSF|joint|aspirat\w+|swabs?|fluid|biops\w+|bx|sputum|urine|urinalysis|stool|tap"
+            r"^(?=.*[/,+;] ?cultures)"
+            r"(?!.*\b(?:LP|lumbar|CSF|joint|aspirat\w+|swabs?|fluid|biops\w+|bx|sputum|urine|urinalysis|stool|tap"
             r"|BAL|wash\w*|pus|abscess|tissue|collection|viral|PCR|\w*centesis|puncture|wound|throat|ear|eye|skin"
             r"|cell count|crystals|gram|bronch\w*|lavage|drain\w*|nodes?|marrow|blood)\b)"
             r"(.*[/,+;] ?)cultures(?= ?(?:$|[,;.+/]|x ?\d))",
@@ -2122,8 +2125,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
                 own = replace(own, text="biopsy")  # "segmental biopsies"
             return _with(own, Reading({"sites": reached}))
         if not (read.of("tests") <= _METHODS and _methodical(last) and last.of("values") <= _GERMS):
-            taken = (item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read))
-            last = next(taken, last)
+            sources = (item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read))
+            last = next(sources, last)
         if last.of("modalities"):
             return own
         # A germ by another method, not the glucose: "HSV serology and PCR".
