@@ -223,6 +223,7 @@ _WRITTEN_OUT = (
     (re.compile(r"\bIF (?=ab\b|abs\b|antibod)"), "intrinsic factor "),
     (re.compile(r"\bAS[- ]OCT\b"), "anterior segment OCT"),
     (re.compile(r"\bHRM\b"), "esophageal manometry"),
+    (re.compile(r"\bTAB\b"), "temporal artery biopsy"),
     (re.compile(r"\br/v\b", re.IGNORECASE), "review"),
     (
         re.compile(r"\b(CTA|MRA|(?:CT|MR) angio\w*) (?:of (?:the )?)?(?:COW|circle of Willis)\b", re.IGNORECASE),
