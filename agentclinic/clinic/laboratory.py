@@ -318,11 +318,7 @@ def _with_fingerstick(items: list[Ordered], added: Completion) -> list[Ordered]:
 
 
 def _fingersticks(added: Completion) -> tuple[Fact, ...]:
-    return tuple(fact for fact in added.everything if fact.heads[-1:] in _PRICKED)
-
-
-_PRICKED = (("Blood Glucose Fingerstick",), ("Capillary Glucose At Scene",))
-"""How charts call the glucose of a fingerstick."""
+    return tuple(fact for fact in added.everything if fact.heads[-1:] == ("Blood Glucose Fingerstick",))
 
 
 _DRAWN = re.compile(r"\b(?:serum|plasma|lab|laboratory|venous|fasting)\b", re.IGNORECASE)
