@@ -224,6 +224,7 @@ _WRITTEN_OUT = (
     (re.compile(r"\bAS[- ]OCT\b"), "anterior segment OCT"),
     (re.compile(r"\bHRM\b"), "esophageal manometry"),
     (re.compile(r"\bTAB\b"), "temporal artery biopsy"),
+    (re.compile(r",? \(?no (?:IV )?contrast\b\)?", re.IGNORECASE), " without contrast"),
     (re.compile(r"\br/v\b", re.IGNORECASE), "review"),
     (
         re.compile(r"\b(CTA|MRA|(?:CT|MR) angio\w*) (?:of (?:the )?)?(?:COW|circle of Willis)\b", re.IGNORECASE),
@@ -1612,7 +1613,9 @@ _ARRANGEMENT = re.compile(
     r"|(?:clinic|outpatient|gp) (?:review|follow ?up|appointment)"
     r"|contact tracing|notif(?:y|ication)|isolat(?:e|ion)|discharge (?:home|with|planning)|bed ?rest|sick note"
     r"|(?:inhaler|epi ?pen|injection|technique|diet\w*) (?:teaching|training)|teaching$"
-    r"|^(?:no|avoid|hold|stop|withhold|continue) (?!growth)"
+    r"|^(?:avoid|hold|stop|withhold|continue) "
+    r""
+    r"|^no (?:sports?|driving|alcohol|exercise|school|work|smoking)\b"
     r"|informed consent|mdt|case conference|social work\w*|physio(?:therapy)?|keep warm|strict bed"
     r"|(?:apno?ea|cardiac|cardiorespiratory|continuous) monitor\w*|telemetry"
     r"|(?:screening|testing) (?:of|for) (?:the |her |his )?(?:siblings?|family|relatives?|partners?|contacts?)"
@@ -1626,7 +1629,7 @@ _OXYGEN_TRIED = re.compile(
     r"^(?:(?:100%?|high flow|\d+ ?l(?:itres?)?) )*(?:o2|oxygen)\b.*\d+ ?l\b|^trial of (?:[\w%]+ )*(?:o2|oxygen)\b"
 )
 _SCORE = re.compile(
-    r"\b(?:q?sofa|news ?2?|mews|pews|curb ?65|crb ?65|psi port|port score|wells|geneva|perc|years criteria|centor"
+    r"\b(?:q?sofa|news ?2?|mews|pews|curb ?65|crb ?65|psi port|port score|wells|geneva|perc (?:rule|score|criteria)|years criteria|centor"
     r"|mcisaac|fever ?pain|alvarado|air score|appendicitis score|heart (?:score|pathway)|timi|grace|chads2?|cha2ds2"
     r"|has ?bled|orbit score|abcd2|glasgow blatchford|gbs score|blatchford|rockall|ranson|glasgow imrie|imrie|bisap"
     r"|apache\w*|meld|child pugh|maddrey|fib ?4|caprini|padua|westley|kocher|duckett jones|jones criteria"
