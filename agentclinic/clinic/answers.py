@@ -253,8 +253,8 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
         again = topic.kind is Asked.OPENING and all(fact.path in told for fact in topic.facts)
         asked_for = _more(topic, payload) if again or topic.kind is Asked.MORE else topic.facts
         open_ones = tuple(fact for fact in asked_for if not withheld(fact, payload))
-        wanted = topic.direct & {fact.path for fact in topic.facts[:1]}
-        known = {fact.path for fact in open_ones if fact.path in told} - wanted if news and topic.direct else set()
+        nearest = topic.direct & {fact.path for fact in topic.facts[:1]}
+        known = {fact.path for fact in open_ones if fact.path in told} - nearest if news and topic.direct else set()
         facts = [fact for fact in _distinct(open_ones) if fact.path not in seen | known][:MOST_FACTS]
         if open_ones and not facts:
             continue

@@ -287,7 +287,7 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     items = _of_this_time(as_ordered(found, payload.request), payload.request)
     items = [_with_other_side(item, payload.request, added) for item in items]
     if _FINGERSTICK.search(payload.request):
-        items = [_by_fingerstick(item, added) for item in items]
+        items = _with_fingerstick([_by_fingerstick(item, added) for item in items], added)
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
 
 
@@ -305,8 +305,20 @@ def _by_fingerstick(item: Ordered, added: Completion) -> Ordered:
     drawn = read.of("values") != {"glucose"} or set(read.by_kind) - {"values", "specimens"} or _DRAWN.search(item.name)
     if drawn or read.of("specimens") - {"blood"} or not item.facts:
         return item
-    pricked = tuple(fact for fact in added.everything if fact.heads[-1:] == ("Blood Glucose Fingerstick",))
+    pricked = _fingersticks(added)
     return replace(item, facts=pricked) if pricked else item
+
+
+def _with_fingerstick(items: list[Ordered], added: Completion) -> list[Ordered]:
+    """Items with a fingerstick glucose, where that of a panel before it was taken for it."""
+    pricked = _fingersticks(added)
+    if not pricked or set(pricked) & set(_facts(items)):
+        return items
+    return [*items, Ordered("fingerstick glucose", pricked)]
+
+
+def _fingersticks(added: Completion) -> tuple[Fact, ...]:
+    return tuple(fact for fact in added.everything if fact.heads[-1:] == ("Blood Glucose Fingerstick",))
 
 
 _DRAWN = re.compile(r"\b(?:serum|plasma|lab|laboratory|venous|fasting)\b", re.IGNORECASE)

@@ -107,7 +107,7 @@ LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blo
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
 MEASURED = ("values", "panels", "tests", "modalities")
 _SOUNDS_MEASURED = re.compile(
-    r"\b(?:tests?|scores?|scales?|index|levels?|questionnaires?|antibod\w+|scans?|anti \w+|serolog\w+|antigens?"
+    r"\b(?:tests?|scores?|scales?|index|levels?|questionnaires?|abs|antibod\w+|scans?|anti \w+|serolog\w+|antigens?"
     r"|pcr|dna|rna|ig[agme]|genes?|genotypes?|mutations?|panels?|cultures?|assays?|titers?|titres?|diary|studies|study"
     r"|\w{4,}(?:graphy|metry|scopy|gram))\b"
 )
@@ -199,7 +199,8 @@ _WRITTEN_OUT = (
     (re.compile(r"(?<![/\w])w (?=[a-z])", re.IGNORECASE), "with "),
     (
         re.compile(
-            r"\b(?:(?:\d{1,2}|one|two|four|six)[- ]?)?hourly\b ?|\bq ?\d{1,2} ?h(?:rs?|ourly)?\b", re.IGNORECASE
+            r"\b(?=[\dqhots])(?:(?:\d{1,2}|one|two|four|six)[- ]?)?hourly\b ?|\bq ?\d{1,2} ?h(?:rs?|ourly)?\b",
+            re.IGNORECASE,
         ),
         "",
     ),
@@ -223,10 +224,52 @@ _WRITTEN_OUT = (
     (re.compile(r"\bIF (?=ab\b|abs\b|antibod)"), "intrinsic factor "),
     (re.compile(r"\bAS[- ]OCT\b"), "anterior segment OCT"),
     (re.compile(r"\bHRM\b"), "esophageal manometry"),
+    (re.compile(r"\bTAB\b"), "temporal artery biopsy"),
+    (re.compile(r",? \(?no (?:IV )?contrast\b\)?", re.IGNORECASE), " without contrast"),
     (re.compile(r"\br/v\b", re.IGNORECASE), "review"),
     (
         re.compile(r"\b(CTA|MRA|(?:CT|MR) angio\w*) (?:of (?:the )?)?(?:COW|circle of Willis)\b", re.IGNORECASE),
         r"\1 head",
+    ),
+    (
+        re.compile(
+            r"\b(CTA|CT angio\w*) (?:from )?(?:aortic )?arch to (?:COW|circle of Willis|vertex)\b", re.IGNORECASE
+        ),
+        r"\1 head and neck",
+    ),
+    (
+        re.compile(
+            r"\b(?:pre|before) ?(?:\+|/|&|and) ?(?:post|after) ?(?:BD|bronchodilators?|salbutamol|albuterol)\b",
+            re.IGNORECASE,
+        ),
+        "bronchodilator response",
+    ),
+    (
+        re.compile(
+            r"\b(visual|auditory|somatosensory) (?:\+|and|&|/|,) ?(?=(?:visual|auditory|somatosensory) evoked)",
+            re.IGNORECASE,
+        ),
+        r"\1 evoked potentials, ",
+    ),
+    (
+        re.compile(r"(\bMRI (?:of (?:the )?)?(?:brain|head)) ?(?:&|and|\+|/) ?(?:spinal )?cord\b", re.IGNORECASE),
+        r"\1, MRI spine",
+    ),
+    (re.compile(r"\bIF(?= ?(?:/|and|&) ?(?:GPC|PCA|parietal))"), "intrinsic factor antibodies"),
+    (re.compile(r"\bUGI contrast\b(?! (?:study|series))", re.IGNORECASE), "upper GI contrast study"),
+    (re.compile(r"\bL/S (?=BPs?\b|blood)"), "lying and standing "),
+    (re.compile(r"\b24[- ]?h(?:ou)?r?s? protein\b", re.IGNORECASE), "24 hour urine protein"),
+    (
+        re.compile(
+            r"\b(?:USS?|ultrasound|scan) (?:for )?(?:f(?:o?e)tal )?growth\b"
+            r"(?: ?(?:/|,|and|&|\+) ?(?:liquor|dopplers?|AFI|EFW|fluid)\b)*",
+            re.IGNORECASE,
+        ),
+        "obstetric ultrasound",
+    ),
+    (
+        re.compile(r"\b(?:USS?|ultrasound)(?: of)? KUB\b|\bKUB (?:USS?|ultrasound)\b", re.IGNORECASE),
+        "renal ultrasound",
     ),
     # The great veins of the belly are seen with its organs.
     (
@@ -279,7 +322,9 @@ _WRITTEN_OUT = (
     (
         # Of one ratio; of a list that begins with a collection of urine.
         re.compile(
-            r"^(.*\b(?:24[- ]?h\w*|urin\w+|spot)\b[^;]*[,/+] ?)PCR(?= ?(?:$|[,;/+.]))(?<!culture, PCR)", re.IGNORECASE
+            r"^(?=.*\bPCR\b)"
+            r"(.*\b(?:24[- ]?h\w*|urin\w+|spot)\b[^;]*(?:[,/+]|\bor) ?)PCR(?= ?(?:$|[,;/+.]))(?<!culture, PCR)",
+            re.IGNORECASE,
         ),
         r"\1urine protein creatinine ratio",
     ),
@@ -319,7 +364,7 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"^(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint)\b)(.*?)"
+            r"^(?=.*\b(?:AFB|acid))(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint)\b)(.*?)"
             r"(?<!sputum )\b(AFB|acid[- ]fast)(?= (?:smears?|stain|cx|culture|x ?\d))",
             re.IGNORECASE,
         ),
@@ -339,7 +384,8 @@ _WRITTEN_OUT = (
     (
         # Those of blood, if the order names nothing else that is cultured.
         re.compile(
-            r"^(?!.*\b(?:LP|lumbar|CSF|joint|aspirat\w+|swabs?|fluid|biops\w+|bx|sputum|urine|urinalysis|stool|tap"
+            r"^(?=.*[/,+;] ?cultures)"
+            r"(?!.*\b(?:LP|lumbar|CSF|joint|aspirat\w+|swabs?|fluid|biops\w+|bx|sputum|urine|urinalysis|stool|tap"
             r"|BAL|wash\w*|pus|abscess|tissue|collection|viral|PCR|\w*centesis|puncture|wound|throat|ear|eye|skin"
             r"|cell count|crystals|gram|bronch\w*|lavage|drain\w*|nodes?|marrow|blood)\b)"
             r"(.*[/,+;] ?)cultures(?= ?(?:$|[,;.+/]|x ?\d))",
@@ -773,8 +819,8 @@ _WRITTEN_OUT = (
     (
         # How a film is taken.
         re.compile(
-            r"(\b(?:X-?rays?|films?|radiographs?)\b[^,;.]*?) (?:in )?(?:flexion|extension)"
-            r"(?: ?[-/&] ?| and )(?:flexion|extension)(?: views?)?",
+            r"(\b(?:X-?rays?|XR|films?|radiographs?)\b[^,;.]*?) (?:in )?(?:flex(?:ion)?|ext(?:ension)?)"
+            r"(?: ?[-/&+] ?| and )(?:flex(?:ion)?|ext(?:ension)?)\b(?: views?)?",
             re.IGNORECASE,
         ),
         r"\1",
@@ -1318,6 +1364,8 @@ def items(order: str) -> tuple[Item, ...]:
                 found.append(_with(replace(own, text=f"{own.text} {min(head.read.of('tests'))}"), head.read))
                 continue
             ordered = own.measured or own.sounds_measured or (segment.included and _orders_more(own))
+            loose = any(vocabulary().panels[panel].loose for panel in head.read.of("panels"))
+            ordered = ordered or (loose and not own.read.by_kind)  # "tumor markers (CEA, CYFRA)"
             if head.measured and (_how(head, own) or not ordered):
                 continue
             if set(own.read.by_kind) == {"qualifiers"} and head in found:
@@ -1581,14 +1629,15 @@ _ARRANGEMENT = re.compile(
     r"|(?:clinic|outpatient|gp) (?:review|follow ?up|appointment)"
     r"|contact tracing|notif(?:y|ication)|isolat(?:e|ion)|discharge (?:home|with|planning)|bed ?rest|sick note"
     r"|(?:inhaler|epi ?pen|injection|technique|diet\w*) (?:teaching|training)|teaching$"
-    r"|^(?:no|avoid|hold|stop|withhold|continue) (?!growth)"
+    r"|^(?:avoid|hold|stop|withhold|continue) "
+    r""
+    r"|^no (?:sports?|driving|alcohol|exercise|school|work|smoking)\b"
     r"|informed consent|mdt|case conference|social work\w*|physio(?:therapy)?|keep warm|strict bed"
     r"|(?:apno?ea|cardiac|cardiorespiratory|continuous) monitor\w*|telemetry"
     r"|(?:screening|testing) (?:of|for) (?:the |her |his )?(?:siblings?|family|relatives?|partners?|contacts?)"
     r"|(?:family|partner|sibling|contact) (?:screening|testing|ecgs?|tracing|cascade screening)"
     r"|fluid balance(?: chart)?|(?:urinary|foley|indwelling) catheter(?! specimen| sample)"
-    r"|(?:senior|surgical|gyna?e|ent|ortho|icu|cardiology|neurology|medical|anaesthetic|urology)"
-    r" (?:review|opinion|input))\b"
+    r"|\w+ (?:review|opinion|input)$)"
 )
 """What is arranged for a patient, or told them: no test, and no treatment either."""
 _REFERRAL = re.compile(r"\b(?:referral|consult|consultation)s?$")
@@ -1596,7 +1645,8 @@ _OXYGEN_TRIED = re.compile(
     r"^(?:(?:100%?|high flow|\d+ ?l(?:itres?)?) )*(?:o2|oxygen)\b.*\d+ ?l\b|^trial of (?:[\w%]+ )*(?:o2|oxygen)\b"
 )
 _SCORE = re.compile(
-    r"\b(?:q?sofa|news ?2?|mews|pews|curb ?65|crb ?65|psi port|port score|wells|geneva|perc|years criteria|centor"
+    r"\b(?:q?sofa|news ?2?|mews|pews|curb ?65|crb ?65|psi port|port score|wells|geneva|perc (?:rule|score|criteria)"
+    r"|years criteria|centor"
     r"|mcisaac|fever ?pain|alvarado|air score|appendicitis score|heart (?:score|pathway)|timi|grace|chads2?|cha2ds2"
     r"|has ?bled|orbit score|abcd2|glasgow blatchford|gbs score|blatchford|rockall|ranson|glasgow imrie|imrie|bisap"
     r"|apache\w*|meld|child pugh|maddrey|fib ?4|caprini|padua|westley|kocher|duckett jones|jones criteria"
@@ -2093,7 +2143,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             if read.of("tests") == {"biopsy"}:
                 own = replace(own, text="biopsy")  # "segmental biopsies"
             return _with(own, Reading({"sites": reached}))
-        last = next((item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read)), last)
+        if not (read.of("tests") <= _METHODS and _methodical(last) and last.of("values") <= _GERMS):
+            sources = (item.read for item in reversed(before) if _taken(item.read) or not _only_taken(item.read))
+            last = next(sources, last)
         if last.of("modalities"):
             return own
         # A germ by another method, not the glucose: "HSV serology and PCR".

@@ -133,7 +133,7 @@ def sent_out(order: str) -> Mapping[str, str]:
 
 
 _OF_LABORATORY = re.compile(
-    r"\b(?:antibod\w+|anti \w+|serolog\w+|antigens?|pcr|ig[agme]|genes?|genotypes?|mutations?|cultures?"
+    r"\b(?:abs|antibod\w+|anti \w+|serolog\w+|antigens?|pcr|ig[agme]|genes?|genotypes?|mutations?|cultures?"
     r"|assays?|tit(?:er|re)s?|diary|diaries|\w{4,}(?:graphy|metry|scopy|gram))\b"
 )
 
