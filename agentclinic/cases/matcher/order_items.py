@@ -648,7 +648,7 @@ _WRITTEN_OUT = (
             r"(?:the |any |an? |signs of |evidence of |(?:an? )?enlarged |palpable )*(?=([^,;.]+))",
             re.IGNORECASE,
         ),
-        lambda found: f"{found[2]}, {found[0]}" if _is_sign_alone(found[2]) or _is_organ(found[2]) else found[0],
+        lambda found: f"{found[0]}{found[2]}; " if _is_sign_alone(found[2]) or _is_organ(found[2]) else found[0],
     ),
     (
         re.compile(r"\b(o?edema|swelling) of (?:the )?face (?:and|&|/|or) (?:the )?(hand|leg|feet)s?\b", re.IGNORECASE),
