@@ -291,6 +291,8 @@ def named_in(fact: Fact, asked: Said) -> bool:
     written, meant = _ordered_by(_label(fact))
     if is_sign(fact):  # "neck, muscle strength" is not the strength of the neck
         return meant is not None and any(said.issuperset(meant) for said in asked.clauses)
+    if meant and _is_organ(reading(_label(fact))):  # "liver and spleen", of which one is ordered
+        return any(not said.isdisjoint(meant) or said.issuperset(written) for said in asked.clauses)
     if meant and len(written) == 1:
         written = tuple(meant)  # the height of a patient is not that of a womb
     return any(said.issuperset(written) or (meant is not None and said.issuperset(meant)) for said in asked.clauses)
@@ -322,7 +324,7 @@ def _is_organ(read: Reading) -> bool:
     return set(read.by_kind) == {"sites"} and read.of("sites") <= _ORGANS and not read.sides
 
 
-_ORGANS = frozenset({"ear", "nose", "sinus", "mouth", "throat", "jaw", "nail", "tongue"})
+_ORGANS = frozenset({"ear", "nose", "sinus", "mouth", "throat", "jaw", "nail", "tongue", "liver", "spleen"})
 
 
 def _label(fact: Fact) -> str:

@@ -755,7 +755,7 @@ def _answered(
             own[untold(heading)] = None
         else:
             others.update(dict.fromkeys(answer.facts))
-            beside_signs = beside_signs or not _is_rare(heading)
+            beside_signs = beside_signs or (bool(reading(heading).of("methods")) and not _is_rare(heading))
     if own and not (others and beside_signs and all(_is_rare(" / ".join(fact.heads)) for fact in own)):
         return Ordered(name, tuple(own))
     if not others:

@@ -413,7 +413,8 @@ def _by_method(asked: Reading, charted: Reading) -> bool:
     """Whether a finding was made by the method asked for, or names no method."""
     wanted = asked.of("methods")
     done = _methods(charted)
-    return not wanted or bool(wanted & done) or not (done or charted.of("parts") - {"appearance"})
+    other = done or charted.words or charted.of("parts") - {"appearance"}  # a cough is not percussed
+    return not wanted or bool(wanted & done) or not other
 
 
 def _methods(charted: Reading) -> frozenset[str]:

@@ -895,6 +895,20 @@ _WRITTEN_OUT = (
         r"\1 \3, \2 \3",
     ),
     (
+        re.compile(r"\b(?:lying|supine|sitting) ?(?:/|&|\+|-|and|to|then|vs\.?) ?standing\b", re.IGNORECASE),
+        "lying and standing",
+    ),
+    (re.compile(r"\bfields?(?: test(?:s|ing)?)? (?:by|to|with|on) confrontation\b", re.IGNORECASE), "fields"),
+    (
+        # What the abdomen is felt for is ordered by itself.
+        re.compile(
+            r"\b((?:abdomen|abdo|belly|tummy|abdominal)(?: exam(?:ination)?| palpation)?) for "
+            r"(?:the |any |an? |signs of |evidence of |(?:an? )?enlarged |palpable )*(?=([^,;.]+))",
+            re.IGNORECASE,
+        ),
+        lambda found: f"{found[0]}{found[2]}; " if _is_sign_alone(found[2]) or _is_organ(found[2]) else found[0],
+    ),
+    (
         re.compile(r"\b(o?edema|swelling) of (?:the )?face (?:and|&|/|or) (?:the )?(hand|leg|feet)s?\b", re.IGNORECASE),
         r"facial \1, \2 \1",
     ),
@@ -1184,6 +1198,12 @@ def _is_sign_alone(text: str) -> bool:
     return bool(read.of("parts")) and not _tests(read) and not read.words
 
 
+def _is_organ(text: str) -> bool:
+    """Whether a text names an organ that is felt through the abdomen: "liver and spleen"."""
+    read = reading(text)
+    return _only_sites(read) and not read.words and all("abdomen" in vocabulary().wider[s] for s in read.of("sites"))
+
+
 _CONJUNCTION = re.compile(r"\b(?:and|or)\b")
 
 
@@ -1260,7 +1280,7 @@ def _stands_alone(text: str) -> bool:
     read = reading(text)
     if read.by_kind and read.of("values") and read.of("values") <= _CLASSES:
         return False  # "parvovirus IgM/IgG"
-    return _tests(read) or bool(read.of("vitals") or read.of("parts") or read.of("methods"))
+    return _tests(read) or any(read.of(kind) for kind in ("vitals", "parts", "methods", "systems"))
 
 
 _CLASSES = frozenset({"igg", "iga", "igm", "ige"})
@@ -1480,6 +1500,7 @@ def _sharing_words(segments: Sequence[_Segment]) -> list[_Segment]:
             # A bruit after "thyroid palpation", edema in the list of "right arm: color, edema".
             head = next((s for s in reversed(done[:place]) if not (segment.listed and s.listed)), before)
             sites = [name for name, concepts in reading(head.text).phrases if any(k == "sites" for k, _ in concepts)]
+            sites += sorted(vocabulary().parts[part].main for part in reading(head.text).of("parts"))
             name = next((f"{site} {segment.text}" for site in sites if _is_sign(f"{site} {segment.text}")), "")
             done[place] = replace(segment, text=name or segment.text)
         elif read.of("values") == {"color"} and kinds <= {"values", "sites"} and before and _is_seen(before.text):
@@ -1737,12 +1758,16 @@ def _is_detail(head: Item, own: Item) -> bool:
     """Whether a listed item is a detail of the examination before it, not another order."""
     if head.read.of("vitals") or own.read.of("vitals") - {"temperature"} or EXAM_OF.search(own.text):
         return False
+    if own.read.of("vitals") and not _examined(head.read) & _FELT_WARM:
+        return False  # of the patient, not of the skin or a joint
     if head.read.of("systems") == {"general"}:  # "general examination: eyes, pallor"
         signs = {vocabulary().parts[part].main for part in own.read.of("parts")}
         return not (own.read.of("sites") or own.read.of("systems") or signs - {"general"})
     return not own.read.of("systems") - head.read.of("systems") and not _is_elsewhere(head.read, own.read)
 
 
+_FELT_WARM = frozenset({"skin", "musculoskeletal", "vascular"})
+"""Examinations in which the temperature is that of a place."""
 _SEEN_ANYWHERE = frozenset({"wound", "lesion", "vesicle", "soft tissue"})
 _OF_LIMBS = frozenset({"reflexes", "motor", "sensory", "range of motion", "limb pulses", "edema"})
 _EVERYWHERE = frozenset({"general", "neurological", "lymphatic", "vascular", "cardiovascular"})
@@ -2003,7 +2028,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if last is not None and _ALLERGENS.search(before[-1].text) and _is_allergen(read):
         against = Reading({"values": _ALLERGY}, words=read.words | read.of("values"))
         return replace(own, text=f"specific ige to {own.text}", read=against)  # "prick tests to rye flour, cat, grass"
-    if kinds == {"sites"} and after and after[0].of("sites") and after[0].of("parts") & _AT_A_LIMB:
+    if kinds == {"sites"} and after and _at_limbs(read, after[0]) and after[0].of("parts") & _AT_A_LIMB:
         return _with(own, _only(after[0], "parts"))  # "ankle and knee reflexes"
     if kinds == {"sites"} and last is not None and last.of("parts") & _TESTED_AT_LIMBS and _at_limbs(last, read):
         return _with(
@@ -2035,7 +2060,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         )
         return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
     if kinds == {"methods"}:
-        return _with(own, _examined_by(read, [*_next_of_methods(after), *([last] if last else []), *after]))
+        return _with(own, _examined_by(read, [*_next_of_methods(after), *([last] if last else []), *after[:1]]))
     if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None and last.of("sites"):
         places = [name for name, concepts in last.phrases if any(kind == "sites" for kind, _ in concepts)]
         if movement := next((f"{name} range of motion" for name in places if _is_sign(f"{name} range of motion")), ""):
@@ -2095,7 +2120,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         where = " and ".join(name for name, _ in sites.phrases)
         return _with(replace(own, text=f"{own.text} {where}".strip()), sites)
     tissue = _tissue(before)
-    if tissue is not None and read.of("parts") == {"lymph nodes"} and kinds <= {"parts", "sites"}:
+    if tissue is not None and read.of("parts") and read.of("parts") <= _NODES and kinds <= {"parts", "sites"}:
         return replace(own, read=joined((Reading({"sites": frozenset({"lymph node"})}), _only(last, "tests") or read)))
     if tissue is not None and _is_of_tissue(read) and "bone marrow" in tissue.of("tests"):
         # "Bone marrow aspirate and biopsy with cytogenetics"
@@ -2218,8 +2243,9 @@ _PERCUSSED = frozenset({"respiratory", "abdominal", "musculoskeletal", "ent"})
 
 def _place_or_system(read: Reading) -> Reading | None:
     """The place that is examined, or else the system that a sign belongs to."""
-    main = frozenset(vocabulary().parts[part].main for part in read.of("parts")) & vocabulary().covers.keys()
-    return _only(read, "systems", "sites") or (Reading({"systems": main}) if main else None)
+    main = frozenset(vocabulary().parts[part].main for part in read.of("parts")) & set(vocabulary().covers)
+    system = Reading({"systems": main}) if main else None
+    return _only(read, "systems", "sites") if not main or read.of("systems") or _is_placed(read) else system
 
 
 def _method_of_list(after: Sequence[Reading]) -> Reading | None:
@@ -2266,6 +2292,7 @@ def _may_be_at(sign: Reading, place: Reading) -> bool:
     return any(vocabulary().parts[part].of & there for part in sign.of("parts"))
 
 
+_NODES = frozenset({"lymph nodes", "axillary nodes", "inguinal nodes", "supraclavicular nodes", "epitrochlear nodes"})
 _TESTED_AT_LIMBS = frozenset({"reflexes", "motor", "sensory"})
 
 
