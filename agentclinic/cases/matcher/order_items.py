@@ -1429,7 +1429,8 @@ def _sharing_words(segments: Sequence[_Segment]) -> list[_Segment]:
     for place, segment in enumerate(segments):
         read, before = reading(segment.text), done[place - 1] if place else None
         kinds = set(read.by_kind)
-        if method := _shared_method(read, segment.text, segments[place + 1 : place + 1 + _FURTHER]):
+        apart = before is not None and bool(reading(before.text).of("methods"))
+        if method := _shared_method(read, segment.text, segments[place + 1 : place + 1 + _FURTHER], apart):
             done[place] = replace(segment, text=f"{segment.text} {method}")
         elif kinds == {"sites"} and read.of("sites") <= _OF_NODES and before and _NODES_IN.search(before.text):
             done[place] = replace(segment, text=f"nodes in {segment.text}")
@@ -1475,16 +1476,21 @@ def _shared_with(text: str, after: Sequence[_Segment]) -> str:
     return ""
 
 
-def _shared_method(read: Reading, text: str, after: Sequence[_Segment]) -> str:
-    """How a place is examined, if that is said with the next one too: "heart and lung auscultation"."""
+def _shared_method(read: Reading, text: str, after: Sequence[_Segment], apart: bool) -> str:
+    """How a place is examined, if that is said with the next one too: "heart and lung auscultation".
+
+    After another method, that also tells it from that: "thyroid palpation, heart and lung exam".
+    """
     if not _only_sites(read) or EXAM.search(text):
         return ""
     for segment in after:
         named = reading(segment.text)
         if segment.begins or named.words or set(named.by_kind) - {"sites", "methods"} or not named.of("sites"):
             return ""
+        last = segment.text.split()[-1]
+        if apart and EXAM_OF.search(segment.text) and last.startswith("exam"):
+            return last
         if named.of("methods"):
-            last = segment.text.split()[-1]
             a_sign = reading(f"{text} {last}").of("parts")  # "neck palpation"
             return last if _METHOD.match(last) and not a_sign else ""
     return ""
@@ -1980,8 +1986,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     last = before[-1].read if before else None
     kinds = set(read.by_kind) - {"timings"}
     if last is not None and _ALLERGENS.search(before[-1].text) and _is_allergen(read):
-        against = Reading({"values": _ALLERGY}, words=read.words | read.of("values"))
-        test = "skin prick test" if _PRICKED.search(before[-1].text) else "specific ige"
+        pricked = bool(_PRICKED.search(before[-1].text))
+        against = Reading({"values": _ON_SKIN if pricked else _ALLERGY}, words=read.words | read.of("values"))
+        test = "skin prick test" if pricked else "specific ige"
         return replace(own, text=f"{test} to {own.text}", read=against)  # "prick tests to rye flour, cat, grass"
     if (
         last is not None
@@ -1990,6 +1997,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         and _PRICKED.search(before[-1].text)
     ):
         return None  # "skin prick test with flour and bakery allergens"
+    if own.detail and not read.by_kind and _PROVOKED.search(before[-1].text if before else ""):
+        return None  # "inhalation challenge with flour"
     if kinds == {"sites"} and after and after[0].of("sites") and after[0].of("parts") & _AT_A_LIMB:
         return _with(own, _only(after[0], "parts"))  # "ankle and knee reflexes"
     if kinds == {"sites"} and last is not None and last.of("parts") & _TESTED_AT_LIMBS and _at_limbs(last, read):
@@ -2224,7 +2233,9 @@ def _method_of_list(after: Sequence[Reading]) -> Reading | None:
 
 
 _ALLERGY = frozenset({"allergen testing"})
+_ON_SKIN = frozenset({"skin prick test"})
 _ALLERGENS = re.compile(r"\b(?:ige|prick tests?|rast) (?:to|for|against)\b")
+_PROVOKED = re.compile(r"\b(?:challenge|provocation)\b")
 _PRICKED = re.compile(r"\bprick\b")
 _ALSO_ALLERGENS = frozenset({"amylase", "aspergillus", "candida"})
 """Values of their own that are also allergens: the amylase of flour."""
