@@ -744,11 +744,23 @@ class _Patient:
         said = entry.fields.get("said")
         if entry.sign:
             return self._of_sign(charted_as(_template(entry)).of("parts"), said)
+        treated = self._treated.get(entry.heading, []) if entry.system == _JOINTS else []
         if not said:
-            return []
+            return treated
         pattern, pieces = _searched(said)
         likely = (self._spoken[place][0] for place in self._speaking(pieces))
-        return [fact for fact in likely if pattern.search(fact.text)]
+        return [*treated, *(fact for fact in likely if pattern.search(fact.text))]
+
+    @cached_property
+    def _treated(self) -> Mapping[str, list[Fact]]:
+        """The findings that say that a joint was operated on or is dressed, by the entry of the joint."""
+        found: dict[str, list[Fact]] = {}
+        for fact in self._findings:
+            for clause in _CLAUSES.split(fact.text):
+                if _TREATED.search(clause) and not _WITHOUT.match(clause):
+                    for heading in _joints_of(reading(clause).of("sites")):
+                        found.setdefault(heading, []).append(fact)
+        return found
 
     def _of_sign(self, parts: Set[str], said: str | None) -> list[Fact]:
         """Charted findings that name a sign, or say in their own words that it is abnormal."""
@@ -908,6 +920,25 @@ class _Patient:
     def stated(self, pattern: re.Pattern[str]) -> float | None:
         found = next((m for fact in self.facts if (m := pattern.search(fact.text))), None)
         return float(found[1]) if found else None
+
+
+_JOINTS = "Musculoskeletal Examination"
+_TREATED = re.compile(
+    r"\b(?:dressings?|wounds?|scars?|stitches|sutures?|staples|bandaged?|plaster|cast|splint|brace|stump|drain"
+    r"|replace(?:d|ment)|implant|prosthe\w+|artificial)\b",
+    re.IGNORECASE,
+)
+
+
+def _joints_of(sites: Set[str]) -> list[str]:
+    """The entries of the musculoskeletal examination that are of these places."""
+    return [heading for heading, of in _of_joints() if sites & of]
+
+
+@lru_cache(maxsize=1)
+def _of_joints() -> tuple[tuple[str, frozenset[str]], ...]:
+    entries = (entry for _, entry in _spelled() if entry.system == _JOINTS and not entry.sign)
+    return tuple((entry.heading, reading(levels(entry.heading)[-1]).of("sites")) for entry in entries)
 
 
 _CLAUSES = re.compile(r"[;,.:]\s+|\s+and\s+(?=no\b|not\b|without\b)")

@@ -523,3 +523,17 @@ def test_a_second_examination_is_told_when_it_is_ordered() -> None:
 def test_a_culture_that_is_waited_for_is_named_once() -> None:
     text = answer("Lumbar puncture with cell count, glucose, Gram stain, culture")
     assert text.lower().count("culture: taken") == 1
+
+
+def test_a_dressed_joint_or_a_noisy_neck_is_not_completed_as_normal() -> None:
+    found = {
+        ("Cardiovascular Examination", "Legs"): "Left knee dressing dry, both calves soft",
+        ("Respiratory Examination", "Upper Airway Noise"): "High-pitched noise on inspiration when crying",
+    }
+    facts = [Fact("/".join(heads), Section.EXAMINATION, heads, text) for heads, text in found.items()]
+    case = replace(CASE, facts=(*CASE.patient_facts, *facts))
+    for order, said in (("knee wound examination", "dressing dry"), ("auscultation over the neck", "High-pitched")):
+        text = report(LaboratoryPayload(case.exam_facts, order, "completed", completion(case))).text
+        assert said in text
+        assert "Full" not in text
+        assert "bruit" not in text

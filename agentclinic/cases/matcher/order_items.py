@@ -43,6 +43,7 @@ _OF_FLUIDS_TOO = frozenset({"amylase", "uric acid", "cea", "triglycerides", "cho
 _AT_A_LIMB = frozenset({"reflexes", "range of motion"})
 _ELICITED = frozenset({"special tests", "palpation"})
 """How single signs are elicited; one that is listed may be charted by itself."""
+_CHEMISTRY = re.compile(r"(?:bio)?chemistr(?:y|ies)$")
 _FINDS = frozenset({"inspection", "palpation", "percussion", "auscultation"})
 _SEEN_APART = frozenset({"nail", "scalp", "lymph node"})
 """Places that have findings of their own in an examination of the skin or of a region."""
@@ -218,6 +219,14 @@ _WRITTEN_OUT = (
         # What is suspected: "abdo USS ?intussusception".
         re.compile(
             r"(?<=\w) (?:\?\s?(?=\w)|query (?=\w))(?:(?!\b(?:and|plus|then)\b)[^,;.?+(){}])*(?<! )", re.IGNORECASE
+        ),
+        "",
+    ),
+    # How soon a PCR finds a germ: part of its report.
+    (
+        re.compile(
+            r"\s*[(,]?\s*\b(?:with |and |including )?(?:the )?(?:cycle[- ]threshold|C[tT])(?: \(C[tT]\))? ?"
+            r"(?:\(C[tT](?: values?)?\)|values?)\)?",
         ),
         "",
     ),
@@ -1047,7 +1056,7 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"\b(?:needle )?(?:biops(?:y|ies)|aspirat(?:e|ion)|sampling) of\s+(?:the )?(?:affected |infected )?"
+            r"\b(?:needle )?(?:biops(?:y|ies)|aspirat(?:e|ion)|sampling) of\s+(?:the\s+)?(?:affected |infected )?"
             r"(?:intervertebral )?dis[ck]s?(?: space)?"
             r"(?:\s+(?:and|or|/)\s+(?:the )?(?:vertebrae?|vertebral body|bone))?\b"
             r"|\bdis[ck](?: space)? (?:biops(?:y|ies)|aspirat(?:e|ion)|sampling|fluid)\b",
@@ -1488,7 +1497,10 @@ def _sharing_words(segments: Sequence[_Segment]) -> list[_Segment]:
     for place, segment in enumerate(segments):
         read, before = reading(segment.text), done[place - 1] if place else None
         kinds = set(read.by_kind)
-        if kinds == {"sites"} and read.of("sites") <= _OF_NODES and before and _NODES_IN.search(before.text):
+        apart = before is not None and bool(reading(before.text).of("methods"))
+        if method := _shared_method(read, segment.text, segments[place + 1 : place + 1 + _FURTHER], apart):
+            done[place] = replace(segment, text=f"{segment.text} {method}")
+        elif kinds == {"sites"} and read.of("sites") <= _OF_NODES and before and _NODES_IN.search(before.text):
             done[place] = replace(segment, text=f"nodes in {segment.text}")
         elif (
             kinds <= {"sites", "methods"}
@@ -1531,6 +1543,29 @@ def _shared_with(text: str, after: Sequence[_Segment]) -> str:
         if set(reading(segment.text).by_kind) - {"sites"}:
             break
     return ""
+
+
+def _shared_method(read: Reading, text: str, after: Sequence[_Segment], apart: bool) -> str:
+    """How a place is examined, if that is said with the next one too: "heart and lung auscultation".
+
+    After another method, that also tells it from that: "thyroid palpation, heart and lung exam".
+    """
+    if not _only_sites(read) or EXAM.search(text):
+        return ""
+    for segment in after:
+        named = reading(segment.text)
+        if segment.begins or named.words or set(named.by_kind) - {"sites", "methods"} or not named.of("sites"):
+            return ""
+        last = segment.text.split()[-1]
+        if apart and EXAM_OF.search(segment.text) and last.startswith("exam"):
+            return last
+        if named.of("methods"):
+            a_sign = reading(f"{text} {last}").of("parts")  # "neck palpation"
+            return last if _METHOD.match(last) and not a_sign else ""
+    return ""
+
+
+_METHOD = re.compile(r"(?:auscultat|palpat|percuss|inspect)ion$")
 
 
 def _suffix_with(text: str, last: str) -> str:
@@ -2026,8 +2061,19 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     last = before[-1].read if before else None
     kinds = set(read.by_kind) - {"timings"}
     if last is not None and _ALLERGENS.search(before[-1].text) and _is_allergen(read):
-        against = Reading({"values": _ALLERGY}, words=read.words | read.of("values"))
-        return replace(own, text=f"specific ige to {own.text}", read=against)  # "prick tests to rye flour, cat, grass"
+        pricked = bool(_PRICKED.search(before[-1].text))
+        against = Reading({"values": _ON_SKIN if pricked else _ALLERGY}, words=read.words | read.of("values"))
+        test = "skin prick test" if pricked else "specific ige"
+        return replace(own, text=f"{test} to {own.text}", read=against)  # "prick tests to rye flour, cat, grass"
+    if (
+        last is not None
+        and read.of("values") == _ALLERGY
+        and "allergen" in own.text
+        and _PRICKED.search(before[-1].text)
+    ):
+        return None  # "skin prick test with flour and bakery allergens"
+    if own.detail and not read.by_kind and _PROVOKED.search(before[-1].text if before else ""):
+        return None  # "inhalation challenge with flour"
     if kinds == {"sites"} and after and _at_limbs(read, after[0]) and after[0].of("parts") & _AT_A_LIMB:
         return _with(own, _only(after[0], "parts"))  # "ankle and knee reflexes"
     if kinds == {"sites"} and last is not None and last.of("parts") & _TESTED_AT_LIMBS and _at_limbs(last, read):
@@ -2199,6 +2245,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     sediment = read.of("values") and read.of("values") <= _IN_SEDIMENT and read.of("tests") <= {"microscopy"}
     if sediment and kinds <= {"values", "tests"} and "urine" in last.of("specimens"):
         return _with(own, _only(last, "specimens"))
+    if read.of("panels") == {"bmp"} and last.of("specimens") & _PUNCTURED and _CHEMISTRY.match(own.text):
+        return _of_fluid(replace(own, text=f"fluid {own.text}", read=_without(read, "panels")), last)
     timed = read.of("timings") and not last.of("timings")  # "urine sodium, morning cortisol"
     counted = kinds and not timed and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
     # How an image is taken says nothing about the values after it.
@@ -2210,6 +2258,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         chemistry = all(item.read.of("values") & _OF_URINE_TOO for item in before)
         urine = (chemistry and "urine" in before[0].read.of("specimens")) or last.of("values") & _OF_URINE_TOO
         fluid = fluid and bool(urine or "urine" not in last.of("specimens"))
+        # Not "H. pylori stool antigen, creatinine".
+        fluid = fluid and bool(last.of("values") & _OF_URINE_TOO or not last.of("specimens") & _NOT_PUNCTURED)
         # Not "CSF oligoclonal bands, B12".
         collected = vocabulary().collected
         together = bool(last.of("values") & collected) and read.of("values") <= collected | vocabulary().of_blood
@@ -2234,7 +2284,7 @@ def _examined_by(method: Reading, near: Sequence[Reading]) -> Reading | None:
 def _next_of_methods(after: Sequence[Reading]) -> list[Reading]:
     """The end of a list of methods, if it says of what: "inspect, palpate and percuss the lumbar spine"."""
     end = next((read for read in after if set(read.by_kind) != {"methods"}), None)
-    return [end] if end and end.of("methods") else []
+    return [end] if end and _method_before(end) else []
 
 
 _PERCUSSED = frozenset({"respiratory", "abdominal", "musculoskeletal", "ent"})
@@ -2261,7 +2311,10 @@ def _method_of_list(after: Sequence[Reading]) -> Reading | None:
 
 
 _ALLERGY = frozenset({"allergen testing"})
+_ON_SKIN = frozenset({"skin prick test"})
 _ALLERGENS = re.compile(r"\b(?:ige|prick tests?|rast) (?:to|for|against)\b")
+_PROVOKED = re.compile(r"\b(?:challenge|provocation)\b")
+_PRICKED = re.compile(r"\bprick\b")
 _ALSO_ALLERGENS = frozenset({"amylase", "aspergillus", "candida"})
 """Values of their own that are also allergens: the amylase of flour."""
 

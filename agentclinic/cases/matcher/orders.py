@@ -1136,6 +1136,7 @@ def _by_words(item: Item, chart: Chart) -> tuple[Fact, ...]:
         if charted.words & item.read.words
         and _same_sites(item.read, charted)
         and not _of_another_fluid(item.read, charted)
+        and not ("skin prick test" in item.read.of("values") and "allergen testing" in charted.of("values"))
         and (
             wanted <= _all_words(fact.heads or (fact.text,))
             or (bool(fact.heads) and _ASPIRATE != _title(fact.heads) <= wanted)

@@ -537,3 +537,26 @@ def test_a_specimen_holds_for_the_values_that_belong_to_it(order_: str, specimen
 def test_what_is_listed_after_a_test_is_part_of_it() -> None:
     assert parts_of_others("lumbar puncture (protein), CRP") == {"csf protein"}
     assert parts_of_others("bloods: CBC, CRP") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("request_", "named"),
+    [
+        ("heart and lung auscultation", ["heart auscultation", "lung auscultation"]),
+        ("thyroid palpation, heart and lungs exam", ["thyroid palpation", "heart exam", "lungs exam"]),
+        ("Pertussis PCR cycle threshold (Ct value), CBC", ["pertussis pcr", "cbc"]),
+        ("skin prick test with flour and bakery allergens, TSH", ["skin prick test", "tsh"]),
+        ("skin prick tests to cat, grass", ["skin prick tests to cat", "skin prick test to grass"]),
+        ("pericardial fluid cytology, chemistry and culture", ["pericardial fluid cytology", "pericardial culture"]),
+    ],
+)
+def test_a_shared_word_or_a_detail_belongs_to_each_item_it_is_said_of(request_: str, named: list[str]) -> None:
+    found = [item.text for item in items(one_line(request_))]
+    assert [text for text in found if text != "fluid chemistry"] == named
+
+
+def test_percussion_is_of_the_place_named_with_it_and_blood_follows_the_antigen_of_a_stool() -> None:
+    percussed = items(one_line("lung auscultation and percussion, throat inspection"))[1]
+    assert percussed.read.of("sites") == {"lung"}
+    assert not items(one_line("H. pylori stool antigen, creatinine"))[-1].read.of("specimens")
+    assert items(one_line("stool sodium, potassium"))[-1].read.of("specimens") == {"stool"}
