@@ -727,7 +727,7 @@ class _Patient:
     @cached_property
     def _written(self) -> str:
         """All charted results and, after them, what the patient tells, a line each."""
-        told = (f"Told: {f.text}" for f in self._told if not f.denied and f.section is not Section.FAMILY)
+        told = (_told_line(f) for f in self._told if not f.denied and f.section is not Section.FAMILY)
         return "\n".join((*map(_line, self.facts), *told))
 
     def _agrees(self, fact: Fact) -> bool:
@@ -795,9 +795,19 @@ class _Patient:
         each = [[f for s in subjects for f in self._subjects.get(s, ())] for subjects in _subjects_in_forms(entry)]
         return [fact for found in each for fact in found] if all(each) else []
 
+    @cached_property
+    def _cold(self) -> bool:
+        """Whether the skin or the limbs were found to be cold."""
+        return any(
+            _COLD_LIMBS.search(fact.text) or (fact.heads[0] == _SKIN and _COLD.search(fact.text))
+            for fact in self._findings
+        )
+
     def _denied_by(self, entry: Normal, form: str) -> bool:
         """Whether a form of a normal finding denies what was charted."""
         if any(self._subjects.get(subject) for subject in _SUBJECT.findall(fold(form))):
+            return True
+        if self._cold and _WARM.search(form):
             return True
         normal = denied(levels(entry.heading), form)
         return any(contradict(stated(fact.heads, fact.text), normal) for fact in self._findings) if normal else False
@@ -975,6 +985,11 @@ def _line(fact: Fact) -> str:
     return f"{' / '.join(fact.heads)}: {fact.text}"
 
 
+def _told_line(fact: Fact) -> str:
+    # Charts list allergies as "Cats: sneezing".
+    return f"Told: {'Allergy to ' if fact.section is Section.ALLERGIES else ''}{fact.text}"
+
+
 @lru_cache(maxsize=2048)
 def _denied_in_forms(entry: Normal) -> tuple[frozenset[Sign], ...]:
     """The signs that each form of an entry denies."""
@@ -1028,6 +1043,11 @@ _ILL = re.compile(
 )
 _PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
 _PLACE = re.compile(r"\{(\w*)\}")
+_COLD = re.compile(r"(?<!not )\b(?:cool|cold|clammy|mottled)\b", re.IGNORECASE)
+_COLD_LIMBS = re.compile(
+    r"\b(?:cool|cold) (?:hands|feet|extremities|limbs|skin)\b|\b(?:clammy|mottled)\b", re.IGNORECASE
+)
+_WARM = re.compile(r"\bwarm\b|\bcapillary refill\b", re.IGNORECASE)
 _SKIN = "Skin Examination"
 _OF_SKIN = ("skin",)
 _SAID = ("said",)
