@@ -286,11 +286,16 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     found = [_as_charted_of_place(item, payload.facts) for item in _matched_with_table(payload, added)]
     items = _of_this_time(as_ordered(found, payload.request), payload.request)
     items = [_with_other_side(item, payload.request, added) for item in items]
+    if not _OF_A_BLISTER.search(payload.request):
+        items = [replace(item, facts=tuple(fact for fact in item.facts if fact.text != NO_BLISTER)) for item in items]
     if _FINGERSTICK.search(payload.request):
         items = _with_fingerstick([_by_fingerstick(item, added) for item in items], added)
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
 
 
+NO_BLISTER = "No blister to swab"
+"""What the table says of a swab that cannot be taken; a germ is looked for there only if the order names the place."""
+_OF_A_BLISTER = re.compile(r"\b(?:blister|vesic|skin|lesion|swab|rash|sore|ulcer)", re.IGNORECASE)
 _FINGERSTICK = re.compile(
     r"\b(?:finger[- ]?(?:stick|prick)s?|capillary (?:blood )?(?:glucose|sugar)|cap(?:illary)? gluc\w*"
     r"|(?:CBG|BM|BSL?|BGL)s?|accu-?check|bedside glucose|glucometer|dextro(?:stix|stick)\w*"

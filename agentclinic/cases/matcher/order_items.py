@@ -248,7 +248,8 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"\b(?:pre|before) ?(?:\+|/|&|and) ?(?:post|after) ?(?:BD|bronchodilators?|salbutamol|albuterol)\b",
+            r"(?<!flow )(?<!PEF )(?<!PEFR )\b(?:pre|before) ?(?:\+|/|&|and) ?(?:post|after)"
+            r" ?(?:BD|bronchodilators?|salbutamol|albuterol)\b",
             re.IGNORECASE,
         ),
         "bronchodilator response",
