@@ -18,11 +18,19 @@ from operator import or_
 import numpy as np
 
 from agentclinic.cases.matcher import cues
+from agentclinic.cases.matcher.asked_parts import (
+    AT_A_PLACE,
+    OPENS,
+    is_of_kin,
+    parts_of,
+    sentence_of,
+    with_place,
+)
 from agentclinic.cases.matcher.asking import DID_IT_HELP
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.reader import Asks, Floats, Index, index_of, knows, read
 from agentclinic.cases.matcher.statements import statement
-from agentclinic.cases.matcher.talk import ASKED_BESIDE, ASKS, FEELINGS, Talk, is_talk, small_talk
+from agentclinic.cases.matcher.talk import ASKED_BESIDE, FEELINGS, Talk, small_talk
 from agentclinic.cases.matcher.topics import (
     WELL,
     Topic,
@@ -62,8 +70,6 @@ MOST_ALIKE = 3
 """Facts told of one thing asked."""
 MOST_TOLD = 8
 """Facts told at once, unless more things are asked or a whole section is."""
-MOST_ASKED = 40
-"""Things in a question that are looked up; our longest labeled question lists 9."""
 ELSEWHERE = 4.0
 """Subtracted from the nearness of a denial about another part of the body."""
 SAME_NAME = -4.0
@@ -94,15 +100,6 @@ _TELL_ALL = re.compile(
     re.IGNORECASE,
 )
 """Asks for the whole story."""
-_OPENS = re.compile(
-    r"\bhow (?:can|may) (?:i|we) (?:best )?help\b|\bwhat (?:can|may) (?:i|we) do for you\b"
-    r"|\bwhat(?:['’]s| has| is)? (?:it that )?(?:brings?|brought) you (?:in|here|to|along)\b"
-    r"|\bwhat would you like to (?:talk about|discuss)\b|\bwhat seems to be\b"
-    r"|\btell me what(?:['’]s| has| is)? (?:happened|been (?:going on|happening|worrying|troubling|bothering)|going on"
-    r"|worries|troubles|brings|brought)\b",
-    re.IGNORECASE,
-)
-"""Asks for the story, whatever else is asked."""
 _AT_LENGTH = re.compile(
     r"\bin your own words\b|\bfrom the (?:very )?(?:beginning|start)\b"
     r"|\bsince (?:it|this|then|that)(?: all)? (?:started|began)\b"
@@ -134,37 +131,6 @@ _FOLLOWS = re.compile(
 such questions about other charts have an answer that was not recognized."""
 _EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
 """Two things that the reader does not tell apart, often a choice, and so not denied beside other answers."""
-_OF_A_PLACE = re.compile(
-    r"(?:any |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red|redness|swelling|swollen"
-    r"|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm|lumps?|discharge"
-    r"|bleeding|blood|tingling|burning)",
-    re.IGNORECASE,
-)
-"""A complaint that may be anywhere."""
-_AT_A_PLACE = re.compile(
-    r"(?:(?!noticed|seen|had|felt|got)\w+ ){0,2}?(?:pain|pains|ache|aches|aching|soreness|redness|swelling|swollen"
-    r"|itching|itch|numbness|weakness|stiffness|tenderness|lumps?|discharge|bleeding|blood|tingling|burning|sores?"
-    r"|ulcers?|rash|spots|cramps?|changes) ((?:in|on|of|from|around|at|over|behind|near|down|under|inside|between) .*)",
-    re.IGNORECASE,
-)
-"""A complaint with its place."""
-_JOINED = re.compile(r"[\s,/]*(?:(?:and|or) )?", re.IGNORECASE)
-_OTHERS_ARE = (
-    r"(?:else|around|at|in|of|on|with|you|your|he|she|they|his|her|home|work|school|family|house|household|daycare"
-    r"|nursery|close|know|or|a|the|partner|pets?|animals?|friends?|colleagues?|children|kids|similar)"
-)
-_ANYONE = re.compile(
-    rf"(?:is|has|have|does|did|was|are) (?:there )?(?:any|some)(?:one|body)(?: {_OTHERS_ARE})*", re.IGNORECASE
-)
-"""The beginning of a question about others, without what is asked of them."""
-_OTHERS = re.compile(rf"{_OTHERS_ARE}(?: {_OTHERS_ARE})*", re.IGNORECASE)
-_RESTS = re.compile(
-    r"(?:makes?|changes?|affects?|brings?|sets?|triggers?|helps?|eases?|worsens?) (?:it|that|this|them|things|the \w+)"
-    r"(?: (?:on|off|up|any|at all|better|worse|or|and|ease|come on|go away))*"
-    r"|how (?:is|are|was|has) (?:it|that|this|they)(?: been)?",
-    re.IGNORECASE,
-)
-"""The end of a question whose beginning asks already: "does heat, or exercise, make it worse?"."""
 _EXAMPLE = re.compile(r"for (?:example|instance)\b", re.IGNORECASE)
 _ABOVE_ALL = re.compile(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
@@ -193,7 +159,6 @@ _ONLY_WHEN = re.compile(
     re.IGNORECASE,
 )
 """Says nothing without what was asked before: "how much?"."""
-_YOU_TOO = re.compile(r"\b(?:you (?:or|and|had|have)|or you|have you|yourself|do you)\b(?! know)", re.IGNORECASE)
 _SHORT = re.compile(r"\b[a-z]+['’](?:ve|re|ll|d|s|m|t)\b", re.IGNORECASE)
 _FAMILY = re.compile(
     r"\babout (?:your|his|her|the) family\b|\bfamily (?:medical |health )?history\b"
@@ -230,32 +195,6 @@ _NARROWED = re.compile(
     re.IGNORECASE,
 )
 _TALK = {talk.value: talk for talk in Talk}
-_SENTENCE_END = re.compile(r"[.?!]|\s[-–—]\s|—")
-_CLAUSE_END = re.compile(r"[.?!:]|\s[-–—]\s|—")
-_STATEMENT = re.compile(
-    r"(?:(?:ok(?:ay)?|all ?right|right|so|and|but|well|oh|ah|now|great|good|thanks?|thank you|hi|hello|sorry"
-    r"|i see)[,. ]+)*"
-    r"(?:(?:i|you|he|she|it|we|they|that|there|let)(?:['’](?:m|s|ve|ll|d|re))?|this|these|those|your|the|my|no"
-    r"|congratulations|take|don['’]t|please|sounds|must|glad|\w+ (?:days|weeks|months|years))\b",
-    re.IGNORECASE,
-)
-"""A sentence of a doctor that tells something, if it is no question."""
-_ASKS = re.compile(
-    r"(?:(?:and|or|so|but|ok(?:ay)?|well|now|also|then|please|right|first|sorry|thanks|thank you|good)[,. ]+)*"
-    r"(?:tell|describe|show|talk|walk|take me|explain|give|list|point|any|what|how|when|where|which|who|why|do|does|did"
-    r"|is|are|was|were|have|has|had|can|could|will|would|should)\b",
-    re.IGNORECASE,
-)
-"""How what is asked begins; beside a question, other sentences only tell something."""
-_YOU_SAID = re.compile(
-    r"(?:^|[.?!;]\s)\s*(?:(?:so|and|but|well|now|ok(?:ay)?|right|thank you|thanks|i see)[,. ]+)*"
-    r"(?:you (?:just )?(?:say|said|mention(?:ed)?|told me|were saying)|(?:going|coming|if we go) back to)\b"
-    r"[^,.?!;:–—]*(?:[,:;–—]| - )",
-    re.IGNORECASE,
-)
-"""What a doctor repeats before asking: "you said it wakes you, is it ..."."""
-_SAYS = re.compile(r"(?:(?:and|so|well|okay|right)[, ]+)*(?:i|you|he|she|it|we|they)\b", re.IGNORECASE)
-"""The same before a dash, where "and the cough - how long?" asks."""
 
 
 @dataclass(frozen=True)
@@ -271,117 +210,6 @@ class _Found:
     """Whether it asks for a section of the background."""
     noun: str = ""
     """What it asks for, if that stands in a list of nouns."""
-
-
-def _sentence(question: str, asks: Asks, ends: re.Pattern[str] = _SENTENCE_END) -> tuple[int, str]:
-    """The sentence of the question that a part is in, and where it begins."""
-    end = asks.start + len(asks.text)
-    begins = max((hit.end() for hit in ends.finditer(question, 0, asks.start)), default=0)
-    after = ends.search(question, end)
-    return begins, question[begins : after.start() if after else len(question)]
-
-
-def _asked_in(question: str) -> list[Asks]:
-    """The things that a question asks, without those in sentences that only tell something, if it also asks."""
-    parts = read(question)[:MOST_ASKED]
-    asking = [one for one in parts if not _only_tells(question, one)]
-    return asking or list(parts)
-
-
-def _parts(question: str) -> list[Asks]:
-    """The things that a question asks, without small talk and what only asks for the story."""
-    text = small_talk(question).mixed or question
-    opens = _OPENS.search(text)
-
-    def only_opens(one: Asks) -> bool:
-        return opens is not None and one.start <= opens.end() and opens.start() <= one.start + len(one.text)
-
-    repeated = [said.span() for said in _YOU_SAID.finditer(text)]
-    asked = [
-        one
-        for one in _asked_in(text)
-        if not any(start <= one.start and one.start + len(one.text) <= end for start, end in repeated)
-    ]
-    parts = [one for one in asked or _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
-    return _at_their_place(_with_predicates(parts, text), text)
-
-
-def _with_predicates(parts: Sequence[Asks], question: str) -> list[Asks]:
-    """The parts, those of one clause about others put together: "is anyone at home, or a pet, feeling ill too?"."""
-    whole: list[Asks] = []
-    begun: list[Asks] = []
-    for one in parts:
-        if begun and not _follows(begun[-1], one, question):
-            whole += begun
-            begun = []
-        if whole and _RESTS.fullmatch(one.text) and _follows(whole[-1], one, question):
-            continue
-        if _ANYONE.fullmatch(one.text) or (begun and _OTHERS.fullmatch(one.text)):
-            begun.append(one)
-        elif begun:
-            clause = read(f"{begun[0].text} {one.text}?")
-            whole += [replace(asks, start=begun[0].start) for asks in clause] if len(clause) == 1 else [*begun, one]
-            begun = []
-        else:
-            whole.append(one)
-    return whole + begun
-
-
-def _follows(one: Asks, after: Asks, question: str) -> bool:
-    """Whether nothing but "and", "or" or a comma stands between two things asked."""
-    return _JOINED.fullmatch(question, one.start + len(one.text), after.start) is not None
-
-
-def _at_their_place(parts: list[Asks], question: str) -> list[Asks]:
-    """The parts, with the place that the last of a list names for all: "pain, swelling or redness in your legs"."""
-    place = ""
-    for at in reversed(range(len(parts))):
-        one = parts[at]
-        if place and _follows(one, parts[at + 1], question) and _OF_A_PLACE.fullmatch(one.text):
-            whole = read(f"{one.text} {place}?")
-            if len(whole) == 1:
-                parts[at] = replace(whole[0], start=one.start)
-            continue
-        named = _AT_A_PLACE.fullmatch(one.text)
-        place = named[1] if named and lexicon.named(named[1]).closed & lexicon.of_types("place") else ""
-    return parts
-
-
-def _only_tells(question: str, asks: Asks) -> bool:
-    after = _CLAUSE_END.search(question, asks.start)
-    sentence = _sentence(question, asks, _CLAUSE_END)[1].strip()
-    if not after or after[0] == "?" or ASKS.search(sentence):
-        return False
-    if after[0] in ".!" and "?" in question:
-        return not _ASKS.match(sentence)
-    return bool(_STATEMENT.match(sentence)) and (after[0] in ".!" or bool(_SAYS.match(sentence)))
-
-
-_HEAD = re.compile(
-    r"(?:,|;|\band\b|\bor\b|[-–—])\s*(?:and |or |also )*"
-    r"(?:do|does|did|is|are|was|were|has|have|had|any|what|who|how|can)\b",
-    re.IGNORECASE,
-)
-"""Begins another question in a sentence."""
-
-
-def _of_kin(question: str, asks: Asks) -> bool:
-    """Whether something is asked about relatives: by its own words, those before, or the end of its list."""
-    begins, sentence = _sentence(question, asks)
-    if _YOU_TOO.search(sentence) and not cues.ASKS_OF_KIN.search(asks.text):
-        return False
-    cue = cues.ASKS_OF_KIN.search(sentence)
-    if cue is None:
-        return False
-    end, named = asks.start + len(asks.text), begins + cue.start()
-    return named < end or not _HEAD.search(question, end, named)
-
-
-def _with_place(asks: Asks, before: Asks | None, question: str) -> str:
-    """The words of a part, with those before it if it is one more complaint of the same place: "or swollen?"."""
-    if before is None or not _OF_A_PLACE.fullmatch(asks.text) or "?" in question[before.start : asks.start]:
-        return asks.text
-    return f"{before.text} {asks.text}"
 
 
 @lru_cache(maxsize=4096)
@@ -445,8 +273,8 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         near_before = index.nearness(before) - before.needed
         if near_before.max() >= DIRECT:
             near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
-    of_kin = _of_kin(question, asks)
-    near = near - ELSEWHERE * _denied_elsewhere(_with_place(asks, before, question), facts)
+    of_kin = is_of_kin(question, asks)
+    near = near - ELSEWHERE * _denied_elsewhere(with_place(asks, before, question), facts)
     near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
     rows = _of_section(asks, near, facts, of_kin=of_kin)
     whole = bool(rows)
@@ -465,7 +293,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = _same_name(asks, near, facts, of_kin=of_kin)
     if not rows and near[best] >= asks.needed + DOUBT and (_FOLLOWS.match(asks.text) or _EITHER.search(asks.text)):
         rows = [best]
-    if rows and not whole and _OWN_AND_KIN.search(_sentence(question, asks)[1]):
+    if rows and not whole and _OWN_AND_KIN.search(sentence_of(question, asks)[1]):
         told_of_kin = facts[rows[0]].section is Section.FAMILY
         rows = list(dict.fromkeys((*rows, *_same_name(asks, near, facts, of_kin=not told_of_kin))))
     if _BEGAN.match(asks.text) and (before is None or not _GOES_ON.search(asks.text)):
@@ -493,7 +321,7 @@ def _of_something_else(asks: Asks, before: Asks | None, near: Floats, facts: Fac
 def _of_pieces(asks: Asks, index: Index) -> list[int]:
     """The facts that answer a piece of what is asked."""
     rows: list[int] = []
-    of_a_place = _AT_A_PLACE.fullmatch(asks.text)
+    of_a_place = AT_A_PLACE.fullmatch(asks.text)
     for piece in asks.pieces:
         named = lexicon.named(piece.text).closed
         if of_a_place and piece.start > asks.start and named and not named & ~lexicon.of_types("place"):
@@ -559,7 +387,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
     rest = said.mixed or question
-    parts = _parts(question)
+    parts = parts_of(question)
     if talk and not (parts and content_words(said.mixed)):
         first = _story(said.rest, (), facts) if said.rest else None
         return [first] if first else talk
@@ -573,7 +401,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         if topic is not None and topic not in topics:
             topics.append(topic)
     tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
-    if not tells_story and (_TELL_ALL.search(rest) or _OPENS.search(rest)):
+    if not tells_story and (_TELL_ALL.search(rest) or OPENS.search(rest)):
         topics.insert(0, Topic("opening", Asked.OPENING, _told_first(rest, facts)))
     topics.sort(key=lambda topic: topic.kind is Asked.TALK)
     topics += [topic for topic in feelings if topic not in topics]
@@ -602,7 +430,7 @@ def asked_directly(question: str, facts: Facts) -> frozenset[str]:
         return frozenset()
     index = index_of(facts)
     paths: set[str] = set()
-    for asks in _parts(question):
+    for asks in parts_of(question):
         near = index.nearness(asks)
         paths |= {facts[row].path for row in np.flatnonzero(near >= max(asks.needed + PRESSED, near.max() - CLOSE))}
     return frozenset(paths)
@@ -639,7 +467,7 @@ def _story(text: str, rows: Sequence[int], facts: Facts) -> Topic | None:
     """What is told when a question asks for the story, or for more of it; None if it asks for something else."""
     if cues.MORE.search(text):
         return Topic("more", Asked.MORE, tuple(facts[row] for row in rows) if finding_names(text) else ())
-    if any(asks.search(text) for asks in (cues.OPENING, _TELL_ALL, _OPENS)):
+    if any(asks.search(text) for asks in (cues.OPENING, _TELL_ALL, OPENS)):
         return Topic("opening", Asked.OPENING, _told_first(text, facts))
     if cues.ANYTHING_ELSE.search(text) and not finding_names(text):
         return Topic("other symptoms", Asked.MORE, tuple(facts[row] for row in rows))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.cases.matcher import Asked, asked_of_patient
+from agentclinic.cases.matcher.asked_parts import MOST_ASKED
 from agentclinic.cases.matcher.reader import read
-from agentclinic.cases.matcher.spoken import MOST_ASKED, asked_directly
+from agentclinic.cases.matcher.spoken import asked_directly
 from agentclinic.cases.matcher.talk import Talk, small_talk
 from agentclinic.cases.matcher.topics import listed_noun
 from agentclinic.cases.model import Fact, Facts, Section

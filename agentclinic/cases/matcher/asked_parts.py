@@ -1,0 +1,195 @@
+"""The things that a question asks, in its context.
+
+The network (`reader`) marks what a question asks. Left out here are greetings, what only tells something, and what the
+doctor repeats; what stands apart is put together again, and what a list shares is given to each of its parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentclinic.cases.matcher import cues
+from agentclinic.cases.matcher.reader import Asks, read
+from agentclinic.cases.matcher.talk import ASKS, is_talk, small_talk
+from agentclinic.vocabulary import lexicon
+
+MOST_ASKED = 40
+"""Things in a question that are looked up; our longest labeled question lists 9."""
+OPENS = re.compile(
+    r"\bhow (?:can|may) (?:i|we) (?:best )?help\b|\bwhat (?:can|may) (?:i|we) do for you\b"
+    r"|\bwhat(?:['’]s| has| is)? (?:it that )?(?:brings?|brought) you (?:in|here|to|along)\b"
+    r"|\bwhat would you like to (?:talk about|discuss)\b|\bwhat seems to be\b"
+    r"|\btell me what(?:['’]s| has| is)? (?:happened|been (?:going on|happening|worrying|troubling|bothering)|going on"
+    r"|worries|troubles|brings|brought)\b",
+    re.IGNORECASE,
+)
+"""Asks for the story, whatever else is asked."""
+_OF_A_PLACE = re.compile(
+    r"(?:any |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red|redness|swelling|swollen"
+    r"|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm|lumps?|discharge"
+    r"|bleeding|blood|tingling|burning)",
+    re.IGNORECASE,
+)
+"""A complaint that may be anywhere."""
+AT_A_PLACE = re.compile(
+    r"(?:(?!noticed|seen|had|felt|got)\w+ ){0,2}?(?:pain|pains|ache|aches|aching|soreness|redness|swelling|swollen"
+    r"|itching|itch|numbness|weakness|stiffness|tenderness|lumps?|discharge|bleeding|blood|tingling|burning|sores?"
+    r"|ulcers?|rash|spots|cramps?|changes) ((?:in|on|of|from|around|at|over|behind|near|down|under|inside|between) .*)",
+    re.IGNORECASE,
+)
+"""A complaint with its place."""
+_JOINED = re.compile(r"[\s,/]*(?:(?:and|or) )?", re.IGNORECASE)
+_OTHERS_ARE = (
+    r"(?:else|around|at|in|of|on|with|you|your|he|she|they|his|her|home|work|school|family|house|household|daycare"
+    r"|nursery|close|know|or|a|the|partner|pets?|animals?|friends?|colleagues?|children|kids|similar)"
+)
+_ANYONE = re.compile(
+    rf"(?:is|has|have|does|did|was|are) (?:there )?(?:any|some)(?:one|body)(?: {_OTHERS_ARE})*", re.IGNORECASE
+)
+"""The beginning of a question about others, without what is asked of them."""
+_OTHERS = re.compile(rf"{_OTHERS_ARE}(?: {_OTHERS_ARE})*", re.IGNORECASE)
+_RESTS = re.compile(
+    r"(?:makes?|changes?|affects?|brings?|sets?|triggers?|helps?|eases?|worsens?) (?:it|that|this|them|things|the \w+)"
+    r"(?: (?:on|off|up|any|at all|better|worse|or|and|ease|come on|go away))*"
+    r"|how (?:is|are|was|has) (?:it|that|this|they)(?: been)?",
+    re.IGNORECASE,
+)
+"""The end of a question whose beginning asks already: "does heat, or exercise, make it worse?"."""
+_YOU_TOO = re.compile(r"\b(?:you (?:or|and|had|have)|or you|have you|yourself|do you)\b(?! know)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.?!]|\s[-–—]\s|—")
+_CLAUSE_END = re.compile(r"[.?!:]|\s[-–—]\s|—")
+_STATEMENT = re.compile(
+    r"(?:(?:ok(?:ay)?|all ?right|right|so|and|but|well|oh|ah|now|great|good|thanks?|thank you|hi|hello|sorry"
+    r"|i see)[,. ]+)*"
+    r"(?:(?:i|you|he|she|it|we|they|that|there|let)(?:['’](?:m|s|ve|ll|d|re))?|this|these|those|your|the|my|no"
+    r"|congratulations|take|don['’]t|please|sounds|must|glad|\w+ (?:days|weeks|months|years))\b",
+    re.IGNORECASE,
+)
+"""A sentence of a doctor that tells something, if it is no question."""
+_ASKS = re.compile(
+    r"(?:(?:and|or|so|but|ok(?:ay)?|well|now|also|then|please|right|first|sorry|thanks|thank you|good)[,. ]+)*"
+    r"(?:tell|describe|show|talk|walk|take me|explain|give|list|point|any|what|how|when|where|which|who|why|do|does|did"
+    r"|is|are|was|were|have|has|had|can|could|will|would|should)\b",
+    re.IGNORECASE,
+)
+"""How what is asked begins; beside a question, other sentences only tell something."""
+_YOU_SAID = re.compile(
+    r"(?:^|[.?!;]\s)\s*(?:(?:so|and|but|well|now|ok(?:ay)?|right|thank you|thanks|i see)[,. ]+)*"
+    r"(?:you (?:just )?(?:say|said|mention(?:ed)?|told me|were saying)|(?:going|coming|if we go) back to)\b"
+    r"[^,.?!;:–—]*(?:[,:;–—]| - )",
+    re.IGNORECASE,
+)
+"""What a doctor repeats before asking: "you said it wakes you, is it ..."."""
+_SAYS = re.compile(r"(?:(?:and|so|well|okay|right)[, ]+)*(?:i|you|he|she|it|we|they)\b", re.IGNORECASE)
+"""A statement before a dash, where "and the cough - how long?" asks."""
+_HEAD = re.compile(
+    r"(?:,|;|\band\b|\bor\b|[-–—])\s*(?:and |or |also )*"
+    r"(?:do|does|did|is|are|was|were|has|have|had|any|what|who|how|can)\b",
+    re.IGNORECASE,
+)
+"""Begins another question in a sentence."""
+
+
+def parts_of(question: str) -> list[Asks]:
+    """The things that a question asks, without small talk and what only asks for the story."""
+    text = small_talk(question).mixed or question
+    opens = OPENS.search(text)
+
+    def only_opens(one: Asks) -> bool:
+        return opens is not None and one.start <= opens.end() and opens.start() <= one.start + len(one.text)
+
+    repeated = [said.span() for said in _YOU_SAID.finditer(text)]
+    asked = [
+        one
+        for one in _asked_in(text)
+        if not any(start <= one.start and one.start + len(one.text) <= end for start, end in repeated)
+    ]
+    parts = [one for one in asked or _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
+    return _at_their_place(_with_predicates(parts, text), text)
+
+
+def _asked_in(question: str) -> list[Asks]:
+    """The things that a question asks, without those in sentences that only tell something, if it also asks."""
+    parts = read(question)[:MOST_ASKED]
+    asking = [one for one in parts if not _only_tells(question, one)]
+    return asking or list(parts)
+
+
+def _only_tells(question: str, asks: Asks) -> bool:
+    after = _CLAUSE_END.search(question, asks.start)
+    sentence = sentence_of(question, asks, _CLAUSE_END)[1].strip()
+    if not after or after[0] == "?" or ASKS.search(sentence):
+        return False
+    if after[0] in ".!" and "?" in question:
+        return not _ASKS.match(sentence)
+    return bool(_STATEMENT.match(sentence)) and (after[0] in ".!" or bool(_SAYS.match(sentence)))
+
+
+def sentence_of(question: str, asks: Asks, ends: re.Pattern[str] = _SENTENCE_END) -> tuple[int, str]:
+    """The sentence of the question that a part is in, and where it begins."""
+    end = asks.start + len(asks.text)
+    begins = max((hit.end() for hit in ends.finditer(question, 0, asks.start)), default=0)
+    after = ends.search(question, end)
+    return begins, question[begins : after.start() if after else len(question)]
+
+
+def _with_predicates(parts: Sequence[Asks], question: str) -> list[Asks]:
+    """The parts, those of one clause about others put together: "is anyone at home, or a pet, feeling ill too?"."""
+    whole: list[Asks] = []
+    begun: list[Asks] = []
+    for one in parts:
+        if begun and not _follows(begun[-1], one, question):
+            whole += begun
+            begun = []
+        if whole and _RESTS.fullmatch(one.text) and _follows(whole[-1], one, question):
+            continue
+        if _ANYONE.fullmatch(one.text) or (begun and _OTHERS.fullmatch(one.text)):
+            begun.append(one)
+        elif begun:
+            clause = read(f"{begun[0].text} {one.text}?")
+            whole += [replace(asks, start=begun[0].start) for asks in clause] if len(clause) == 1 else [*begun, one]
+            begun = []
+        else:
+            whole.append(one)
+    return whole + begun
+
+
+def _follows(one: Asks, after: Asks, question: str) -> bool:
+    """Whether nothing but "and", "or" or a comma stands between two things asked."""
+    return _JOINED.fullmatch(question, one.start + len(one.text), after.start) is not None
+
+
+def _at_their_place(parts: list[Asks], question: str) -> list[Asks]:
+    """The parts, with the place that the last of a list names for all: "pain, swelling or redness in your legs"."""
+    place = ""
+    for at in reversed(range(len(parts))):
+        one = parts[at]
+        if place and _follows(one, parts[at + 1], question) and _OF_A_PLACE.fullmatch(one.text):
+            whole = read(f"{one.text} {place}?")
+            if len(whole) == 1:
+                parts[at] = replace(whole[0], start=one.start)
+            continue
+        named = AT_A_PLACE.fullmatch(one.text)
+        place = named[1] if named and lexicon.named(named[1]).closed & lexicon.of_types("place") else ""
+    return parts
+
+
+def is_of_kin(question: str, asks: Asks) -> bool:
+    """Whether something is asked about relatives: by its own words, those before, or the end of its list."""
+    begins, sentence = sentence_of(question, asks)
+    if _YOU_TOO.search(sentence) and not cues.ASKS_OF_KIN.search(asks.text):
+        return False
+    cue = cues.ASKS_OF_KIN.search(sentence)
+    if cue is None:
+        return False
+    end, named = asks.start + len(asks.text), begins + cue.start()
+    return named < end or not _HEAD.search(question, end, named)
+
+
+def with_place(asks: Asks, before: Asks | None, question: str) -> str:
+    """The words of a part, with those before it if it is one more complaint of the same place: "or swollen?"."""
+    if before is None or not _OF_A_PLACE.fullmatch(asks.text) or "?" in question[before.start : asks.start]:
+        return asks.text
+    return f"{before.text} {asks.text}"
