@@ -1796,6 +1796,8 @@ def _is_detail(head: Item, own: Item) -> bool:
         return False
     if own.read.of("vitals") and not _examined(head.read) & _FELT_WARM:
         return False  # of the patient, not of the skin or a joint
+    if set(own.read.by_kind) == {"sites", "methods"} and _examined(head.read) == {"skin"}:
+        return False  # "skin inspection including the ankles, heart auscultation"
     if head.read.of("systems") == {"general"}:  # "general examination: eyes, pallor"
         signs = {vocabulary().parts[part].main for part in own.read.of("parts")}
         return not (own.read.of("sites") or own.read.of("systems") or signs - {"general"})
