@@ -132,6 +132,13 @@ such questions about other charts have an answer that was not recognized."""
 _EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
 """Two things that the reader does not tell apart, often a choice, and so not denied beside other answers."""
 _EXAMPLE = re.compile(r"for (?:example|instance)\b", re.IGNORECASE)
+_ANYTHING = re.compile(
+    r"(?:have|has|did|do|does) (?:you|he|she|they) (?:ever |also )?(?:noticed?|had|have|seen|feel|felt)"
+    r" (?:anything|any (?:other )?(?:changes?|symptoms?|problems?))"
+    r"(?: (?:elsewhere|in|on|of|your|his|her|body|lately|recently|about|with|yourself|at|all|new|different|unusual))*",
+    re.IGNORECASE,
+)
+"""Names nothing, and is not denied beside its examples."""
 _ABOVE_ALL = re.compile(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
 _OWN_AND_KIN = re.compile(
@@ -418,7 +425,7 @@ def _asks_vaguely(one: _Found) -> bool:
         return not finding_names(text)
     if nearest >= DIRECT:
         return False
-    if cues.ANYTHING_ELSE.search(text):
+    if cues.ANYTHING_ELSE.search(text) or (not one.rows and _ANYTHING.fullmatch(text)):
         return not finding_names(text)
     return bool(_EXAMPLE.match(text)) and not lexicon.named(text).names
 

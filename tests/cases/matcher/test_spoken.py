@@ -276,3 +276,9 @@ def test_a_place_after_or_has_the_complaint_before_it() -> None:
 def test_hope_for_a_child_is_no_hope_for_the_visit() -> None:
     topics = asked_of_patient("Do you smoke, and are you hoping for children?", HOME_CHART)
     assert Talk.HOPE not in {topic.name for topic in topics}
+
+
+def test_a_question_about_anything_is_not_denied_beside_its_examples() -> None:
+    topics = asked_of_patient("Have you noticed anything elsewhere, such as pain in your knee?", HOME_CHART)
+    assert [fact.path for topic in topics for fact in topic.facts] == ["knee"]
+    assert all(topic.facts for topic in topics)
