@@ -420,7 +420,8 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     found = [item for item in found if not _told_otherwise(item, found, said)]
     usual = [_usual(item, added, said) for item in _without_like_studies(found, tabled) if not item.equivalent]
     named = {item.name: item for item in tabled if item.facts}
-    items = _as_charted(_merged([named.get(item.name, item) for item in found], usual, added), payload)
+    found = [named.get(item.name) or _without_tests_apart(item, added) for item in found]
+    items = _as_charted(_merged(found, usual, added), payload)
     return [
         _as_charted_alone(item)
         if item.facts
@@ -445,6 +446,17 @@ def _covered(name: str, added: Completion) -> tuple[Fact, ...]:
         if _is_finding(fact) and read.of("sites") & charted.of("sites") and here & _examined(fact.heads[0])
     )
     return (len(there) <= _FEW_SIGNS and covering(read, there)) or covering(read, usual) or covering(read, chart)
+
+
+def _without_tests_apart(item: Ordered, added: Completion) -> Ordered:
+    """An examination without the normal maneuvers that no one orders with it: no Dix-Hallpike test of the arms."""
+    kept = tuple(fact for fact in item.facts if not _stands_apart(fact, added))
+    return replace(item, facts=kept or item.facts)
+
+
+def _stands_apart(fact: Fact, added: Completion) -> bool:
+    entry = normal_of(fact.heads)
+    return fact.path in added.rare and entry is not None and entry.apart
 
 
 def _as_charted_alone(item: Ordered) -> Ordered:

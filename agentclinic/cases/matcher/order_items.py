@@ -1561,12 +1561,15 @@ def _shared_method(read: Reading, text: str, after: Sequence[_Segment], apart: b
         if apart and EXAM_OF.search(segment.text) and last.startswith("exam"):
             return last
         if named.of("methods"):
+            if last == "auscultation" and not read.of("sites") & _HEARD:
+                return ""  # "hands and feet, heart and lung auscultation"
             a_sign = reading(f"{text} {last}").of("parts")  # "neck palpation"
             return last if _METHOD.match(last) and not a_sign else ""
     return ""
 
 
 _METHOD = re.compile(r"(?:auscultat|palpat|percuss|inspect)ion$")
+_HEARD = frozenset({"heart", "lung", "chest", "abdomen", "neck", "carotid", "back", "precordium", "skull", "thyroid"})
 
 
 def _suffix_with(text: str, last: str) -> str:
