@@ -57,6 +57,12 @@ _RESTS = re.compile(
     re.IGNORECASE,
 )
 """The end of a question whose beginning asks already: "does heat, or exercise, make it worse?"."""
+_ADJECTIVES = (
+    r"(?:painful|sore|red|swollen|itchy|numb|weak|stiff|tender|hot|warm|cold|dry|watery|puffy|blurred|blurry|better|worse"
+    r"|dark|pale|black|bloody|heavy|irregular)"
+)
+ADJECTIVE = re.compile(_ADJECTIVES, re.IGNORECASE)
+ENDS_WITH_ADJECTIVE = re.compile(rf"(.* ){_ADJECTIVES}", re.IGNORECASE)
 _YOU_TOO = re.compile(r"\b(?:you (?:or|and|had|have)|or you|have you|yourself|do you)\b(?! know)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.?!]|\s[-–—]\s|—")
 _CLAUSE_END = re.compile(r"[.?!:]|\s[-–—]\s|—")
@@ -75,6 +81,13 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 """How what is asked begins; beside a question, other sentences only tell something."""
+_IN_GENERAL = re.compile(
+    r"(?:when|what|how|where)"
+    r"(?! (?:do|did|does|is|are|was|were|have|has|had|can|could|would|will|about|long|often|bad)\b)"
+    r".* (?:they|it|that|we|people|some|many)\b",
+    re.IGNORECASE,
+)
+"""Tells something although it begins like a question: "when people feel low, they sometimes ..."."""
 _YOU_SAID = re.compile(
     r"(?:^|[.?!;]\s)\s*(?:(?:so|and|but|well|now|ok(?:ay)?|right|thank you|thanks|i see)[,. ]+)*"
     r"(?:you (?:just )?(?:say|said|mention(?:ed)?|told me|were saying)|(?:going|coming|if we go) back to)\b"
@@ -107,7 +120,7 @@ def parts_of(question: str) -> list[Asks]:
         if not any(start <= one.start and one.start + len(one.text) <= end for start, end in repeated)
     ]
     parts = [one for one in asked or _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
-    return _at_their_place(_with_predicates(parts, text), text)
+    return _with_subjects(_at_their_place(_with_predicates(parts, text), text), text)
 
 
 def _asked_in(question: str) -> list[Asks]:
@@ -123,7 +136,7 @@ def _only_tells(question: str, asks: Asks) -> bool:
     if not after or after[0] == "?" or ASKS.search(sentence):
         return False
     if after[0] in ".!" and "?" in question:
-        return not _ASKS.match(sentence)
+        return not _ASKS.match(sentence) or bool(_IN_GENERAL.match(sentence))
     return bool(_STATEMENT.match(sentence)) and (after[0] in ".!" or bool(_SAYS.match(sentence)))
 
 
@@ -173,6 +186,15 @@ def _at_their_place(parts: list[Asks], question: str) -> list[Asks]:
             continue
         named = AT_A_PLACE.fullmatch(one.text)
         place = named[1] if named and lexicon.named(named[1]).closed & lexicon.of_types("place") else ""
+    return parts
+
+
+def _with_subjects(parts: list[Asks], question: str) -> list[Asks]:
+    """The parts, where an adjective alone is of what the one before it is of: "have your eyes been red or painful?"."""
+    for at, one in enumerate(parts[1:], 1):
+        first = ADJECTIVE.fullmatch(one.text) and ENDS_WITH_ADJECTIVE.fullmatch(parts[at - 1].text)
+        if first and _follows(parts[at - 1], one, question) and len(whole := read(f"{first[1]}{one.text}?")) == 1:
+            parts[at] = replace(whole[0], start=one.start)
     return parts
 
 

@@ -13,13 +13,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
+from itertools import pairwise
 from operator import or_
 
 import numpy as np
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
+    ADJECTIVE,
     AT_A_PLACE,
+    ENDS_WITH_ADJECTIVE,
     OPENS,
     is_of_kin,
     parts_of,
@@ -107,6 +110,7 @@ _AT_LENGTH = re.compile(
     re.IGNORECASE,
 )
 """Asks for the story at length."""
+_TELL_OF = re.compile(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through)\b", re.IGNORECASE)
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
@@ -162,7 +166,7 @@ _GOES_ON = re.compile(r"\bhow long has (?:this|it|that) been\b", re.IGNORECASE)
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
     r"|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
-    r"(?: (?:exactly|happen|start|begin|last|a day|each day))?\W*",
+    r"(?: (?:exactly|been|happen|start|begin|last|a day|each day))?\W*",
     re.IGNORECASE,
 )
 """Says nothing without what was asked before: "how much?"."""
@@ -189,9 +193,11 @@ _SOCIAL = re.compile(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
     r"|\b(?:home|daily|everyday|family) life\b|\blife at home\b|\babout (?:your|his|her) life\b"
     r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
-    r"|^(?:tell me|talk) (?:a (?:bit|little)|something|more)$",
+    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something|more)$",
     re.IGNORECASE,
 )
+_TOUCHED = re.compile(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*", re.IGNORECASE)
+"""Asks what the illness does to it."""
 _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
 WHOLE = 0.0
@@ -254,7 +260,7 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
     if whole_family and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
-    if _SOCIAL.search(asks.text):
+    if _SOCIAL.search(asks.text) and not _TOUCHED.search(asks.text):
         return affirmed(Section.SOCIAL)
     if of_kin or _NARROWED.search(asks.text):
         return []
@@ -331,9 +337,15 @@ def _of_pieces(asks: Asks, index: Index) -> list[int]:
     of_a_place = AT_A_PLACE.fullmatch(asks.text)
     for piece in asks.pieces:
         named = lexicon.named(piece.text).closed
-        if of_a_place and piece.start > asks.start and named and not named & ~lexicon.of_types("place"):
-            whole = read(f"{asks.text[: of_a_place.start(1)]}in the {piece.text}?")  # "swelling in the legs or belly"
-            piece = whole[0] if len(whole) == 1 else piece
+        whole = ""
+        if piece.start == asks.start:
+            pass
+        elif of_a_place and named and not named & ~lexicon.of_types("place"):
+            whole = f"{asks.text[: of_a_place.start(1)]}in the {piece.text}?"  # "swelling in the legs or belly"
+        elif ADJECTIVE.fullmatch(piece.text) and (first := ENDS_WITH_ADJECTIVE.fullmatch(asks.pieces[0].text)):
+            whole = f"{first[1]}{piece.text}?"  # "have your eyes been red or painful", "what makes it better or worse"
+        if whole and len(read(whole)) == 1:
+            piece = read(whole)[0]
         near = index.nearness(piece)
         best = int(near.argmax())
         if near[best] >= piece.needed + PIECE:
@@ -399,7 +411,9 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         first = _story(said.rest, (), facts) if said.rest else None
         return [first] if first else talk
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
-    found = [_find(one, before, rest, facts) for before, one in zip((None, *parts), parts, strict=False)]
+    said_before = {one.start: before for before, one in pairwise(read(rest))}
+    before = [said_before.get(one.start, last) for last, one in zip((None, *parts), parts, strict=False)]
+    found = [_find(one, last, rest, facts) for last, one in zip(before, parts, strict=True)]
     found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
     topics: list[Topic] = []
     answers = any(one.rows for one in found)
@@ -408,7 +422,8 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         if topic is not None and topic not in topics:
             topics.append(topic)
     tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
-    if not tells_story and (_TELL_ALL.search(rest) or OPENS.search(rest)):
+    at_length = _AT_LENGTH.search(rest) and _TELL_OF.search(rest)
+    if not tells_story and (at_length or _TELL_ALL.search(rest) or OPENS.search(rest)):
         topics.insert(0, Topic("opening", Asked.OPENING, _told_first(rest, facts)))
     topics.sort(key=lambda topic: topic.kind is Asked.TALK)
     topics += [topic for topic in feelings if topic not in topics]
@@ -459,7 +474,7 @@ def _trimmed(found: Sequence[_Found]) -> list[_Found]:
 def _topic(one: _Found, facts: Facts, *, answers: bool, only: bool) -> Topic | None:
     text = one.asks.text
     vague = not one.rows or one.nearness[0] < DIRECT
-    if (only or _TELL_ALL.search(text)) and (vague or cues.OPENING.search(text)):
+    if not one.whole and (only or _TELL_ALL.search(text)) and (vague or cues.OPENING.search(text)):
         first = _story(text, one.rows, facts)
         if first:
             return first

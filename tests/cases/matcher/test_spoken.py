@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.cases.matcher import Asked, asked_of_patient
-from agentclinic.cases.matcher.asked_parts import MOST_ASKED
+from agentclinic.cases.matcher.asked_parts import MOST_ASKED, parts_of
 from agentclinic.cases.matcher.reader import read
 from agentclinic.cases.matcher.spoken import asked_directly
 from agentclinic.cases.matcher.talk import Talk, small_talk
@@ -282,3 +282,22 @@ def test_a_question_about_anything_is_not_denied_beside_its_examples() -> None:
     topics = asked_of_patient("Have you noticed anything elsewhere, such as pain in your knee?", HOME_CHART)
     assert [fact.path for topic in topics for fact in topic.facts] == ["knee"]
     assert all(topic.facts for topic in topics)
+
+
+def test_an_adjective_alone_is_of_what_the_one_before_is_of() -> None:
+    assert [part.text for part in parts_of("Have your eyes been red or painful?")][-1] == "Have your eyes been painful"
+
+
+def test_what_people_do_in_general_is_not_asked() -> None:
+    topics = asked_of_patient("When people are low, they sometimes use drugs. Does your knee hurt?", HOME_CHART)
+    assert [fact.path for topic in topics for fact in topic.facts] == ["knee"]
+
+
+def test_what_an_illness_does_to_life_at_home_is_not_life_at_home() -> None:
+    topics = asked_of_patient("How does the knee affect your life at home?", HOME_CHART)
+    assert "bus" not in {fact.path for topic in topics for fact in topic.facts}
+
+
+def test_the_story_is_told_from_the_beginning() -> None:
+    topics = asked_of_patient("Please tell me from the beginning how this illness has gone.", WHOLE_CHART)
+    assert {"numb", "spread"} <= {fact.path for topic in topics for fact in topic.facts}
