@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice, pairwise, takewhile
+from itertools import dropwhile, islice, pairwise, takewhile
 
 from agentclinic.cases.matcher.order_words import (
     Reading,
@@ -1293,6 +1293,10 @@ def _stands_alone(text: str) -> bool:
     return _tests(read) or any(read.of(kind) for kind in ("vitals", "parts", "methods", "systems"))
 
 
+_BOTH_ECHOES = re.compile(
+    r"\b(transthoracic|transo?esophageal)(?: echo\w*)?\W+(?:(?:and|or|plus|then|followed by)\W+){0,2}"
+    r"(transthoracic|transo?esophageal) echo\w*"
+)
 _CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 
 
@@ -1313,9 +1317,10 @@ def items(order: str) -> tuple[Item, ...]:
     scope: Reading | None = None
     relatives = False
     order = _OF_A_LESION.sub("", fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME])))
+    order = _BOTH_ECHOES.sub(r"\1 echocardiogram, \2 echocardiogram", order)
     order = _EPONYM.sub(lambda found: named if _is_sign(named := f"{found[1]} {found[2]}") else found[0], order)
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
-    segments = _with_nouns(_with_skin(_sharing_words(segments)), order)
+    segments = _with_germs(_with_nouns(_with_skin(_sharing_words(segments)), order))
     for index, segment in enumerate(segments):
         read = reading(segment.text)
         if said_of_no_test(segment.text):
@@ -1418,6 +1423,8 @@ def items(order: str) -> tuple[Item, ...]:
         if segment.joined and found and own.measured and not _taken(own.read):
             # "Pleural tap with LDH and protein"
             own = _of_fluid(own, found[-1].read)
+        if own.read.by_kind == {"values": {"ketones"}} and _follows_blood_gas(found):
+            own = replace(own, text="blood ketones", read=reading("blood ketones"))
         within = segment.listed and head is not None and head.measured and head in found
         closed = bool(found) and found[-1].within and not segment.listed  # "LP (protein, culture), glucose"
         apart = (segment.begins or closed) and set(own.read.by_kind) == {"values"}
@@ -1443,6 +1450,12 @@ def items(order: str) -> tuple[Item, ...]:
         if not segment.listed:
             head = found[-1]
     return tuple(map(_with_specimen, found))
+
+
+def _follows_blood_gas(found: Sequence[Item]) -> bool:
+    """Whether only values come between a blood gas and what follows: "blood gas with lactate and ketones"."""
+    before = dropwhile(lambda item: set(item.read.by_kind) == {"values"}, reversed(found))
+    return "blood gas" in next((item.read.of("panels") for item in before), ())
 
 
 def _is_rectal(read: Reading) -> bool:
@@ -1605,9 +1618,26 @@ def _with_nouns(segments: Sequence[_Segment], order: str) -> list[_Segment]:
         if f"{segment.text} and {after.text}" not in order and f"{segment.text} or {after.text}" not in order:
             continue
         nouns = (" ".join(shared[first:]) for first in range(1, len(shared)))
-        if noun := next((noun for noun in nouns if _tests(reading(noun))), None):
+        if noun := next((noun for noun in nouns if _tests(reading(noun)) or noun in _PRECIPITINS), None):
             done[place] = replace(segment, text=f"{segment.text} {noun}")
     return done
+
+
+_PRECIPITINS = frozenset({"precipitins", "precipitating antibodies"})
+
+
+def _with_germs(segments: Sequence[_Segment]) -> list[_Segment]:
+    """Antibodies named after the PCR of a germ, with this germ: "SARS-CoV-2 PCR and antibodies", "and IgM"."""
+    done = list(segments)
+    for place, (before, segment) in enumerate(pairwise(segments), start=1):
+        tested, germ = reading(before.text), before.text.removesuffix(" pcr")
+        by_pcr = germ != before.text and tested.of("values") and tested.of("values") <= _GERMS
+        if by_pcr and not segment.begins and _ANTIBODIES.fullmatch(segment.text):
+            done[place] = replace(segment, text=f"{germ} {segment.text}")
+    return done
+
+
+_ANTIBODIES = re.compile(r"(?:ig[agm] )?(?:antibod(?:y|ies)|abs?|ig[agm])(?: (?:and )?ig[agm])?")
 
 
 def _is_looked_at(text: str) -> bool:

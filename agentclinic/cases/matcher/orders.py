@@ -659,6 +659,8 @@ def _name(phrase: str, asked: Reading) -> str:
     usual = reading(test.name)
     if asked.of("modalities") and usual.of("tests") - asked.of("tests"):
         return phrase  # the table has an image and a biopsy as one test
+    if asked.of("modalities") and "transesophageal" in asked.of("qualifiers"):
+        return phrase  # and both ways to an image of the heart
     if not asked.of("sites") <= usual.of("sites") or not asked.of("specimens") - {"blood"} <= usual.of("specimens"):
         return phrase
     named = [
