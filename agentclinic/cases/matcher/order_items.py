@@ -1307,7 +1307,7 @@ _CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 _OF_A_LESION = re.compile(
     r"\b(?:(?:ct|ultrasound|us|image|stereotactic)[ -]guided )?(?:percutaneous )?"
     r"(?=(?:core |fine )?(?:needle )?biopsy\b)"
-    r"|(?<=biopsy) (?:of|from) (?:the |an? |this |that |any |all )?"
+    r"|(?:(?<=biopsy)|(?<=biopsies)) (?:of|from) (?:the |an? |this |that |any |all )?"
     r"(?:(?:right|left|apical|suspicious|solid|visible|seen|abnormal) )*"
     r"(?:lesion|mass(?:e(?=s))?|lump|nodule|tumou?r)s?\b",
     re.IGNORECASE,
