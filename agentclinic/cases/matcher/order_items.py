@@ -234,6 +234,14 @@ _WRITTEN_OUT = (
     (re.compile(r"\bAS[- ]OCT\b"), "anterior segment OCT"),
     (re.compile(r"\bHRM\b"), "esophageal manometry"),
     (re.compile(r"\bTAB\b"), "temporal artery biopsy"),
+    # The muscle, not the sign that is named after it.
+    (
+        re.compile(
+            r"(?<=\bbiopsy) (?:of|from) (?:the )?(?:(?:right|left) )?(ilio)?psoas\b(?: muscle\b)?", re.IGNORECASE
+        ),
+        r" of the \1psoas muscle",
+    ),
+    (re.compile(r"\bpsoas (?=(?:needle )?(?:biopsy|bx|aspirat\w+)\b)", re.IGNORECASE), "psoas muscle "),
     (re.compile(r",? \(?no (?:IV )?contrast\b\)?", re.IGNORECASE), " without contrast"),
     (re.compile(r"\br/v\b", re.IGNORECASE), "review"),
     (
@@ -1303,8 +1311,9 @@ _CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 _OF_A_LESION = re.compile(
     r"\b(?:(?:ct|ultrasound|us|image|stereotactic)[ -]guided )?(?:percutaneous )?"
     r"(?=(?:core |fine )?(?:needle )?biopsy\b)"
-    r"|(?<=biopsy) (?:of|from) (?:the |a |this |that )?(?:(?:right|left|apical|suspicious|solid) )*"
-    r"(?:lesion|mass|lump|nodule|tumou?r)\b",
+    r"|(?:(?<=biopsy)|(?<=biopsies)) (?:of|from) (?:the |an? |this |that |any |all )?"
+    r"(?:(?:right|left|apical|suspicious|solid|visible|seen|abnormal) )*"
+    r"(?:lesion|mass(?:e(?=s))?|lump|nodule|tumou?r)s?\b",
     re.IGNORECASE,
 )
 """Says of a biopsy nothing that tells it from others: a biopsy of the skin is no answer to it."""

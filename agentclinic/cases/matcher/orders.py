@@ -877,6 +877,8 @@ _BY_NAME_ONLY = frozenset({"genetic", "serology", "pcr"})
 """Tests that can detect many things; only the words next to them say which."""
 _LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
 """Tests that are also part of a panel: the microscopy of a urinalysis is not that of the skin."""
+_OF_OTHER_TISSUE = frozenset({"biopsy", "histopathology"})
+"""Tests that are of the marrow only if it is named."""
 _OF_SKIN = frozenset({"koh", "mineral oil", "tzanck"})
 _EACH_ITS_OWN = frozenset(
     ("questionnaire", "mmse", "mood disorder questionnaire", "depression questionnaire", "anxiety questionnaire",
@@ -918,6 +920,8 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if test == "genetic" and "swab" in done:
         return False  # the DNA of a germ
+    if test in _OF_OTHER_TISSUE and "bone marrow" in done - asked.of("tests"):
+        return False
     if "bone marrow" in asked.of("tests") - done and (charted.of("sites") or charted.of("specimens")):
         return False  # taken elsewhere
     unplaced = not (asked.of("specimens") or asked.of("sites"))
@@ -979,6 +983,8 @@ def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
 
 _VESSELS = frozenset({"angiography", "venography"})
 _MASSES = frozenset({"soft tissue", "lesion"})
+_TRUNK = frozenset({"chest", "abdomen", "pelvis"})
+"""Holds organs, which are not of the skin."""
 _ANYWHERE = _MASSES | frozenset({"wound", "vein", "artery", "joint", "bone", "muscle", "nerve"})
 """Tissues that do not say where in the body."""
 
@@ -1025,7 +1031,7 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
     if not wanted or not done:
         return True
     if "lesion" in wanted and "skin" in done:
-        return True
+        return not any(vocabulary().wider[site] & _TRUNK for site in wanted)  # a lesion of the lung
     if wanted - _ANYWHERE and done - _ANYWHERE:
         wanted, done = wanted - _ANYWHERE, done - _ANYWHERE
     elif (wanted | done) & _MASSES:

@@ -65,6 +65,13 @@ def test_a_place_is_examined_for_what_the_order_looks_for(case: str, order: str,
             "Salmonella",
         ),
         ("osce-b19", "speculum with cervical smear", "Pap Smear", "Blood Film"),
+        ("osce-b19", "diagnostic laparoscopy with biopsy of lesions", "Laparoscopy, Biopsy", "Marrow"),
+        ("osce-b19", "laparoscopy and biopsy of any suspicious lesions", "Laparoscopy, Biopsy", "Endoscopy"),
+        ("osce-a17", "CT-guided biopsy of any apical lesion", "Needle Biopsy", "Skin"),
+        ("osce-a17", "percutaneous needle biopsy of the right apical lung mass with histology", "Needle", "Marrow"),
+        ("osce-t12", "biopsy of the psoas", "psoas muscle: taken", "Marrow"),
+        ("osce-t12", "bone biopsy", "Bone biopsy: taken", "Marrow"),
+        ("osce-t12", "iliac crest biopsy", "Bone Marrow", "Needle"),
     ],
 )
 def test_what_is_done_with_a_specimen_is_of_that_specimen(case: str, order: str, told: str, untold: str) -> None:
@@ -83,6 +90,8 @@ def test_what_is_done_with_a_specimen_is_of_that_specimen(case: str, order: str,
         ("osce-a20", "ultrasound of the shoulder, x-ray AP and axillary views", "Shoulder X-ray", "Breast"),
         ("osce-c13", "nerve conduction studies of the median and ulnar nerves", "Normal in arms", "Spine"),
         ("osce-b17", "ultrasound of the kidneys, ureters and bladder", "Renal Ultrasound", "CT Kidneys"),
+        ("osce-a17", "MRI of the thoracic inlet", "Brachial Plexus MRI", "Cardiac"),
+        ("osce-a17", "MRI thoracic outlet", "Brachial Plexus MRI", "Spine"),
     ],
 )
 def test_how_a_study_is_done_is_no_other_study(case: str, order: str, told: str, untold: str) -> None:
