@@ -775,7 +775,7 @@ def _answered(
 
 
 _ALONE = frozenset({"electrophysiology study"})
-"""A study that is arranged: the tracings that call for it do not replace it."""
+"""A study that is arranged where its normal result would contradict the chart: a tracing does not replace it."""
 
 
 def _is_rare(heading: str) -> bool:
