@@ -770,7 +770,7 @@ def _answered(
             own.update(dict.fromkeys(_one_report(name, answer.facts, said)))
         elif late(heading, horizon):
             own[untold(heading)] = None
-        else:
+        elif reading(heading).of("tests") != _ALONE:
             others.update(dict.fromkeys(answer.facts))
             beside_signs = beside_signs or (bool(reading(heading).of("methods")) and not _is_rare(heading))
     if own and not (others and beside_signs and all(_is_rare(" / ".join(fact.heads)) for fact in own)):
@@ -784,6 +784,10 @@ def _answered(
         return Ordered(name, (*others, *own))
     signs = reading(name).of("parts") and not any(reading(name).of(kind) for kind in MEASURED)
     return Ordered(name, tuple(others), first.heads[0] if first.section is Section.TESTS and not signs else None)
+
+
+_ALONE = frozenset({"electrophysiology study"})
+"""A study that is arranged where its normal result would contradict the chart: a tracing does not replace it."""
 
 
 def _is_rare(heading: str) -> bool:
@@ -946,7 +950,12 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         named = lines.casefold().startswith(f"{ordered.equivalent}: ".casefold())
         named = named or _is_another_image(ordered.facts[0], ordered.equivalent)
         stated = lines if named else f"{ordered.equivalent}: {lines}"
-        shown = _shows(ordered.equivalent, ordered.name) or _names(ordered.facts, ordered.name)
+        shown = (
+            _shows(ordered.equivalent, ordered.name)
+            or _describes(ordered.facts, ordered.name)
+            or _names(ordered.facts, ordered.name)
+        )
+        shown = shown or _has_metabolite(ordered.equivalent, ordered.name)
         said = f"{stated}." if shown else f"{capital(ordered.name)} was not done; {stated}."
         return said, Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
@@ -963,6 +972,27 @@ def _shows(wider: str, name: str) -> bool:
     """Whether one image shows all that another would: "MRI brain", done with the orbits."""
     kind = reading(name).of("modalities")
     return bool(kind) and kind == reading(wider).of("modalities") and set(words(name)) <= set(words(wider))
+
+
+def _describes(facts: Sequence[Fact], name: str) -> bool:
+    """Whether a wider image of the same kind describes the organ ordered: the kidneys, in an abdominal ultrasound."""
+    asked = reading(name)
+    return bool(asked.of("modalities") and asked.of("sites") and not asked.of("qualifiers")) and all(
+        charted_as(fact).of("modalities") == asked.of("modalities")
+        and asked.of("sites") <= reading(fact.text).of("sites")
+        for fact in facts
+    )
+
+
+_METABOLITES = frozenset({"metanephrines", "vanillylmandelic acid", "homovanillic acid"})
+
+
+def _has_metabolite(wider: str, name: str) -> bool:
+    """Whether a test is one of "Urine Catecholamine Metabolites", by another name."""
+    asked, charted = reading(name), reading(wider)
+    values = asked.of("values")
+    same = bool(values) and values <= _METABOLITES and asked.of("specimens") <= charted.of("specimens")
+    return same and "catecholamines" in charted.of("values") and "metabolite" in charted.words
 
 
 def _names(facts: Sequence[Fact], name: str) -> bool:

@@ -271,3 +271,34 @@ async def test_what_is_pending_is_named_by_its_part_or_as_it_was_ordered(request
     facts = tuple(Fact(f"Test_Results/{'/'.join(head)}", Section.TESTS, head, text) for head, text in heads.items())
     case = replace(cased(setting="emergency department"), facts=facts)
     assert (await reported(request_, case, pending_results=True)).text == f"RESULTS: {reply}"
+
+
+@pytest.mark.parametrize(
+    ("request_", "reply"),
+    [
+        ("renal ultrasound", "Abdominal Ultrasound: Findings: Kidney cortex bright."),
+        ("24-hour urine metanephrines", "Urine Catecholamine Metabolites: Collection under way."),
+        ("electrophysiology study", "Electrophysiology study not available."),
+        (
+            "Transoesophageal echocardiography, transthoracic echocardiography",
+            "Transesophageal Echocardiogram: Findings: Mass of 9 mm. Echocardiogram: Findings: Normal.",
+        ),
+        (
+            "SARS-CoV-2 PCR and antibodies, adenovirus PCR",
+            "Respiratory Viral PCR: Findings: Adenovirus and SARS-CoV-2 not detected. "
+            "SARS-CoV-2 Antibodies: IgG positive.",
+        ),
+    ],
+)
+async def test_a_test_is_reported_for_itself_and_not_replaced_by_another(request_: str, reply: str) -> None:
+    heads = {
+        ("Abdominal Ultrasound", "Findings"): "Kidney cortex bright",
+        ("Urine Catecholamine Metabolites",): "Collection under way",
+        ("Electrocardiogram", "Findings"): "Regular at 188 per minute",
+        ("Echocardiogram", "Findings"): "Normal",
+        ("Transesophageal Echocardiogram", "Findings"): "Mass of 9 mm",
+        ("Respiratory Viral PCR", "Findings"): "Adenovirus and SARS-CoV-2 not detected",
+        ("SARS-CoV-2 Antibodies",): "IgG positive",
+    }
+    facts = tuple(Fact(f"Test_Results/{'/'.join(head)}", Section.TESTS, head, text) for head, text in heads.items())
+    assert (await reported(request_, replace(CASE, facts=facts), missing_test="completed")).text == f"RESULTS: {reply}"

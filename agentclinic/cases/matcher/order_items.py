@@ -197,6 +197,16 @@ def _culture_of(found: re.Match[str]) -> str:
 _PLUS = re.compile(r" ?(?:[/+&]|\band\b) ?", re.IGNORECASE)
 _SWELLS = "ankle|pedal|leg|peripheral|pretibial|sacral|facial|face|periorbital|hand|arm"
 _WRITTEN_OUT = (
+    # Both ways to an image of the heart.
+    (
+        re.compile(
+            r"\b(transthoracic|transo?esophageal)(?: echo\w*)?\W+(?:(?:and|or|plus|then|followed by)\W+){1,2}"
+            r"(transthoracic|transo?esophageal)(?= echo)",
+            re.IGNORECASE,
+        ),
+        r"\1 echocardiogram, \2",
+    ),
+    (re.compile(r"\b(TTE|TEE|TOE) (?:and )?then (?=(?:TTE|TEE|TOE)\b)", re.IGNORECASE), r"\1, "),
     (re.compile(r"(?<![/\w])w (?=[a-z])", re.IGNORECASE), "with "),
     (
         re.compile(
@@ -1301,10 +1311,6 @@ def _stands_alone(text: str) -> bool:
     return _tests(read) or any(read.of(kind) for kind in ("vitals", "parts", "methods", "systems"))
 
 
-_BOTH_ECHOES = re.compile(
-    r"\b(transthoracic|transo?esophageal)(?: echo\w*)?\W+(?:(?:and|or|plus|then|followed by)\W+){0,2}"
-    r"(transthoracic|transo?esophageal) echo\w*"
-)
 _CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 
 
@@ -1326,7 +1332,6 @@ def items(order: str) -> tuple[Item, ...]:
     scope: Reading | None = None
     relatives = False
     order = _OF_A_LESION.sub("", fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME])))
-    order = _BOTH_ECHOES.sub(r"\1 echocardiogram, \2 echocardiogram", order)
     order = _EPONYM.sub(lambda found: named if _is_sign(named := f"{found[1]} {found[2]}") else found[0], order)
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     segments = _with_germs(_with_nouns(_with_skin(_sharing_words(segments)), order))
@@ -1639,8 +1644,9 @@ def _with_germs(segments: Sequence[_Segment]) -> list[_Segment]:
     """Antibodies named after the PCR of a germ, with this germ: "SARS-CoV-2 PCR and antibodies", "and IgM"."""
     done = list(segments)
     for place, (before, segment) in enumerate(pairwise(segments), start=1):
-        tested, germ = reading(before.text), before.text.removesuffix(" pcr")
-        by_pcr = germ != before.text and tested.of("values") and tested.of("values") <= _GERMS
+        tested, named = reading(before.text), before.text.split("swab ")[-1]
+        germ = named.removesuffix(" pcr").removeprefix("for ")
+        by_pcr = named.endswith(" pcr") and tested.of("values") and tested.of("values") <= _GERMS
         if by_pcr and not segment.begins and _ANTIBODIES.fullmatch(segment.text):
             done[place] = replace(segment, text=f"{germ} {segment.text}")
     return done
@@ -2181,8 +2187,14 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(
             replace(own, text=f"{own.text} {where}".strip()), _only(after[0], "sites")
         )  # "X-ray and MRI of the knee"
+    by_another = read.words & _KINDS_OF_TEST  # "SARS-CoV-2 PCR, SARS-CoV-2 antibodies"
     if last is None:
-        if kinds == {"values"} and read.of("values") <= _GERMS and (method := _method_of_list(after)):
+        if (
+            kinds == {"values"}
+            and read.of("values") <= _GERMS
+            and not by_another
+            and (method := _method_of_list(after))
+        ):
             return _with(own, method)
         if kinds == {"tests"} and read.of("tests") <= TAKEN and after and after[0].of("tests") & TAKEN:
             return _with(own, _only(after[0], "sites", "specimens"))
@@ -2276,9 +2288,14 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return None  # "EBV IgM/IgG"
     if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
         return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
-    if kinds == {"values"} and read.of("values") <= _GERMS and (method := _method_of_list(after)):
+    if kinds == {"values"} and read.of("values") <= _GERMS and not by_another and (method := _method_of_list(after)):
         return _with(own, method)  # "Mycoplasma and Legionella PCR"
-    if kinds == {"values"} and read.of("values") <= _GERMS >= last.of("values") and _methodical(last):
+    if (
+        kinds == {"values"}
+        and read.of("values") <= _GERMS >= last.of("values")
+        and _methodical(last)
+        and not by_another
+    ):
         return _with(own, _only(last, "specimens", "sites", "tests"))  # "CSF PCR for HSV and VZV"
     if read.of("values") == {"flow cytometry"} and kinds == {"values"} and "bone marrow" in last.of("tests"):
         return _with(replace(own, text=f"bone marrow {own.text}"), _only(last, "tests"))

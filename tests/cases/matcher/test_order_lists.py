@@ -548,6 +548,16 @@ def test_what_is_listed_after_a_test_is_part_of_it() -> None:
         ("skin prick test with flour and bakery allergens, TSH", ["skin prick test", "tsh"]),
         ("skin prick tests to cat, grass", ["skin prick tests to cat", "skin prick test to grass"]),
         ("pericardial fluid cytology, chemistry and culture", ["pericardial fluid cytology", "pericardial culture"]),
+        ("avian and mould precipitins", ["avian precipitins", "mould precipitins"]),
+        ("EBV PCR and IgM, CRP", ["ebv pcr", "ebv igm", "crp"]),
+        ("throat swab for CMV PCR and antibodies", ["throat swab for cmv pcr", "cmv antibodies"]),
+        ("venous blood gas with lactate and ketones", ["venous blood gas", "lactate", "blood ketones"]),
+        ("urinalysis, ketones", ["urinalysis", "ketones"]),
+        ("TTE then TEE", ["tte", "tee"]),
+        (
+            "transthoracic and transoesophageal echo",
+            ["transthoracic echocardiogram", "transoesophageal echo"],
+        ),
     ],
 )
 def test_a_shared_word_or_a_detail_belongs_to_each_item_it_is_said_of(request_: str, named: list[str]) -> None:
