@@ -103,6 +103,7 @@ _REASON = re.compile(
 )
 EXAM = re.compile(r"\b(?:exam\w*|otoscop\w*|rhinoscop\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
 EXAM_OF = re.compile(r"\w exam\w*$")
+_EXAM_OF_PLACE = re.compile(r"\bexam\w* of\b")
 LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
 """An order that names nothing else asks for everything measured in blood."""
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
@@ -1561,7 +1562,7 @@ def _is_seen(text: str) -> bool:
 def _shared_with(text: str, after: Sequence[_Segment]) -> str:
     """The last word of a sign that follows, if it names one with this place too: "subclavian and carotid bruits"."""
     for segment in islice(after, _FURTHER):
-        if segment.begins:
+        if segment.begins or _EXAM_OF_PLACE.search(segment.text):  # "hands, examination of the legs for edema"
             break
         *first, last = segment.text.split() or [""]
         adjective = reading(" ".join(first))
@@ -1842,6 +1843,10 @@ def _is_detail(head: Item, own: Item) -> bool:
     """Whether a listed item is a detail of the examination before it, not another order."""
     if head.read.of("vitals") or own.read.of("vitals") - {"temperature"} or EXAM_OF.search(own.text):
         return False
+    if _EXAM_OF_PLACE.search(own.text):
+        return False  # "cardiovascular examination including neck veins, joint examination of the hands"
+    if {"joint"} < own.read.of("sites") and "musculoskeletal" not in _examined(head.read):
+        return False  # "skin examination including scalp, small joints of the hands"
     if own.read.of("vitals") and not _examined(head.read) & _FELT_WARM:
         return False  # of the patient, not of the skin or a joint
     if set(own.read.by_kind) == {"sites", "methods"} and _examined(head.read) == {"skin"}:

@@ -32,6 +32,19 @@ def reply(name: str, order: str) -> str:
         ("osce-a04", "Look at the left knee portals for infection", "healing portals", "Knees: "),
         ("osce-b01", "percussion tenderness, pelvic exam", "Bimanual", "Rectal"),
         ("osce-a07", "JVP, ascites, pedal oedema", "Distended to 6 cm", "Ascitic Fluid"),
+        (
+            "osce-c16",
+            "cardiovascular exam including neck veins, joint examination of the hands and knees",
+            "middle finger joints",
+            "not available",
+        ),
+        ("osce-c16", "skin exam including scalp, small joints of the hands", "middle finger joints", "not available"),
+        (
+            "osce-c16",
+            "joint examination of the hands and knees, examination of the legs for oedema",
+            "middle finger joints",
+            "not available",
+        ),
     ],
 )
 def test_a_place_is_examined_for_what_the_order_looks_for(case: str, order: str, told: str, untold: str) -> None:
