@@ -12,9 +12,9 @@ the network that reads questions (`newest`; `before` as in round 7); the replies
 that was asked the same, since two orders had crashed the laboratory in play. In round 9, after corrections, five
 doctors played the 14 cases of OpenOSCE_Demo, which no one had played (`newest` and `before` as in round 8). In rounds
 10 and 11, after more corrections each time, six and seven doctors who had seen no case played 21 cases that others had
-played in earlier rounds; in both, `before` is a sample of the replies of the version of round 9 that differ.In
-rounds 12 and 13, again after corrections each time, seven doctors who had seen no case played 21 cases, most of them
-played by others in earlier rounds (all but three of round 12); in both, `before` is a sample of the replies of the
+played in earlier rounds; in both, `before` is a sample of the replies of the version of round 9 that differ. In
+rounds 12 and 13, again after corrections each time, seven doctors who had seen no case played 21 cases that others
+had played in earlier rounds (except three cases of round 12); in both, `before` is a sample of the replies of the
 version of round 11 that differ. The readers of round 13 were also told which charted results cannot be back in time.
 
 `python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
