@@ -384,7 +384,9 @@ const { renderEncounter, renderSideBySide, renderDifferentials } = (() => {
       event.preventDefault();
       go(Number(link.dataset.turn));
     }, { signal });
-    ["wheel", "touchmove", "pointerdown"].forEach((name) => document.addEventListener(name, () => { pinned = false; }, { signal, passive: true }));
+    // Not by pressing a link to a turn: what is under the pointer would move before it is let go.
+    const unpin = (event) => { pinned = pinned && event.type === "pointerdown" && Boolean(event.target.closest("a[data-turn]")); };
+    ["wheel", "touchmove", "pointerdown"].forEach((name) => document.addEventListener(name, unpin, { signal, passive: true }));
     let asked = false;
     const look = () => {
       asked = false;

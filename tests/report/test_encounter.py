@@ -237,7 +237,7 @@ def test_keys_walk_through_the_turns_of_each_doctor_and_the_chart_follows(
             curve = page.locator(".enc-curve svg").first
             assert len(curve.locator("desc").text_content() or "") > 40
             assert page.locator(".enc-curve h4").first.inner_text().endswith("turn 3")
-            page.locator(".enc-badge", has_text="1").first.click()
+            page.locator(".enc-badge[data-turn='1']").first.click()
             assert current(page) == "turn-1"
 
 
