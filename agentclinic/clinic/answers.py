@@ -279,19 +279,20 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
 
 
 def _without_false_denial_of_kin(parts: Sequence[Part], payload: PatientPayload, told: Set[str]) -> Iterator[Part]:
-    """The parts, where "nobody else in the family" denies what was asked only, if the chart has more of relatives."""
+    """The parts. If the chart says more about relatives, only what was asked is denied, and not that there is more."""
     now = told | {path for part in parts for path in part.disclosure.paths}
     of_family = [fact for fact in payload.facts if fact.section is Section.FAMILY and not fact.denied]
     some = any(fact.section is Section.FAMILY for part in parts for fact in part.facts)
     untold = [fact for fact in of_family if fact.path not in now]
     for part in parts:
-        if not (some and untold and part.text in NOBODY):
-            yield part
-        elif part.about and not any(_asked_for(fact, part.about) for fact in untold):
+        denies_all = part.text in NOBODY and some and bool(untold)
+        if denies_all and part.about and not any(_asked_for(fact, part.about) for fact in untold):
             yield replace(part, text=f"No {part.about}{IN_FAMILY}")
-        else:
+        elif denies_all:
             unknown = replace(part.disclosure, provenance=Provenance.UNAVAILABLE)
             yield replace(part, disclosure=unknown, text="")
+        else:
+            yield part
 
 
 def _same_wording(facts: Iterable[Fact], told: Iterable[Fact]) -> tuple[str, ...]:
@@ -418,7 +419,7 @@ def worded(parts: Sequence[Part]) -> str:
 
 def _kin_together(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts, with what is denied of relatives by name in one sentence."""
-    named = [part for part in parts if part.text.endswith(IN_FAMILY) and part.text == f"No {part.about}{IN_FAMILY}"]
+    named = [part for part in parts if part.text == f"No {part.about}{IN_FAMILY}"]
     if len(named) < 2:
         return parts
     text = f"No {_listed([part.about for part in named])}{IN_FAMILY}"

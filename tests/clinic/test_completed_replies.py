@@ -11,6 +11,7 @@ from simulator_support import CASE
 from agentclinic.builtin.roles import report
 from agentclinic.cases.completion import completion
 from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.clinic.laboratory import NO_BLISTER
 from agentclinic.clinic.payloads import LaboratoryPayload
 
 EXAMINED = {
@@ -537,3 +538,8 @@ def test_a_dressed_joint_or_a_noisy_neck_is_not_completed_as_normal() -> None:
         assert said in text
         assert "Full" not in text
         assert "bruit" not in text
+
+
+def test_a_germ_is_looked_for_in_a_blister_only_if_the_order_names_one() -> None:
+    assert NO_BLISTER not in reply("HSV PCR")
+    assert NO_BLISTER in reply("swab of the blister for HSV PCR")

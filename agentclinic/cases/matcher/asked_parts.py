@@ -33,7 +33,7 @@ _OF_A_PLACE = re.compile(
     re.IGNORECASE,
 )
 """A complaint that may be anywhere."""
-AT_A_PLACE = re.compile(
+_AT_A_PLACE = re.compile(
     r"(?:(?!noticed|seen|had|felt|got)\w+ ){0,2}?(?:pain|pains|ache|aches|aching|soreness|redness|swelling|swollen"
     r"|itching|itch|numbness|weakness|stiffness|tenderness|lumps?|discharge|bleeding|blood|tingling|burning|sores?"
     r"|ulcers?|rash|spots|cramps?|changes) ((?:in|on|of|from|around|at|over|behind|near|down|under|inside|between) .*)",
@@ -50,6 +50,7 @@ _ANYONE = re.compile(
 )
 """The beginning of a question about others, without what is asked of them."""
 _OTHERS = re.compile(rf"{_OTHERS_ARE}(?: {_OTHERS_ARE})*", re.IGNORECASE)
+"""More people or places of such a question: "or at work"."""
 _RESTS = re.compile(
     r"(?:makes?|changes?|affects?|brings?|sets?|triggers?|helps?|eases?|worsens?) (?:it|that|this|them|things|the \w+)"
     r"(?: (?:on|off|up|any|at all|better|worse|or|and|ease|come on|go away))*"
@@ -61,8 +62,8 @@ _ADJECTIVES = (
     r"(?:painful|sore|red|swollen|itchy|numb|weak|stiff|tender|hot|warm|cold|dry|watery|puffy|blurred|blurry|better|worse"
     r"|dark|pale|black|bloody|heavy|irregular)"
 )
-ADJECTIVE = re.compile(_ADJECTIVES, re.IGNORECASE)
-ENDS_WITH_ADJECTIVE = re.compile(rf"(.* ){_ADJECTIVES}", re.IGNORECASE)
+_ADJECTIVE = re.compile(_ADJECTIVES, re.IGNORECASE)
+_ENDS_WITH_ADJECTIVE = re.compile(rf"(.* ){_ADJECTIVES}", re.IGNORECASE)
 _YOU_TOO = re.compile(r"\b(?:you (?:or|and|had|have)|or you|have you|yourself|do you)\b(?! know)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.?!]|\s[-–—]\s|—")
 _CLAUSE_END = re.compile(r"[.?!:]|\s[-–—]\s|—")
@@ -114,12 +115,13 @@ def parts_of(question: str) -> list[Asks]:
         return opens is not None and one.start <= opens.end() and opens.start() <= one.start + len(one.text)
 
     repeated = [said.span() for said in _YOU_SAID.finditer(text)]
-    asked = [
-        one
-        for one in _asked_in(text)
-        if not any(start <= one.start and one.start + len(one.text) <= end for start, end in repeated)
-    ]
-    parts = [one for one in asked or _asked_in(text) if not is_talk(one.text) and not only_opens(one)]
+
+    def is_repeated(one: Asks) -> bool:
+        return any(start <= one.start and one.start + len(one.text) <= end for start, end in repeated)
+
+    every = _asked_in(text)
+    asked = [one for one in every if not is_repeated(one)] or every
+    parts = [one for one in asked if not is_talk(one.text) and not only_opens(one)]
     return _with_subjects(_at_their_place(_with_predicates(parts, text), text), text)
 
 
@@ -161,8 +163,8 @@ def _with_predicates(parts: Sequence[Asks], question: str) -> list[Asks]:
         if _ANYONE.fullmatch(one.text) or (begun and _OTHERS.fullmatch(one.text)):
             begun.append(one)
         elif begun:
-            clause = read(f"{begun[0].text} {one.text}?")
-            whole += [replace(asks, start=begun[0].start) for asks in clause] if len(clause) == 1 else [*begun, one]
+            clause = _read_as_one(f"{begun[0].text} {one.text}?", begun[0].start)
+            whole += [clause] if clause else [*begun, one]
             begun = []
         else:
             whole.append(one)
@@ -180,11 +182,9 @@ def _at_their_place(parts: list[Asks], question: str) -> list[Asks]:
     for at in reversed(range(len(parts))):
         one = parts[at]
         if place and _follows(one, parts[at + 1], question) and _OF_A_PLACE.fullmatch(one.text):
-            whole = read(f"{one.text} {place}?")
-            if len(whole) == 1:
-                parts[at] = replace(whole[0], start=one.start)
+            parts[at] = _read_as_one(f"{one.text} {place}?", one.start) or one
             continue
-        named = AT_A_PLACE.fullmatch(one.text)
+        named = _AT_A_PLACE.fullmatch(one.text)
         place = named[1] if named and lexicon.named(named[1]).closed & lexicon.of_types("place") else ""
     return parts
 
@@ -192,10 +192,38 @@ def _at_their_place(parts: list[Asks], question: str) -> list[Asks]:
 def _with_subjects(parts: list[Asks], question: str) -> list[Asks]:
     """The parts, where an adjective alone is of what the one before it is of: "have your eyes been red or painful?"."""
     for at, one in enumerate(parts[1:], 1):
-        first = ADJECTIVE.fullmatch(one.text) and ENDS_WITH_ADJECTIVE.fullmatch(parts[at - 1].text)
-        if first and _follows(parts[at - 1], one, question) and len(whole := read(f"{first[1]}{one.text}?")) == 1:
-            parts[at] = replace(whole[0], start=one.start)
+        if _follows(parts[at - 1], one, question):
+            parts[at] = _of_the_same(parts[at - 1], one)
     return parts
+
+
+def _of_the_same(before: Asks, one: Asks) -> Asks:
+    """An adjective with what the one before it is of; anything else as it is."""
+    first = _ADJECTIVE.fullmatch(one.text) and _ENDS_WITH_ADJECTIVE.fullmatch(before.text)
+    return (_read_as_one(f"{first[1]}{one.text}?", one.start) if first else None) or one
+
+
+def whole_pieces(asks: Asks) -> list[Asks]:
+    """The pieces of what is asked, each with the words that it shares with the first: "swelling in the belly", too."""
+    if not asks.pieces:
+        return []
+    first, *others = asks.pieces
+    at_a_place = _AT_A_PLACE.fullmatch(asks.text)
+    whole = [first]
+    for piece in others:
+        named = lexicon.named(piece.text).closed
+        if at_a_place and named and not named & ~lexicon.of_types("place"):
+            complaint = asks.text[: at_a_place.start(1)]
+            whole.append(_read_as_one(f"{complaint}in the {piece.text}?", piece.start) or piece)
+        else:
+            whole.append(_of_the_same(first, piece))
+    return whole
+
+
+def _read_as_one(text: str, start: int) -> Asks | None:
+    """What a text asks, if that is one thing."""
+    found = read(text)
+    return replace(found[0], start=start) if len(found) == 1 else None
 
 
 def is_of_kin(question: str, asks: Asks) -> bool:

@@ -20,13 +20,11 @@ import numpy as np
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
-    ADJECTIVE,
-    AT_A_PLACE,
-    ENDS_WITH_ADJECTIVE,
     OPENS,
     is_of_kin,
     parts_of,
     sentence_of,
+    whole_pieces,
     with_place,
 )
 from agentclinic.cases.matcher.asking import DID_IT_HELP
@@ -84,7 +82,8 @@ FAR = -6.0
 DIRECT = 3.0
 """How much nearer than needed a fact must be to count as asked for by name: then it is told even if "if pressed"."""
 BY_ITSELF = 1.0
-"""How much nearer than needed a fact must be to answer "how long?" without what was asked before."""
+"""How much nearer than needed a fact must be to answer "how long?", or "especially at night", without what was asked
+before."""
 PRESSED = 1.0
 """How much nearer than needed a fact must be to count as pressed for."""
 SURE = 3.0
@@ -319,7 +318,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
 
 
 def _of_something_else(asks: Asks, before: Asks | None, near: Floats, facts: Facts) -> list[int]:
-    """What is denied or normal within reach, but something else: not near enough, or far from what "it" is."""
+    """What the chart denies or calls normal, but no one asked: it is not near enough, or far from what "it" is."""
     rows = [row for row in np.flatnonzero(near >= asks.needed + LEAST).tolist() if says_no_harm(facts[row])]
     if not rows:
         return []
@@ -334,18 +333,7 @@ def _of_something_else(asks: Asks, before: Asks | None, near: Floats, facts: Fac
 def _of_pieces(asks: Asks, index: Index) -> list[int]:
     """The facts that answer a piece of what is asked."""
     rows: list[int] = []
-    of_a_place = AT_A_PLACE.fullmatch(asks.text)
-    for piece in asks.pieces:
-        named = lexicon.named(piece.text).closed
-        whole = ""
-        if piece.start == asks.start:
-            pass
-        elif of_a_place and named and not named & ~lexicon.of_types("place"):
-            whole = f"{asks.text[: of_a_place.start(1)]}in the {piece.text}?"  # "swelling in the legs or belly"
-        elif ADJECTIVE.fullmatch(piece.text) and (first := ENDS_WITH_ADJECTIVE.fullmatch(asks.pieces[0].text)):
-            whole = f"{first[1]}{piece.text}?"  # "have your eyes been red or painful", "what makes it better or worse"
-        if whole and len(read(whole)) == 1:
-            piece = read(whole)[0]
+    for piece in whole_pieces(asks):
         near = index.nearness(piece)
         best = int(near.argmax())
         if near[best] >= piece.needed + PIECE:

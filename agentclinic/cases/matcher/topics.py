@@ -48,12 +48,12 @@ def opening(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return volunteered or tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 
 
-_WELL = re.compile(r"\b(?:normal(?:ly)?|clear|fine|good|unchanged|regular|up to date|okay)\b", re.IGNORECASE)
+_NORMAL = re.compile(r"\b(?:normal(?:ly)?|clear|fine|good|unchanged|regular|up to date|okay)\b", re.IGNORECASE)
 
 
 def says_no_harm(fact: Fact) -> bool:
     """Whether a fact denies something, or calls something normal."""
-    return fact.denied or (fact.section is Section.SYMPTOMS and bool(_WELL.search(fact.text)))
+    return fact.denied or (fact.section is Section.SYMPTOMS and bool(_NORMAL.search(fact.text)))
 
 
 MORE_OF_STORY = 2
