@@ -21,6 +21,7 @@ import numpy as np
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
     OPENS,
+    as_asked,
     is_of_kin,
     parts_of,
     sentence_of,
@@ -228,8 +229,8 @@ _NARROWED = re.compile(
 _OF_BODY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
 """Sections of which no fact is about relatives, unless it names people."""
 _PEOPLE = re.compile(
-    r"\b(?:famil\w*|house\w*|home|every(?:body|one)|nobody|no one|others?|wife|husband|partner|parents?|mother|father|mom"
-    r"|mum|dad|brothers?|sisters?|sons?|daughters?|kids?|child\w*|cousins?|aunt|uncle|grand\w+)\b",
+    r"\b(?:famil\w*|house\w*|home|every(?:body|one)|nobody|no one|others?|wife|husband|partner|parents?|mother|father"
+    r"|mom|mum|dad|brothers?|sisters?|sons?|daughters?|kids?|child\w*|cousins?|aunt|uncle|grand\w+)\b",
     re.IGNORECASE,
 )
 _TALK = {talk.value: talk for talk in Talk}
@@ -253,18 +254,30 @@ class _Found:
 @lru_cache(maxsize=4096)
 def _denied_elsewhere(text: str, facts: Facts) -> Floats:
     """1 for the facts that deny something at a place other than the one a text names."""
-    places = lexicon.named(text).closed & lexicon.of_types("place")
-    if not places:
+    asked, place = lexicon.named(text), lexicon.of_types("place")
+    if not asked.closed & place:
         return np.zeros(len(facts), dtype=np.float32)
-    return np.array([bool(there and not places & there) for there in _places_denied(facts)], dtype=np.float32)
+    there = _places_denied(facts)
+    return np.array(
+        [bool(wider and not (asked.names & wider or asked.closed & own) & place) for own, wider in there],
+        dtype=np.float32,
+    )
 
 
 @lru_cache(maxsize=512)
-def _places_denied(facts: Facts) -> tuple[int, ...]:
-    """The places that each fact denies something of. Most have no word of a place, and are not read for that."""
+def _places_denied(facts: Facts) -> tuple[tuple[int, int], ...]:
+    """The places that each fact denies something of, and with those that they are part of.
+
+    Most have no word of a place, and are not read for that.
+    """
     place = lexicon.of_types("place")
     likely = (fact.denied and lexicon.may_name("place", _words_of(fact)) for fact in facts)
-    return tuple([_named_in(fact) & place if may else 0 for fact, may in zip(facts, likely, strict=True)])
+    return tuple(
+        [
+            (lexicon.named(_words_of(fact)).names & place, _named_in(fact) & place) if may else (0, 0)
+            for fact, may in zip(facts, likely, strict=True)
+        ]
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -465,7 +478,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         return None
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
-    rest = said.mixed or question
+    rest = as_asked(question)
     parts = parts_of(question)
     if talk and not (parts and content_words(said.mixed)):
         first = _story(said.rest, (), facts) if said.rest else None
