@@ -32,16 +32,17 @@ _HAS_ANY = (
     r"|(?:is|was|are|were) there|noticed|had)"
 )
 _OF_A_PLACE = re.compile(
-    rf"(?:{_HAS_ANY} )?(?:any |an? |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red|redness"
-    r"|swelling|swollen|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm|lumps?"
-    r"|discharge|bleeding|blood|tingling|burning|tightness|pressure|cuts?|sores?|spots|rash(?:es)?|cramps?)",
+    rf"(?:{_HAS_ANY} )?(?:any |an? |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red"
+    r"|redness|swelling|swollen|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm"
+    r"|lumps?|discharge|bleeding|blood|tingling|burning|tightness|pressure|cuts?|sores?|spots|rash(?:es)?|cramps?)",
     re.IGNORECASE,
 )
 """A complaint that may be anywhere."""
 _AT_A_PLACE = re.compile(
     r"(?:(?!noticed|seen|had|felt|got)\w+ ){0,2}?(?:pain|pains|ache|aches|aching|soreness|redness|swelling|swollen"
     r"|itching|itch|numbness|weakness|stiffness|tenderness|lumps?|discharge|bleeding|blood|tingling|burning|sores?"
-    r"|ulcers?|rash|spots|cramps?|changes|tightness|pressure|infections?) ((?:in|on|of|from|around|at|over|behind|near|down|under|inside|between) .*)",
+    r"|ulcers?|rash|spots|cramps?|changes|tightness|pressure|infections?)"
+    r" ((?:in|on|of|from|around|at|over|behind|near|down|under|inside|between) .*)",
     re.IGNORECASE,
 )
 """A complaint with its place."""
@@ -136,6 +137,10 @@ _DRY = re.compile(
 )
 _LONE = re.compile(r"how|what|which|when|where|who|why|tell me|you|about", re.IGNORECASE)
 """What asks for nothing by itself."""
+_TELL_MORE = re.compile(
+    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)(?: (?:a (?:bit|little)|more|something))*",
+    re.IGNORECASE,
+)
 _SET_ASIDE = re.compile(
     r"\s*(?:and |so )?(?:besides|apart from|aside from|other than|in addition to|as well as) [^,?!]*,", re.IGNORECASE
 )
@@ -179,10 +184,21 @@ def parts_of(question: str) -> list[Asks]:
     def is_repeated(one: Asks) -> bool:
         return any(start <= one.start and one.start + len(one.text) <= end for start, end in repeated)
 
-    every = [one for one in _asked_in(text) if not _LONE.fullmatch(one.text) and not _is_set_aside(text, one)]
+    every = _asked_in(text)
+    every = [
+        one
+        for one, after in zip(every, (*every[1:], None), strict=True)
+        if not (_LONE.fullmatch(one.text) or _is_set_aside(text, one) or _leads_to(one, after, text))
+    ]
     asked = [one for one in every if not is_repeated(one)] or every
     parts = [one for one in asked if not is_talk(one.text) and not only_opens(one)]
     return _with_subjects(_at_their_place(_with_predicates(parts, text), text), text)
+
+
+def _leads_to(one: Asks, after: Asks | None, question: str) -> bool:
+    """Whether it only leads to what follows: "tell me more about ..."."""
+    between = question[one.start + len(one.text) : after.start].split() if after else []
+    return between == ["about"] and _TELL_MORE.fullmatch(one.text) is not None
 
 
 def _is_set_aside(question: str, asks: Asks) -> bool:

@@ -17,6 +17,7 @@ from itertools import pairwise
 from operator import or_
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
@@ -68,6 +69,8 @@ AS_NEAR = 3.0
 """How far behind the nearest fact another may be."""
 AS_NEAR_OPEN = 3.0
 """The same where the patient is to describe something."""
+NAMED = 1.0
+"""How much nearer than needed a fact must be that affirms what is asked for by name."""
 MOST_ALIKE = 3
 """Facts told of one thing asked."""
 MOST_TOLD = 8
@@ -197,7 +200,23 @@ _SOCIAL = re.compile(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
     r"|\b(?:home|daily|everyday|family) life\b|\blife at home\b|\babout (?:your|his|her) life\b"
     r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
-    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something|more)$",
+    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$",
+    re.IGNORECASE,
+)
+_TELL_OF_LIFE = re.compile(
+    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
+    r" (?:yourself|himself|herself|(?:your|his|her) (?:(?:home|daily|everyday|normal|usual) )?(?:life|home|routine|day))\b"
+    r"|your (?:daily|everyday) life\b",
+    re.IGNORECASE,
+)
+_OF_HOME = re.compile(
+    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)? ?(?:a (?:bit|little)|something)? ?(?:more )?(?:about)?"
+    r" ?your home(?: situation)?\s*[.,?:;]",
+    re.IGNORECASE,
+)
+_HOME = re.compile(
+    r"\b(?:liv(?:e|es|ing)|home|house|flat|apartment|married|wife|husband|partner|alone|kids?|child(?:ren)?|sons?"
+    r"|daughters?|parents?|mother|father|mom|dad|roommates?|widow\w*|divorced|pets?|dogs?|cats?|stairs|farm)\b",
     re.IGNORECASE,
 )
 _TOUCHED = re.compile(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*", re.IGNORECASE)
@@ -226,6 +245,8 @@ _NARROWED = re.compile(
     r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b",
     re.IGNORECASE,
 )
+_OF_LIFE = (Section.SOCIAL, Section.FAMILY)
+"""Sections that tell nothing about the illness."""
 _OF_BODY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
 """Sections of which no fact is about relatives, unless it names people."""
 _PEOPLE = re.compile(
@@ -264,6 +285,16 @@ def _denied_elsewhere(text: str, facts: Facts) -> Floats:
     )
 
 
+@lru_cache(maxsize=4096)
+def _affirm(text: str, facts: Facts) -> NDArray[np.bool_]:
+    """Which facts affirm what a text names."""
+    named = lexicon.named(text).names & lexicon.of_types("symptom", "habit", "exposure") & ~lexicon.roots()
+    named &= ~lexicon.bit("pain")
+    if not named:
+        return np.zeros(len(facts), dtype=np.bool_)
+    return np.array([not says_no_harm(fact) and bool(named & _named_in(fact)) for fact in facts], dtype=np.bool_)
+
+
 @lru_cache(maxsize=512)
 def _places_denied(facts: Facts) -> tuple[tuple[int, int], ...]:
     """The places that each fact denies something of, and with those that they are part of.
@@ -300,7 +331,15 @@ def _in_general() -> int:
     return reduce(or_, map(lexicon.bit, (*_WHOLE.values(), "over the counter drug", "supplement")))
 
 
-def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
+def _asks_of_life(asks: Asks, question: str) -> str:
+    """What is asked about how someone lives: "life", or "home" alone; empty if nothing is."""
+    after = question[asks.start :]
+    if _SOCIAL.search(asks.text) or _TELL_OF_LIFE.match(after):
+        return "home" if _OF_HOME.match(after) else "life"
+    return ""
+
+
+def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin: bool) -> list[int]:
     """The facts of a section of the background that is asked for as a whole."""
     named = lexicon.named(asks.text).names
 
@@ -312,8 +351,9 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
     if whole_family and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
-    if _SOCIAL.search(asks.text) and not _TOUCHED.search(asks.text):
-        return affirmed(Section.SOCIAL)
+    if (social := _asks_of_life(asks, question)) and not _TOUCHED.search(asks.text):
+        rows = affirmed(Section.SOCIAL)
+        return [row for row in rows if _HOME.search(_words_of(facts[row]))] or rows if social == "home" else rows
     if of_kin or _NARROWED.search(asks.text):
         return []
     best = int(near.argmax())
@@ -373,7 +413,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     near = near - ELSEWHERE * _denied_elsewhere(with_place(asks, before, question), facts)
     near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
     of_any, near = near, near - OTHERS * _of_others(facts, of_kin)
-    rows = _of_section(asks, near, facts, of_kin=of_kin)
+    rows = _of_section(asks, near, question, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
     lead = AHEAD * min(MOST_AHEAD, _ahead(of_any, best))
@@ -381,8 +421,10 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + least:
         reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
         enough = max(asks.needed + ALSO, float(near[best]) - reach)
-        others = np.flatnonzero(near >= enough)
+        others = np.flatnonzero((near >= enough) | (near >= asks.needed + NAMED) & _affirm(asks.text, facts))
         others = others[np.argsort(-near[others], kind="stable")]
+        if facts[best].section in _OF_LIFE:
+            others = others[[facts[row].section in _OF_LIFE or near[row] >= near[best] - CLOSE for row in others]]
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
     if not whole:
         for row, nearer in _of_pieces(asks, index):
