@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import zip_longest
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.reader import Asks, read
@@ -187,7 +188,7 @@ def parts_of(question: str) -> list[Asks]:
     every = _asked_in(text)
     every = [
         one
-        for one, after in zip(every, (*every[1:], None), strict=True)
+        for one, after in zip_longest(every, every[1:])
         if not (_LONE.fullmatch(one.text) or _is_set_aside(text, one) or _leads_to(one, after, text))
     ]
     asked = [one for one in every if not is_repeated(one)] or every

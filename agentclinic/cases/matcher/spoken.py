@@ -205,13 +205,14 @@ _SOCIAL = re.compile(
 )
 _TELL_OF_LIFE = re.compile(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
-    r" (?:yourself|himself|herself|(?:your|his|her) (?:(?:home|daily|everyday|normal|usual) )?(?:life|home|routine|day))\b"
+    r" (?:yourself|himself|herself|(?:your|his|her) (?:(?:home|daily|everyday|normal|usual) )?(?:life|home|routine|day)"
+    r")\b"
     r"|your (?:daily|everyday) life\b",
     re.IGNORECASE,
 )
 _OF_HOME = re.compile(
-    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)? ?(?:a (?:bit|little)|something)? ?(?:more )?(?:about)?"
-    r" ?your home(?: situation)?\s*[.,?:;]",
+    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)? ?(?:a (?:bit|little)|something)? ?(?:more )?"
+    r"(?:about)? ?your home(?: situation)?\s*[.,?:;]",
     re.IGNORECASE,
 )
 _HOME = re.compile(
