@@ -230,6 +230,12 @@ def _iron_share(patient: Patient, _: float) -> float | None:
     return 100 * iron / capacity if iron and capacity else None
 
 
+def _transferrin(patient: Patient, _: float) -> float | None:
+    """Each milligram binds about 1.3 µg of iron."""
+    capacity = patient.value("tibc")
+    return capacity / 1.3 if capacity else None
+
+
 def _low_density(patient: Patient, _: float) -> float | None:
     total, high, fat = (patient.value(name) for name in ("total_cholesterol", "hdl", "triglycerides"))
     return max(30, total - high - fat / 5) if total and high and fat else None
@@ -388,6 +394,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Iron Studies / Serum Iron": _iron,
     "Iron Studies / TIBC": _iron_capacity,
     "Iron Studies / Transferrin Saturation": _iron_share,
+    "Transferrin": _transferrin,
     "Lipid Panel / LDL": _low_density,
     "Lipid Panel / Total Cholesterol": _cholesterol,
     "Free T4": _by_tsh(0.6, 2.6),
