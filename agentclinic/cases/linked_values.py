@@ -189,6 +189,18 @@ def _protein(patient: Patient, drawn: float) -> float | None:
     return albumin + 2.9 + (drawn - 7.1) / 2 if albumin else None
 
 
+def _globulin(patient: Patient, _: float) -> float | None:
+    total, albumin = patient.value("total_protein"), patient.value("albumin")
+    return total - albumin if total and albumin else None
+
+
+def _erythropoietin(patient: Patient, drawn: float) -> float | None:
+    hemoglobin, creatinine = patient.charted("hemoglobin"), patient.value("creatinine")
+    if not hemoglobin or hemoglobin >= 11 or (creatinine and creatinine > 1.5):  # failing kidneys do not answer anemia
+        return None
+    return float(drawn * 10 ** (0.18 * (13 - hemoglobin)))
+
+
 def _sedimentation(patient: Patient, _: float) -> float | None:
     protein = patient.charted("crp")
     return 18 + 0.35 * protein if protein and protein > 10 else None
@@ -231,9 +243,8 @@ def _iron_share(patient: Patient, _: float) -> float | None:
 
 
 def _transferrin(patient: Patient, _: float) -> float | None:
-    """Each milligram binds about 1.3 µg of iron."""
-    capacity = patient.value("tibc")
-    return capacity / 1.3 if capacity else None
+    capacity = patient.charted("tibc")
+    return 0.8 * capacity if capacity else None
 
 
 def _low_density(patient: Patient, _: float) -> float | None:
@@ -386,6 +397,8 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Direct Bilirubin": _direct,
     "Indirect Bilirubin": _indirect,
     "Liver Function Tests / Total Protein": _protein,
+    "Globulin": _globulin,
+    "Erythropoietin": _erythropoietin,
     "ESR": _sedimentation,
     "C Reactive Protein": _reactive,
     "Procalcitonin": _procalcitonin,
