@@ -328,6 +328,12 @@ def _weight(patient: Patient, _: float) -> float | None:
     return index * (patient.completed("Vital Signs / Height") / 100) ** 2 if index else None
 
 
+def _head(patient: Patient, drawn: float) -> float:
+    """Centimeters: 35 at birth, 43 at six months, 46 at a year."""
+    usual = 35 + 11 * patient.age**0.5 if patient.age < 1 else 46 + 2 * (patient.age - 1)
+    return usual + (drawn - 43) / 2
+
+
 def _body_mass(patient: Patient, _: float) -> float | None:
     stated = patient.stated(_BMI)
     return stated or patient.completed("Vital Signs / Weight") / (patient.completed("Vital Signs / Height") / 100) ** 2
@@ -428,6 +434,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Vital Signs / Head Circumference": _head,
     "Vital Signs / Height": _height,
     "Vital Signs / Weight": _weight,
+    "Vital Signs / Head Circumference": _head,
     "Vital Signs / Body Mass Index": _body_mass,
 }
 
