@@ -308,8 +308,14 @@ _WEIGHT = re.compile(r"(?:weight |cm and )(\d+(?:\.\d+)?) kg(?! (?:above|below|m
 _HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
 
 
+def _head(patient: Patient, drawn: float) -> float:
+    """Centimeters, of children under two: most of the growth is in the first year."""
+    usual = 34.5 + 11.5 * math.sqrt(patient.age) if patient.age < 1 else 43.7 + 2.3 * patient.age
+    return usual + drawn - 43
+
+
 def _height(patient: Patient, drawn: float) -> float | None:
-    usual = 51 + 18 * patient.age if patient.age < 2 else 77 + 6 * patient.age
+    usual = 50 + 25.5 * patient.age**0.66 if patient.age < 2 else 77 + 6 * patient.age
     return patient.stated(_HEIGHT) or (min(drawn, usual) if patient.age < 16 else None)
 
 
@@ -419,6 +425,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "HbA1c": _glycated,
     "Vital Signs / Blood Glucose Fingerstick": _fingerstick,
     "Lumbar Puncture / Glucose": _spinal_glucose,
+    "Vital Signs / Head Circumference": _head,
     "Vital Signs / Height": _height,
     "Vital Signs / Weight": _weight,
     "Vital Signs / Body Mass Index": _body_mass,
