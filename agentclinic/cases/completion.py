@@ -492,6 +492,12 @@ def _looked_for() -> Mapping[str, Sequence[str]]:
     return found
 
 
+@lru_cache(maxsize=1)
+def _that_follow() -> frozenset[str]:
+    """Those of which a text has one if a result follows from it."""
+    return frozenset(piece for e in normals() for pattern, _ in _all_that_follows(e) for piece in _pieces(pattern))
+
+
 def _all_that_follows(entry: Normal) -> Iterator[tuple[str, str | None]]:
     """What a chart may say, for any patient, with the result that goes with it."""
     return (told for name, given in entry.fields.items() if name.startswith("follows") for told in given)
@@ -672,8 +678,9 @@ class _Patient:
 
     def _speaking(self, pieces: Set[str], parts: Set[str] = frozenset()) -> Sequence[int]:
         """The places of the findings that have one of these pieces of words or name one of these parts."""
-        said = {place for piece in pieces & self._said.keys() for place in self._said[piece]}
-        return sorted(said.union(*(self._naming[part] for part in parts & self._naming.keys())))
+        said = [places for piece in pieces if (places := self._said.get(piece))]
+        said += [places for part in parts if (places := self._naming.get(part))]
+        return sorted(set().union(*said)) if len(said) != 1 else said[0]
 
     def covering(self, entry: Normal) -> tuple[Fact, ...]:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
@@ -763,7 +770,7 @@ class _Patient:
         charted = (_pieces_in(fact.text) | _pieces_in_heads(fact.heads) for fact in self.facts)
         found: dict[str, list[int]] = {}
         for number, pieces in enumerate((*charted, *map(_pieces_in, self._lines[len(self.facts) :]))):
-            for piece in pieces:
+            for piece in pieces & _that_follow():
                 found.setdefault(piece, []).append(number)
         return found
 
@@ -797,7 +804,7 @@ class _Patient:
         """Charted findings that say something about the subject of an entry in their own words."""
         said = entry.fields.get("said")
         if entry.sign:
-            return self._of_sign(charted_as(_template(entry)).of("parts"), said)
+            return self._of_sign(_parts_of(entry), said)
         treated = self._treated.get(entry.heading, []) if entry.system == _JOINTS else []
         if not said:
             return treated
@@ -820,7 +827,7 @@ class _Patient:
         """Charted findings that name a sign, or say in their own words that it is abnormal."""
         pattern, pieces = _searched(said) if said else (None, frozenset[str]())
         found = []
-        for fact, named in (self._spoken[place] for place in self._speaking(pieces, parts)):
+        for fact, named in map(self._spoken.__getitem__, self._speaking(pieces, parts)):
             names = not parts.isdisjoint(named)
             if any(_may_tell(fact.heads, part) for part in parts) and (
                 names or (pattern is not None and _says_abnormal(fact, pattern.search))
@@ -1051,6 +1058,12 @@ def _denied_in_forms(entry: Normal) -> tuple[frozenset[Sign], ...]:
 
 
 @lru_cache(maxsize=1024)
+def _parts_of(entry: Normal) -> frozenset[str]:
+    """The parts of an examination that an entry names."""
+    return charted_as(_template(entry)).of("parts")
+
+
+@lru_cache(maxsize=1024)
 def _places_denied(entry: Normal) -> tuple[frozenset[tuple[str, str]], ...]:
     """The same with their places, whatever the side."""
     return tuple(frozenset((sign, place) for sign, place, _ in form) for form in _denied_in_forms(entry))
@@ -1197,7 +1210,7 @@ def _spoken_of() -> _SpokenOf:
                 against_by_piece.setdefault(piece, []).append(entry.rank)
         for piece in _searched(said)[1] if said else ():
             by_piece.setdefault(piece, []).append(entry.rank)
-        for part in charted_as(_template(entry)).of("parts") if entry.sign else ():
+        for part in _parts_of(entry) if entry.sign else ():
             by_part.setdefault(part, []).append(entry.rank)
     return _SpokenOf(frozenset(always), against_by_piece, by_piece, by_part)
 
