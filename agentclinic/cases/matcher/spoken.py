@@ -99,34 +99,28 @@ SURE = 3.0
 CLOSE = 2.0
 """How far behind the nearest fact one may be and still be asked for directly."""
 
-_TELL = re.compile(
+_TELL = cues.Cue(
     r"(?:tell me|describe|talk me through|walk me through|hear (?:more )?about|explain)\b"
-    r"|^what(?:'s| is| was) (?:it|the pain|that) like",
-    re.IGNORECASE,
+    r"|^what(?:'s| is| was) (?:it|the pain|that) like"
 )
-_TELL_ALL = re.compile(
+_TELL_ALL = cues.Cue(
     r"\b(?:tell me|hear|talk) (?:all )?about (?:it|this|that|them|these|those)"
-    r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))",
-    re.IGNORECASE,
+    r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))"
 )
 """Asks for the whole story."""
-_AT_LENGTH = re.compile(
+_AT_LENGTH = cues.Cue(
     r"\bin your own words\b|\bfrom the (?:very )?(?:beginning|start)\b"
     r"|\bsince (?:it|this|then|that)(?: all)? (?:started|began)\b"
-    r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b",
-    re.IGNORECASE,
+    r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b"
 )
 """Asks for the story at length."""
-_TELL_OF = re.compile(
-    r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through|story|everything)\b", re.IGNORECASE
-)
+_TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through|story|everything)\b")
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
-_CHOICE = re.compile(
+_CHOICE = cues.Cue(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
-    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
-    re.IGNORECASE,
+    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$"
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
 DOUBTFUL = -0.5
@@ -159,10 +153,9 @@ _IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
 _ANY_OF_THEM = re.compile(r"\b(?:any|all|some|one|none) of (?:them|these|those)\b", re.IGNORECASE)
 _OF_THEM = re.compile(r"(?:do|does|did|are|is|were|was|have|has) (?:they|it|these|those|this|that)\b", re.IGNORECASE)
 """Asks about what was spoken of before."""
-_OWN_AND_KIN = re.compile(
+_OWN_AND_KIN = cues.Cue(
     r"\byou(?:rself)?\b[^?.!;]{0,25}?\b(?:or|and)\b[^?.!;]{0,20}?"
-    r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b",
-    re.IGNORECASE,
+    r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b"
 )
 """Asks about the patient and the relatives at once."""
 _BEGAN = re.compile(
@@ -175,7 +168,7 @@ _BEGAN = re.compile(
     re.IGNORECASE,
 )
 """Asks when it began: that is mostly told by the main complaint."""
-_GOES_ON = re.compile(r"\bhow long has (?:this|it|that) been\b", re.IGNORECASE)
+_GOES_ON = cues.Cue(r"\bhow long has (?:this|it|that) been\b")
 """After another question, this asks about what that was about."""
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
@@ -185,30 +178,27 @@ _ONLY_WHEN = re.compile(
 )
 """Says nothing without what was asked before: "how much?"."""
 _SHORT = re.compile(r"\b[a-z]+['’](?:ve|re|ll|d|s|m|t)\b", re.IGNORECASE)
-_FAMILY = re.compile(
+_FAMILY = cues.Cue(
     r"\babout (?:your|his|her|the) family\b|\bfamily (?:medical |health )?history\b"
     r"|\b(?:illness|disease|problem|condition)\w* (?:that )?(?:runs? )?in (?:your|his|her|the) family\b"
-    r"|\banything run in (?:your|his|her|the) family\b",
-    re.IGNORECASE,
+    r"|\banything run in (?:your|his|her|the) family\b"
 )
 """Asks for the history of the whole family."""
-_ANY_OTHER = re.compile(r"\b(?:any|some) other (?:\w+ )?(?:illness|disease|problem|condition)(?:e?s)?$", re.IGNORECASE)
-_MEDICINES = re.compile(
+_ANY_OTHER = cues.Cue(r"\b(?:any|some) other (?:\w+ )?(?:illness|disease|problem|condition)(?:e?s)?$")
+_MEDICINES = cues.Cue(
     r"\b(?:what|which|any|other|all|your) (?:[a-z]+ )?(?:medicines?|medications?|meds|drugs|tablets|pills)\b"
     r".*\b(?:you|he|she|they) (?:\w+ )?(?:tak|us|on\b)"
     r"|\b(?:you|he|she|they) (?:\w+ )?(?:on|taking|take|takes|using|use) (?:any|other|regular|daily|some)\b(?: \w+)?"
     r" (?:medicines?|medications?|meds|(?<!use any )drugs|tablets|pills)\b"
     r"|^(?:and )?(?:on|taking|take) any (?:other |regular )?(?:medicines?|medications?|tablets|pills)\b"
-    r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$",
-    re.IGNORECASE,
+    r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$"
 )
 """Asks for all medicines, perhaps with examples."""
-_SOCIAL = re.compile(
+_SOCIAL = cues.Cue(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
     r"|\b(?:home|daily|everyday|family) life\b|\blife at home\b|\babout (?:your|his|her) life\b"
     r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
-    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$",
-    re.IGNORECASE,
+    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$"
 )
 _TELL_OF_LIFE = re.compile(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
@@ -234,7 +224,7 @@ _BETTER = re.compile(
     r"\b(?:better|eas(?:e|es|ed|ier)|reliev\w*|relief|helps?|helped|sooth\w*|(?:make|makes) it (?:stop|go away))\b",
     re.IGNORECASE,
 )
-_TOUCHED = re.compile(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*", re.IGNORECASE)
+_TOUCHED = cues.Cue(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*")
 """Asks what the illness does to it."""
 _ILLNESSES = re.compile(
     r"\b(?:what|which|any|other|all|past|previous|earlier|long[- ]term|chronic|serious|major)"
@@ -256,9 +246,8 @@ _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 WHOLE = 0.0
 """How much nearer than the reader asks for a fact of such a section must be."""
 MOST_OF_SECTION = 5
-_NARROWED = re.compile(
-    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b",
-    re.IGNORECASE,
+_NARROWED = cues.Cue(
+    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b"
 )
 _OF_LIFE = (Section.SOCIAL, Section.FAMILY)
 """Sections that tell nothing about the illness."""
