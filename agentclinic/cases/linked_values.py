@@ -167,6 +167,16 @@ _ARTERIAL = ("Arterial Blood Gas",)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
+_PLUSES = re.compile(r"([1-4])\+")
+
+
+def _ketone_body(patient: Patient, _: float) -> float | None:
+    """Rises with the ketones of the urine."""
+    urine = (fact.text for fact in patient.facts if fact.heads[0] == "Urinalysis" and fact.heads[-1] == "Ketones")
+    found = _PLUSES.search(next(urine, ""))
+    return {"1": 0.7, "2": 1.6}.get(found[1], 3.4) if found else None
+
+
 def _direct(patient: Patient, _: float) -> float | None:
     total = patient.value("total_bilirubin")
     if not total:
@@ -406,6 +416,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Capillary Blood Gas / HCO3": _gas_base,
     "Capillary Blood Gas / pCO2": _venous,
     "Capillary Blood Gas / pH": _acidity("Capillary Blood Gas"),
+    "Beta-Hydroxybutyrate": _ketone_body,
     "Direct Bilirubin": _direct,
     "Indirect Bilirubin": _indirect,
     "Liver Function Tests / Total Protein": _protein,
