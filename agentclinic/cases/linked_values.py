@@ -318,12 +318,6 @@ _WEIGHT = re.compile(r"(?:weight |cm and )(\d+(?:\.\d+)?) kg(?! (?:above|below|m
 _HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
 
 
-def _head(patient: Patient, drawn: float) -> float:
-    """Centimeters, of children under two: most of the growth is in the first year."""
-    usual = 34.5 + 11.5 * math.sqrt(patient.age) if patient.age < 1 else 43.7 + 2.3 * patient.age
-    return usual + drawn - 43
-
-
 def _height(patient: Patient, drawn: float) -> float | None:
     usual = 50 + 25.5 * patient.age**0.66 if patient.age < 2 else 77 + 6 * patient.age
     return patient.stated(_HEIGHT) or (min(drawn, usual) if patient.age < 16 else None)
@@ -445,7 +439,6 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Vital Signs / Head Circumference": _head,
     "Vital Signs / Height": _height,
     "Vital Signs / Weight": _weight,
-    "Vital Signs / Head Circumference": _head,
     "Vital Signs / Body Mass Index": _body_mass,
 }
 
