@@ -241,10 +241,17 @@ def _iron_capacity(patient: Patient, _: float) -> float | None:
     return 100 * iron / share if iron and share else None
 
 
-def _iron(patient: Patient, _: float) -> float | None:
+def _iron(patient: Patient, drawn: float) -> float | None:
     share = patient.charted("transferrin_saturation")
     capacity = patient.value("tibc")
-    return share * capacity / 100 if share and capacity else None
+    if share and capacity:
+        return share * capacity / 100
+    return 0.4 * drawn if (patient.charted("crp") or 0) > 40 else None
+
+
+def _fibrinogen(patient: Patient, drawn: float) -> float | None:
+    protein = patient.charted("crp")
+    return min(drawn + 2 * protein, 700) if protein and protein > 30 else None
 
 
 def _iron_share(patient: Patient, _: float) -> float | None:
@@ -420,6 +427,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "C Reactive Protein": _reactive,
     "Procalcitonin": _procalcitonin,
     "Ferritin": _with_inflammation,
+    "Coagulation / Fibrinogen": _fibrinogen,
     "D-dimer": _dimer,
     "Iron Studies / Serum Iron": _iron,
     "Iron Studies / TIBC": _iron_capacity,
