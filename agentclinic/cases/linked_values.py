@@ -221,6 +221,12 @@ def _reactive(patient: Patient, _: float) -> float | None:
     return (rate - 20) / 2 if rate and rate > 30 else None
 
 
+def _fibrinogen(patient: Patient, drawn: float) -> float | None:
+    protein = patient.charted("crp")
+    used_up = (patient.charted("platelets") or 250) < 100 or (patient.charted("inr") or 1) > 1.5
+    return min(800, drawn + 2 * protein) if protein and protein > 15 and not used_up else None
+
+
 def _procalcitonin(patient: Patient, drawn: float) -> float | None:
     protein = patient.charted("crp")
     return drawn + 0.002 * (protein - 40) if protein and protein > 40 else None
@@ -426,6 +432,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "ESR": _sedimentation,
     "C Reactive Protein": _reactive,
     "Procalcitonin": _procalcitonin,
+    "Coagulation / Fibrinogen": _fibrinogen,
     "Ferritin": _with_inflammation,
     "Coagulation / Fibrinogen": _fibrinogen,
     "D-dimer": _dimer,
