@@ -318,12 +318,6 @@ _WEIGHT = re.compile(r"(?:weight |cm and )(\d+(?:\.\d+)?) kg(?! (?:above|below|m
 _HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
 
 
-def _head(patient: Patient, drawn: float) -> float:
-    """Centimeters, of children under two: most of the growth is in the first year."""
-    usual = 34.5 + 11.5 * math.sqrt(patient.age) if patient.age < 1 else 43.7 + 2.3 * patient.age
-    return usual + drawn - 43
-
-
 def _height(patient: Patient, drawn: float) -> float | None:
     usual = 50 + 25.5 * patient.age**0.66 if patient.age < 2 else 77 + 6 * patient.age
     return patient.stated(_HEIGHT) or (min(drawn, usual) if patient.age < 16 else None)
@@ -336,6 +330,12 @@ def _weight(patient: Patient, _: float) -> float | None:
     if patient.age < 12:
         return 2 * (patient.age + 4) if patient.age >= 1 else 3.5 + 6 * patient.age
     return index * (patient.completed("Vital Signs / Height") / 100) ** 2 if index else None
+
+
+def _head(patient: Patient, drawn: float) -> float:
+    """Centimeters: 35 at birth, 43 at six months, 46 at a year."""
+    usual = 35 + 11 * patient.age**0.5 if patient.age < 1 else 46 + 2 * (patient.age - 1)
+    return usual + (drawn - 43) / 2
 
 
 def _body_mass(patient: Patient, _: float) -> float | None:

@@ -77,6 +77,8 @@ MOST_TOLD = 8
 """Facts told at once, unless more things are asked or a whole section is."""
 ELSEWHERE = 4.0
 """Subtracted from the nearness of a denial about another part of the body."""
+OPPOSITE = 2.0
+"""Subtracted from the nearness of what makes it worse if it is asked what makes it better, and the other way round."""
 OTHERS = 2.0
 """Subtracted from the nearness of a fact about the patient if relatives are asked about, and the other way round."""
 SAME_NAME = -4.0
@@ -97,36 +99,32 @@ SURE = 3.0
 CLOSE = 2.0
 """How far behind the nearest fact one may be and still be asked for directly."""
 
-_TELL = re.compile(
+_TELL = cues.Cue(
     r"(?:tell me|describe|talk me through|walk me through|hear (?:more )?about|explain)\b"
-    r"|^what(?:'s| is| was) (?:it|the pain|that) like",
-    re.IGNORECASE,
+    r"|^what(?:'s| is| was) (?:it|the pain|that) like"
 )
-_TELL_ALL = re.compile(
-    r"\b(?:tell me|hear|talk) (?:all )?about (?:it|this|that|them|these|those)"
-    r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))",
-    re.IGNORECASE,
+_TELL_ALL = cues.Cue(
+    r"\b(?:tell me|hear|talk) (?:(?:all|everything|more) )?about (?:it|this|that|them|these|those)"
+    r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))"
 )
 """Asks for the whole story."""
-_AT_LENGTH = re.compile(
+_AT_LENGTH = cues.Cue(
     r"\bin your own words\b|\bfrom the (?:very )?(?:beginning|start)\b"
     r"|\bsince (?:it|this|then|that)(?: all)? (?:started|began)\b"
-    r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b",
-    re.IGNORECASE,
+    r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b"
 )
 """Asks for the story at length."""
-_TELL_OF = re.compile(
-    r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through|story|everything)\b", re.IGNORECASE
-)
+_TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through|story|everything)\b")
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
-_CHOICE = re.compile(
+_CHOICE = cues.Cue(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
-    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
-    re.IGNORECASE,
+    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$"
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
+DOUBTFUL = -0.5
+"""An item of a list gets no answer that is less near than this, if that is the answer to another thing asked."""
 DOUBT = -1.5
 """The least nearness, beside what is needed, of the fact that is told rather than denying a follow-up or a choice."""
 _WHICH = re.compile(
@@ -152,10 +150,12 @@ _ANYTHING = re.compile(
 """Names nothing, and is not denied beside its examples."""
 _ABOVE_ALL = re.compile(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
-_OWN_AND_KIN = re.compile(
+_ANY_OF_THEM = re.compile(r"\b(?:any|all|some|one|none) of (?:them|these|those)\b", re.IGNORECASE)
+_OF_THEM = re.compile(r"(?:do|does|did|are|is|were|was|have|has) (?:they|it|these|those|this|that)\b", re.IGNORECASE)
+"""Asks about what was spoken of before."""
+_OWN_AND_KIN = cues.Cue(
     r"\byou(?:rself)?\b[^?.!;]{0,25}?\b(?:or|and)\b[^?.!;]{0,20}?"
-    r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b",
-    re.IGNORECASE,
+    r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b"
 )
 """Asks about the patient and the relatives at once."""
 _BEGAN = re.compile(
@@ -168,7 +168,7 @@ _BEGAN = re.compile(
     re.IGNORECASE,
 )
 """Asks when it began: that is mostly told by the main complaint."""
-_GOES_ON = re.compile(r"\bhow long has (?:this|it|that) been\b", re.IGNORECASE)
+_GOES_ON = cues.Cue(r"\bhow long has (?:this|it|that) been\b")
 """After another question, this asks about what that was about."""
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
@@ -178,30 +178,27 @@ _ONLY_WHEN = re.compile(
 )
 """Says nothing without what was asked before: "how much?"."""
 _SHORT = re.compile(r"\b[a-z]+['’](?:ve|re|ll|d|s|m|t)\b", re.IGNORECASE)
-_FAMILY = re.compile(
+_FAMILY = cues.Cue(
     r"\babout (?:your|his|her|the) family\b|\bfamily (?:medical |health )?history\b"
     r"|\b(?:illness|disease|problem|condition)\w* (?:that )?(?:runs? )?in (?:your|his|her|the) family\b"
-    r"|\banything run in (?:your|his|her|the) family\b",
-    re.IGNORECASE,
+    r"|\banything run in (?:your|his|her|the) family\b"
 )
 """Asks for the history of the whole family."""
-_ANY_OTHER = re.compile(r"\b(?:any|some) other (?:\w+ )?(?:illness|disease|problem|condition)(?:e?s)?$", re.IGNORECASE)
-_MEDICINES = re.compile(
+_ANY_OTHER = cues.Cue(r"\b(?:any|some) other (?:\w+ )?(?:illness|disease|problem|condition)(?:e?s)?$")
+_MEDICINES = cues.Cue(
     r"\b(?:what|which|any|other|all|your) (?:[a-z]+ )?(?:medicines?|medications?|meds|drugs|tablets|pills)\b"
     r".*\b(?:you|he|she|they) (?:\w+ )?(?:tak|us|on\b)"
     r"|\b(?:you|he|she|they) (?:\w+ )?(?:on|taking|take|takes|using|use) (?:any|other|regular|daily|some)\b(?: \w+)?"
     r" (?:medicines?|medications?|meds|(?<!use any )drugs|tablets|pills)\b"
     r"|^(?:and )?(?:on|taking|take) any (?:other |regular )?(?:medicines?|medications?|tablets|pills)\b"
-    r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$",
-    re.IGNORECASE,
+    r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$"
 )
 """Asks for all medicines, perhaps with examples."""
-_SOCIAL = re.compile(
+_SOCIAL = cues.Cue(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
     r"|\b(?:home|daily|everyday|family) life\b|\blife at home\b|\babout (?:your|his|her) life\b"
     r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
-    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$",
-    re.IGNORECASE,
+    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$"
 )
 _TELL_OF_LIFE = re.compile(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
@@ -220,7 +217,14 @@ _HOME = re.compile(
     r"|daughters?|parents?|mother|father|mom|dad|roommates?|widow\w*|divorced|pets?|dogs?|cats?|stairs|farm)\b",
     re.IGNORECASE,
 )
-_TOUCHED = re.compile(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*", re.IGNORECASE)
+_WORSE = re.compile(
+    r"\b(?:worse\w*|aggravat\w*|brings? (?:it|them|this) on|sets? (?:it|them|this) off|triggers?)\b", re.IGNORECASE
+)
+_BETTER = re.compile(
+    r"\b(?:better|eas(?:e|es|ed|ier)|reliev\w*|relief|helps?|helped|sooth\w*|(?:make|makes) it (?:stop|go away))\b",
+    re.IGNORECASE,
+)
+_TOUCHED = cues.Cue(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*")
 """Asks what the illness does to it."""
 _ILLNESSES = re.compile(
     r"\b(?:what|which|any|other|all|past|previous|earlier|long[- ]term|chronic|serious|major)"
@@ -242,9 +246,8 @@ _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 WHOLE = 0.0
 """How much nearer than the reader asks for a fact of such a section must be."""
 MOST_OF_SECTION = 5
-_NARROWED = re.compile(
-    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b",
-    re.IGNORECASE,
+_NARROWED = cues.Cue(
+    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b"
 )
 _OF_LIFE = (Section.SOCIAL, Section.FAMILY)
 """Sections that tell nothing about the illness."""
@@ -312,6 +315,17 @@ def _places_denied(facts: Facts) -> tuple[tuple[int, int], ...]:
     )
 
 
+@lru_cache(maxsize=4096)
+def _opposite(text: str, facts: Facts) -> Floats | float:
+    """1 for the facts that tell what makes it worse if a text asks what makes it better, and the other way round."""
+    worse, better = _WORSE.search(text), _BETTER.search(text)
+    if bool(worse) == bool(better):
+        return 0.0
+    wanted, other = (_WORSE, _BETTER) if worse else (_BETTER, _WORSE)
+    words = [_words_of(fact) for fact in facts]
+    return np.array([bool(other.search(one) and not wanted.search(one)) for one in words], dtype=np.float32)
+
+
 @lru_cache(maxsize=1024)
 def _of_others(facts: Facts, of_kin: bool) -> Floats:
     """1 for the facts about the patient if relatives are asked about, and for denials about relatives otherwise."""
@@ -352,7 +366,7 @@ def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin
     if whole_family and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
-    if (social := _asks_of_life(asks, question)) and not _TOUCHED.search(asks.text):
+    if (social := _asks_of_life(asks, question)) and not _TOUCHED.search(sentence_of(question, asks)[1]):
         rows = affirmed(Section.SOCIAL)
         return [row for row in rows if _HOME.search(_words_of(facts[row]))] or rows if social == "home" else rows
     if of_kin or _NARROWED.search(asks.text):
@@ -413,6 +427,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     of_kin = is_of_kin(question, asks)
     near = near - ELSEWHERE * _denied_elsewhere(with_place(asks, before, question), facts)
     near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
+    near = near - OPPOSITE * _opposite(asks.text, facts)
     of_any, near = near, near - OTHERS * _of_others(facts, of_kin)
     rows = _of_section(asks, near, question, facts, of_kin=of_kin)
     whole = bool(rows)
@@ -442,22 +457,44 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
         near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
-    begins = max(question.rfind(mark, 0, asks.start) for mark in ".?!") + 1
-    noun = "" if rows else listed_noun(asks.text, question[begins : asks.start])
+    noun = "" if rows else _listed_noun(asks, question)
     return _Found(asks, tuple(rows), nearness, of_kin, whole, noun)
+
+
+def _listed_noun(asks: Asks, question: str) -> str:
+    begins = max(question.rfind(mark, 0, asks.start) for mark in ".?!") + 1
+    return listed_noun(asks.text, question[begins : asks.start])
+
+
+def _unless_told_beside(one: _Found, found: Sequence[_Found], question: str, facts: Facts) -> _Found:
+    """An item of a list, without a doubtful answer that is rather that to another thing of the same question."""
+    if not one.rows or one.nearness[0] >= DOUBTFUL or one.asks.kind != "no" or one.whole:
+        return one
+    if not any(one.rows[0] in other.rows and other.nearness[0] >= 0 for other in found if other is not one):
+        return one
+    named = lexicon.named(one.asks.text).closed & ~lexicon.roots() & ~lexicon.of_types("place")
+    noun = "" if named & _named_in(facts[one.rows[0]]) else _listed_noun(one.asks, question)
+    return replace(one, rows=(), nearness=(), noun=noun) if noun else one
 
 
 def _of_something_else(asks: Asks, before: Asks | None, near: Floats, facts: Facts) -> list[int]:
     """What the chart denies or calls normal, but no one asked: it is not near enough, or far from what "it" is."""
-    rows = [row for row in np.flatnonzero(near >= asks.needed + LEAST).tolist() if says_no_harm(facts[row])]
-    if not rows:
-        return []
+    rows = np.flatnonzero(near >= asks.needed + LEAST).tolist()
+    harmless = [row for row in rows if says_no_harm(facts[row])]
+    unrelated: list[int] = []
     far = near < asks.needed + ANOTHER
     if before is not None and _IT.search(asks.text):
-        far |= index_of(facts).nearness(before) < before.needed + FAR
+        apart = index_of(facts).nearness(before) < before.needed + FAR
+        far |= apart
+        if _ANY_OF_THEM.search(asks.text):
+            unrelated = [row for row in rows if apart[row] and near[row] < asks.needed + ANOTHER]
+    elif _OF_THEM.match(asks.text):
+        far |= (near < asks.needed + DIRECT) & np.array([own != 0 for own, _ in _places_denied(facts)])
+    if not harmless:
+        return unrelated
     named = lexicon.named(asks.text)
     alike = named.names & ~lexicon.roots() | named.closed & lexicon.of_types("place")
-    return [row for row in rows if far[row] and not alike & _named_in(facts[row])]
+    return [*unrelated, *(row for row in harmless if far[row] and not alike & _named_in(facts[row]))]
 
 
 def _of_pieces(asks: Asks, index: Index) -> Iterator[tuple[int, float]]:
@@ -530,16 +567,17 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     said_before = {one.start: before for before, one in pairwise(read(rest))}
     before = [said_before.get(one.start, last) for last, one in zip((None, *parts), parts, strict=False)]
     found = [_find(one, last, rest, facts) for last, one in zip(before, parts, strict=True)]
+    found = [_unless_told_beside(one, found, rest, facts) for one in found]
     found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
     topics: list[Topic] = []
-    answers = any(one.rows for one in found)
+    opens = (_AT_LENGTH.search(rest) and _TELL_OF.search(rest)) or _TELL_ALL.search(rest) or OPENS.search(rest)
+    answers = bool(opens) or any(one.rows for one in found)
     for one in found:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)
         if topic is not None and topic not in topics:
             topics.append(topic)
     tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
-    at_length = _AT_LENGTH.search(rest) and _TELL_OF.search(rest)
-    if not tells_story and (at_length or _TELL_ALL.search(rest) or OPENS.search(rest)):
+    if not tells_story and opens:
         topics.insert(0, Topic("opening", Asked.OPENING, _told_first(rest, facts)))
     topics.sort(key=lambda topic: topic.kind is Asked.TALK)
     topics += [topic for topic in feelings if topic not in topics]
