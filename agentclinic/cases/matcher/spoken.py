@@ -99,34 +99,28 @@ SURE = 3.0
 CLOSE = 2.0
 """How far behind the nearest fact one may be and still be asked for directly."""
 
-_TELL = re.compile(
+_TELL = cues.Cue(
     r"(?:tell me|describe|talk me through|walk me through|hear (?:more )?about|explain)\b"
-    r"|^what(?:'s| is| was) (?:it|the pain|that) like",
-    re.IGNORECASE,
+    r"|^what(?:'s| is| was) (?:it|the pain|that) like"
 )
-_TELL_ALL = re.compile(
+_TELL_ALL = cues.Cue(
     r"\b(?:tell me|hear|talk) (?:all )?about (?:it|this|that|them|these|those)"
-    r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))",
-    re.IGNORECASE,
+    r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))"
 )
 """Asks for the whole story."""
-_AT_LENGTH = re.compile(
+_AT_LENGTH = cues.Cue(
     r"\bin your own words\b|\bfrom the (?:very )?(?:beginning|start)\b"
     r"|\bsince (?:it|this|then|that)(?: all)? (?:started|began)\b"
-    r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b",
-    re.IGNORECASE,
+    r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b"
 )
 """Asks for the story at length."""
-_TELL_OF = re.compile(
-    r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through|story|everything)\b", re.IGNORECASE
-)
+_TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through|story|everything)\b")
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
-_CHOICE = re.compile(
+_CHOICE = cues.Cue(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
-    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
-    re.IGNORECASE,
+    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$"
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
 DOUBTFUL = -0.5
@@ -138,16 +132,14 @@ _WHICH = re.compile(
 )
 """Asks for something that a patient may not be able to say."""
 _BY_DEFAULT = {
-    re.compile(
+    "habit": cues.Cue(
         r"\bhow (?:much|many) (?:\w+ ){0,3}?(?:coffees?|tea|caffeine|cola|soda|drinks|water|fluids?|salt|meals|pillows"
         r"|hours)\b|\bhow far can (?:you|he|she) walk\b|\bhow many (?:stairs|flights)\b"
-        r"|\bwhat (?:do|does) (?:you|he|she) (?:usually |normally )?eat\b|\bhow is (?:your|his|her) diet\b",
-        re.IGNORECASE,
-    ): "habit",
-    re.compile(
-        r"\bwhere (?:did|were|was|do|are|is) (?:you|he|she) (?:grow up|grew up|born|raised|from|come from)\b",
-        re.IGNORECASE,
-    ): "origin",
+        r"|\bwhat (?:do|does) (?:you|he|she) (?:usually |normally )?eat\b|\bhow is (?:your|his|her) diet\b"
+    ),
+    "origin": cues.Cue(
+        r"\bwhere (?:did|were|was|do|are|is) (?:you|he|she) (?:grow up|grew up|born|raised|from|come from)\b"
+    ),
 }
 """Details that every patient knows, and what is said of them if the chart is silent."""
 _FUNCTIONS = (
@@ -179,13 +171,12 @@ _ANYTHING = re.compile(
 """Names nothing, and is not denied beside its examples."""
 _ABOVE_ALL = re.compile(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
-_ANY_OF_THEM = re.compile(r"\b(?:any|all|some|one|none) of (?:them|these|those)\b", re.IGNORECASE)
-_OF_THEM = re.compile(r"(?:do|does|did|are|is|were|was|have|has) (?:they|it|these|those|this|that)\b", re.IGNORECASE)
+_ANY_OF_THEM = cues.Cue(r"\b(?:any|all|some|one|none) of (?:them|these|those)\b")
+_OF_THEM = cues.Cue(r"(?:do|does|did|are|is|were|was|have|has) (?:they|it|these|those|this|that)\b")
 """Asks about what was spoken of before."""
-_OWN_AND_KIN = re.compile(
+_OWN_AND_KIN = cues.Cue(
     r"\byou(?:rself)?\b[^?.!;]{0,25}?\b(?:or|and)\b[^?.!;]{0,20}?"
-    r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b",
-    re.IGNORECASE,
+    r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b"
 )
 """Asks about the patient and the relatives at once."""
 _BEGAN = re.compile(
@@ -204,7 +195,7 @@ _LAST_SAID = re.compile(
     re.IGNORECASE,
 )
 """What a doctor says before a question that says nothing without it."""
-_GOES_ON = re.compile(r"\bhow long has (?:this|it|that) been\b", re.IGNORECASE)
+_GOES_ON = cues.Cue(r"\bhow long has (?:this|it|that) been\b")
 """After another question, this asks about what that was about."""
 _ONLY_WHEN = re.compile(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|in what way|when"
@@ -214,90 +205,77 @@ _ONLY_WHEN = re.compile(
 )
 """Says nothing without what was asked before: "how much?"."""
 _SHORT = re.compile(r"\b[a-z]+['’](?:ve|re|ll|d|s|m|t)\b", re.IGNORECASE)
-_FAMILY = re.compile(
+_FAMILY = cues.Cue(
     r"\babout (?:your|his|her|the) family\b|\bfamily (?:medical |health )?history\b"
     r"|\b(?:illness|disease|problem|condition)\w* (?:that )?(?:runs? )?in (?:your|his|her|the) family\b"
-    r"|\banything run in (?:your|his|her|the) family\b",
-    re.IGNORECASE,
+    r"|\banything run in (?:your|his|her|the) family\b"
 )
 """Asks for the history of the whole family."""
-_ANY_OTHER = re.compile(r"\b(?:any|some) other (?:\w+ )?(?:illness|disease|problem|condition)(?:e?s)?$", re.IGNORECASE)
-_MEDICINES = re.compile(
+_ANY_OTHER = cues.Cue(r"\b(?:any|some) other (?:\w+ )?(?:illness|disease|problem|condition)(?:e?s)?$")
+_MEDICINES = cues.Cue(
     r"\b(?:what|which|any|other|all|your) (?:[a-z]+ )?(?:medicines?|medications?|meds|drugs|tablets|pills)\b"
     r".*\b(?:you|he|she|they) (?:\w+ )?(?:tak|us|on\b)"
     r"|\b(?:you|he|she|they) (?:\w+ )?(?:on|taking|take|takes|using|use) (?:any|other|regular|daily|some)\b(?: \w+)?"
     r" (?:medicines?|medications?|meds|(?<!use any )drugs|tablets|pills)\b"
     r"|^(?:and )?(?:on|taking|take) any (?:other |regular )?(?:medicines?|medications?|tablets|pills)\b"
-    r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$",
-    re.IGNORECASE,
+    r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$"
 )
 """Asks for all medicines, perhaps with examples."""
-_SOCIAL = re.compile(
+_SOCIAL = cues.Cue(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
     r"|\b(?:home|daily|everyday|family) life\b|\blife (?:look like |like )?at home\b|\babout (?:your|his|her) life\b"
     r"|\b(?:your life|(?:normal|typical|usual) day) (?:look )?like\b"
     r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
-    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$",
-    re.IGNORECASE,
+    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$"
 )
-_TELL_OF_LIFE = re.compile(
+_TELL_OF_LIFE = cues.Cue(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
     r" (?:yourself|himself|herself|(?:your|his|her) (?:(?:home|daily|everyday|normal|usual) )?(?:life|home|routine|day)"
     r")\b"
-    r"|your (?:daily|everyday) life\b",
-    re.IGNORECASE,
+    r"|your (?:daily|everyday) life\b"
 )
-_OF_HOME = re.compile(
+_OF_HOME = cues.Cue(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)? ?(?:a (?:bit|little)|something)? ?(?:more )?"
-    r"(?:about)? ?your home(?: situation)?\s*[.,?:;]",
-    re.IGNORECASE,
+    r"(?:about)? ?your home(?: situation)?\s*[.,?:;]"
 )
-_HOME = re.compile(
+_HOME = cues.Cue(
     r"\b(?:liv(?:e|es|ing)|home|house|flat|apartment|married|wife|husband|partner|alone|kids?|child(?:ren)?|sons?"
-    r"|daughters?|parents?|mother|father|mom|dad|roommates?|widow\w*|divorced|pets?|dogs?|cats?|stairs|farm)\b",
-    re.IGNORECASE,
+    r"|daughters?|parents?|mother|father|mom|dad|roommates?|widow\w*|divorced|pets?|dogs?|cats?|stairs|farm)\b"
 )
-_WORSE = re.compile(
-    r"\b(?:worse\w*|aggravat\w*|brings? (?:it|them|this) on|sets? (?:it|them|this) off|triggers?)\b", re.IGNORECASE
+_WORSE = cues.Cue(r"\b(?:worse\w*|aggravat\w*|brings? (?:it|them|this) on|sets? (?:it|them|this) off|triggers?)\b")
+_BETTER = cues.Cue(
+    r"\b(?:better|eas(?:e|es|ed|ier)|reliev\w*|relief|helps?|helped|sooth\w*|(?:make|makes) it (?:stop|go away))\b"
 )
-_BETTER = re.compile(
-    r"\b(?:better|eas(?:e|es|ed|ier)|reliev\w*|relief|helps?|helped|sooth\w*|(?:make|makes) it (?:stop|go away))\b",
-    re.IGNORECASE,
-)
-_TOUCHED = re.compile(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*", re.IGNORECASE)
+_TOUCHED = cues.Cue(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*")
 """Asks what the illness does to it."""
-_ILLNESSES = re.compile(
+_ILLNESSES = cues.Cue(
     r"\b(?:what|which|any|other|all|past|previous|earlier|long[- ]term|chronic|serious|major)"
     r" (?:(?!heart|lung|kidney|liver|mental|skin|bowel|eye)\w+ ){0,3}?"
     r"(?:illness(?:es)?|diseases?|conditions?|health (?:problems?|issues?)|medical (?:problems?|issues?|history)"
-    r"|diagnos[ei]s)\b|\bmedical history\b|\bpast (?:illness(?:es)?|history)\b",
-    re.IGNORECASE,
+    r"|diagnos[ei]s)\b|\bmedical history\b|\bpast (?:illness(?:es)?|history)\b"
 )
 """Asks for all that the patient has or had."""
-_WELL_SINCE = re.compile(r"\b(?:healthy|well|illness(?:es)?|conditions?)\b", re.IGNORECASE)
-_NO_ILLNESS = re.compile(
+_WELL_SINCE = cues.Cue(r"\b(?:healthy|well|illness(?:es)?|conditions?)\b")
+_NO_ILLNESS = cues.Cue(
     r"vaccin|\b(?:shots?|jabs?|booster|periods?|smear|born|pregnan\w*|negative|never|nobody|no one|normal|hospital"
     r"|colonoscopy|mammogram|check-?ups?|creatinine|readings?)\b|immuni|tetanus"
-    r"|^no\b",
-    re.IGNORECASE,
+    r"|^no\b"
 )
 _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
 WHOLE = 0.0
 """How much nearer than the reader asks for a fact of such a section must be."""
 MOST_OF_SECTION = 5
-_NARROWED = re.compile(
-    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b",
-    re.IGNORECASE,
+_NARROWED = cues.Cue(
+    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b"
 )
 _OF_LIFE = (Section.SOCIAL, Section.FAMILY)
 """Sections that tell nothing about the illness."""
 _OF_BODY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW, Section.PAST)
 """Sections of which no fact is about relatives, unless it names people."""
-_PEOPLE = re.compile(
+_PEOPLE = cues.Cue(
     r"\b(?:famil\w*|house\w*|home|every(?:body|one)|nobody|no one|others?|wife|husband|partner|parents?|mother|father"
-    r"|mom|mum|dad|brothers?|sisters?|sons?|daughters?|kids?|child\w*|cousins?|aunt|uncle|grand\w+)\b",
-    re.IGNORECASE,
+    r"|mom|mum|dad|brothers?|sisters?|sons?|daughters?|kids?|child\w*|cousins?|aunt|uncle|grand\w+)\b"
 )
 _TALK = {talk.value: talk for talk in Talk}
 
@@ -736,7 +714,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
             if section.section is not Section.FAMILY and section.asked.search(text):
                 return Topic(section.section.value.replace("_", " "), section.kind, (), text, asked=text)
         return Topic(name, Asked.SYMPTOM, (), called(text, names) or one.noun, main, asked=text)
-    for asks, default in _BY_DEFAULT.items():
+    for default, asks in _BY_DEFAULT.items():
         if asks.search(text):
             return Topic(default, Asked.DETAIL, ())
     if well := _HOW_IS.fullmatch(text):
