@@ -1030,10 +1030,15 @@ _LEADING_NUMBER = re.compile(r"\s*[<>]?\s*(\d[\d,]*(?:\.\d+)?)")
 @lru_cache(maxsize=8192)  # charts say in the same words that something is normal
 def _reads_normal(text: str) -> bool:
     """Whether every clause of a result says that something is normal or absent."""
-    clauses = [clause for clause in _CLAUSES.split(text.strip(" .")) if clause]
+    clauses = [clause for clause in _CLAUSES.split(_LISTED.sub("", text.strip(" ."))) if clause]
     return all(_NORMAL_CLAUSE.search(clause) for clause in clauses)
 
 
+_LISTED = re.compile(
+    r"\b(?:(?:speech|strength|power|tone|sensation|reflexes|coordination)\b, )+(?=(?:\w+ and )?\w+ normal\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a list of what is normal: "speech, strength and gait normal"."""
 _SUBJECT = re.compile(
     r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion"
     r"|murmur|rub|bruit|nystagmus|tremor|rash|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise"

@@ -189,6 +189,18 @@ def _protein(patient: Patient, drawn: float) -> float | None:
     return albumin + 2.9 + (drawn - 7.1) / 2 if albumin else None
 
 
+def _globulin(patient: Patient, _: float) -> float | None:
+    total, albumin = patient.value("total_protein"), patient.value("albumin")
+    return total - albumin if total and albumin else None
+
+
+def _erythropoietin(patient: Patient, drawn: float) -> float | None:
+    hemoglobin, creatinine = patient.charted("hemoglobin"), patient.value("creatinine")
+    if not hemoglobin or hemoglobin >= 11 or (creatinine and creatinine > 1.5):  # failing kidneys do not answer anemia
+        return None
+    return float(drawn * 10 ** (0.18 * (13 - hemoglobin)))
+
+
 def _sedimentation(patient: Patient, _: float) -> float | None:
     protein = patient.charted("crp")
     return 18 + 0.35 * protein if protein and protein > 10 else None
@@ -228,6 +240,11 @@ def _iron(patient: Patient, _: float) -> float | None:
 def _iron_share(patient: Patient, _: float) -> float | None:
     iron, capacity = patient.value("iron"), patient.value("tibc")
     return 100 * iron / capacity if iron and capacity else None
+
+
+def _transferrin(patient: Patient, _: float) -> float | None:
+    capacity = patient.charted("tibc")
+    return 0.8 * capacity if capacity else None
 
 
 def _low_density(patient: Patient, _: float) -> float | None:
@@ -291,8 +308,14 @@ _WEIGHT = re.compile(r"(?:weight |cm and )(\d+(?:\.\d+)?) kg(?! (?:above|below|m
 _HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
 
 
+def _head(patient: Patient, drawn: float) -> float:
+    """Centimeters, of children under two: most of the growth is in the first year."""
+    usual = 34.5 + 11.5 * math.sqrt(patient.age) if patient.age < 1 else 43.7 + 2.3 * patient.age
+    return usual + drawn - 43
+
+
 def _height(patient: Patient, drawn: float) -> float | None:
-    usual = 51 + 18 * patient.age if patient.age < 2 else 77 + 6 * patient.age
+    usual = 50 + 25.5 * patient.age**0.66 if patient.age < 2 else 77 + 6 * patient.age
     return patient.stated(_HEIGHT) or (min(drawn, usual) if patient.age < 16 else None)
 
 
@@ -380,6 +403,8 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Direct Bilirubin": _direct,
     "Indirect Bilirubin": _indirect,
     "Liver Function Tests / Total Protein": _protein,
+    "Globulin": _globulin,
+    "Erythropoietin": _erythropoietin,
     "ESR": _sedimentation,
     "C Reactive Protein": _reactive,
     "Procalcitonin": _procalcitonin,
@@ -388,6 +413,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Iron Studies / Serum Iron": _iron,
     "Iron Studies / TIBC": _iron_capacity,
     "Iron Studies / Transferrin Saturation": _iron_share,
+    "Transferrin": _transferrin,
     "Lipid Panel / LDL": _low_density,
     "Lipid Panel / Total Cholesterol": _cholesterol,
     "Free T4": _by_tsh(0.6, 2.6),
@@ -399,6 +425,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "HbA1c": _glycated,
     "Vital Signs / Blood Glucose Fingerstick": _fingerstick,
     "Lumbar Puncture / Glucose": _spinal_glucose,
+    "Vital Signs / Head Circumference": _head,
     "Vital Signs / Height": _height,
     "Vital Signs / Weight": _weight,
     "Vital Signs / Body Mass Index": _body_mass,

@@ -161,6 +161,31 @@ def test_further_linked_values() -> None:
     assert number(case, "HbA1c") > 6.4
     iron, capacity = number(case, "Iron Studies / Serum Iron"), number(case, "Iron Studies / TIBC")
     assert number(case, "Iron Studies / Transferrin Saturation") == pytest.approx(100 * iron / capacity, abs=1)
+    pale = chart(
+        WOMAN,
+        *(("Complete Blood Count / Hemoglobin", "7.5 g/dL"), ("Iron Studies / TIBC", "470 µg/dL (ref 250-425)")),
+        *(("Liver Function Tests / Total Protein", "9.8 g/dL"), ("Liver Function Tests / Albumin", "3.0 g/dL")),
+    )
+    assert number(pale, "Erythropoietin") > 40
+    assert number(pale, "Transferrin") == 376
+    assert number(pale, "Globulin") == pytest.approx(6.8)
+    kidneys = chart(
+        MAN, ("Complete Blood Count / Hemoglobin", "7.5 g/dL"), ("Basic Metabolic Panel / Creatinine", "4.5 mg/dL")
+    )
+    assert number(kidneys, "Erythropoietin") < 26
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ("Light makes the pain worse", "Turns away from bright light"),
+        ("Light does not bother her more than usual", "Not troubled by bright light"),
+        ("Bright light does not bother her", "Not troubled by bright light"),
+    ],
+)
+def test_bright_light_troubles_those_who_say_so(told: str, found: str) -> None:
+    case = chart(WOMAN, story=(Fact("P", Section.SYMPTOMS, ("Symptoms",), told),))
+    assert value(case, "Neurological Examination / Photophobia") == found
 
 
 def test_the_electrocardiogram_has_the_charted_rate_and_rhythm() -> None:

@@ -697,6 +697,41 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
+            r"\b(?:auscultat\w+|listen\w*) (?:(?:of|to|over|at) )?(?:(?:the|both) )*([^,;.]+?)"
+            r"(?: (?:arter(?:y|ies)|vessels?))? for (?:(?:any|a) )?bruits?\b",
+            re.IGNORECASE,
+        ),
+        r"\1 bruits",
+    ),
+    (
+        re.compile(
+            r"^(?=.*\b(?:JVP|JVD|neck veins?|jugular|paradox\w*|tamponade|pericard\w*|CVS|heart|cardi\w+)\b)"
+            r"(.*)\bKussmaul\b(?! (?:sign|breath|resp))",
+            re.IGNORECASE,
+        ),
+        r"\1Kussmaul sign",
+    ),
+    (
+        re.compile(
+            r"(\bherni\w+(?: orifices?| sites?)?) ?"
+            r"\((?:(?:and|inguinal|femoral|umbilical|incisional|groins?|both)\b[\s,/&+]*)+\)",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
+    (
+        re.compile(
+            r"\b(?:distal )?neuro[- ]?vascular (?:(?:exam(?:ination)?|status|assessments?|checks?|obs(?:ervations)?"
+            r"|function|integrity)\b)?(?=(?: (?:of|in) [^,;.]+)?)",
+            re.IGNORECASE,
+        ),
+        "distal pulses, capillary refill, power, sensation",
+    ),
+    (re.compile(r"\bBeck triad ?[:(] ?(?=\w)", re.IGNORECASE), ""),
+    (re.compile(r"\bBeck triad\b", re.IGNORECASE), "JVP, heart sounds, BP"),
+    (re.compile(r"\bCushing (?:triad|response|reflex)\b", re.IGNORECASE), "BP, HR, RR"),
+    (
+        re.compile(
             r"\b(?:median|ulnar|radial|peroneal|tibial|sciatic) nerve (?:exam(?:ination)?|testing|function)\b",
             re.IGNORECASE,
         ),
@@ -1291,6 +1326,11 @@ def _may_be_two(last: str, piece: str) -> bool:
     """Whether a slash stands between two tests; one of them may be a word that we do not know: "LDH/hapto"."""
     both = (last, piece)
     alone = [_stands_alone(text) for text in both]
+    examined = [
+        _only_sites(read) or set(read.by_kind) == {"systems"} for read in map(reading, map(_without_reason, both))
+    ]
+    if all(examined):
+        return True  # "eyes/skin/joints for inflammation"
     unknown = [bool(_UNKNOWN.fullmatch(text)) and not reading(text).by_kind for text in both]
     return any(alone) and all(one or other for one, other in zip(alone, unknown, strict=True))
 
@@ -1546,9 +1586,27 @@ def _sharing_words(segments: Sequence[_Segment]) -> list[_Segment]:
             done[place] = replace(segment, text=name or segment.text)
         elif read.of("values") == {"color"} and kinds <= {"values", "sites"} and before and _is_seen(before.text):
             done[place] = replace(segment, text="skin color")
+        elif segment.listed and (name := _of_place(segment.text, read, done[:place])):
+            done[place] = replace(segment, text=name)
     return done
 
 
+def _of_place(text: str, read: Reading, before: Sequence[_Segment]) -> str:
+    """The name of a sign with the place whose examination lists it: "expansion", of the chest; empty if it has none."""
+    head = next((reading(segment.text) for segment in reversed(before) if not segment.listed), None)
+    if head is None or read.of("sites") or _tests(head) or len(words(text)) > _FEW_WORDS:
+        return ""
+    places = [name for name, concepts in head.phrases if any(kind == "sites" for kind, _ in concepts)]
+    for name in (f"{place} {text}" for place in (*places, *sorted(head.of("sites")))):
+        own = reading(name).of("parts")
+        if _is_sign(name) and own != read.of("parts") and not own & _ELSEWHERE_TOO:
+            return name
+    return ""
+
+
+_FEW_WORDS = 3
+_ELSEWHERE_TOO = frozenset({"edema"})
+"""Signs that are named after a place without being those of its examination: the swelling of an ankle."""
 _AT_PLACES = ((("bruit",)), (("edema",)), (("oedema",)))
 """Signs that an order names after the place that they are looked for at."""
 
@@ -1591,8 +1649,7 @@ def _shared_method(read: Reading, text: str, after: Sequence[_Segment], apart: b
         if named.of("methods"):
             if last == "auscultation" and not read.of("sites") & _HEARD:
                 return ""  # "hands and feet, heart and lung auscultation"
-            a_sign = reading(f"{text} {last}").of("parts")  # "neck palpation"
-            return last if _METHOD.match(last) and not a_sign else ""
+            return last if _METHOD.match(last) and read.of("sites") != {"neck"} else ""  # "neck palpation" is a sign
     return ""
 
 

@@ -10,17 +10,19 @@ mind an answer that is left out far more often than a further fact, so what is n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import or_
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
     OPENS,
+    as_asked,
     is_of_kin,
     parts_of,
     sentence_of,
@@ -67,12 +69,16 @@ AS_NEAR = 3.0
 """How far behind the nearest fact another may be."""
 AS_NEAR_OPEN = 3.0
 """The same where the patient is to describe something."""
+NAMED = 1.0
+"""How much nearer than needed a fact must be that affirms what is asked for by name."""
 MOST_ALIKE = 3
 """Facts told of one thing asked."""
 MOST_TOLD = 8
 """Facts told at once, unless more things are asked or a whole section is."""
 ELSEWHERE = 4.0
 """Subtracted from the nearness of a denial about another part of the body."""
+OTHERS = 2.0
+"""Subtracted from the nearness of a fact about the patient if relatives are asked about, and the other way round."""
 SAME_NAME = -4.0
 """The least nearness, beside what is needed, of a fact that names what would be denied: it may be farther."""
 ANOTHER = 0.5
@@ -106,13 +112,14 @@ _AT_LENGTH = cues.Cue(
     r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b"
 )
 """Asks for the story at length."""
-_TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through)\b")
+_TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through|story|everything)\b")
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
-_CHOICE = cues.Cue(
+_CHOICE = re.compile(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
-    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$"
+    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
+    re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
 DOUBT = -1.5
@@ -185,10 +192,42 @@ _SOCIAL = cues.Cue(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
     r"|\b(?:home|daily|everyday|family) life\b|\blife at home\b|\babout (?:your|his|her) life\b"
     r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
-    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something|more)$"
+    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$"
+)
+_TELL_OF_LIFE = re.compile(
+    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
+    r" (?:yourself|himself|herself|(?:your|his|her) (?:(?:home|daily|everyday|normal|usual) )?(?:life|home|routine|day)"
+    r")\b"
+    r"|your (?:daily|everyday) life\b",
+    re.IGNORECASE,
+)
+_OF_HOME = re.compile(
+    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)? ?(?:a (?:bit|little)|something)? ?(?:more )?"
+    r"(?:about)? ?your home(?: situation)?\s*[.,?:;]",
+    re.IGNORECASE,
+)
+_HOME = re.compile(
+    r"\b(?:liv(?:e|es|ing)|home|house|flat|apartment|married|wife|husband|partner|alone|kids?|child(?:ren)?|sons?"
+    r"|daughters?|parents?|mother|father|mom|dad|roommates?|widow\w*|divorced|pets?|dogs?|cats?|stairs|farm)\b",
+    re.IGNORECASE,
 )
 _TOUCHED = cues.Cue(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*")
 """Asks what the illness does to it."""
+_ILLNESSES = re.compile(
+    r"\b(?:what|which|any|other|all|past|previous|earlier|long[- ]term|chronic|serious|major)"
+    r" (?:(?!heart|lung|kidney|liver|mental|skin|bowel|eye)\w+ ){0,3}?"
+    r"(?:illness(?:es)?|diseases?|conditions?|health (?:problems?|issues?)|medical (?:problems?|issues?|history)"
+    r"|diagnos[ei]s)\b|\bmedical history\b|\bpast (?:illness(?:es)?|history)\b",
+    re.IGNORECASE,
+)
+"""Asks for all that the patient has or had."""
+_WELL_SINCE = re.compile(r"\b(?:healthy|well|illness(?:es)?|conditions?)\b", re.IGNORECASE)
+_NO_ILLNESS = re.compile(
+    r"vaccin|\b(?:shots?|jabs?|booster|periods?|smear|born|pregnan\w*|negative|never|nobody|no one|normal|hospital"
+    r"|colonoscopy|mammogram|check-?ups?|creatinine|readings?)\b|immuni|tetanus"
+    r"|^no\b",
+    re.IGNORECASE,
+)
 _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
 WHOLE = 0.0
@@ -196,6 +235,15 @@ WHOLE = 0.0
 MOST_OF_SECTION = 5
 _NARROWED = cues.Cue(
     r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b"
+)
+_OF_LIFE = (Section.SOCIAL, Section.FAMILY)
+"""Sections that tell nothing about the illness."""
+_OF_BODY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
+"""Sections of which no fact is about relatives, unless it names people."""
+_PEOPLE = re.compile(
+    r"\b(?:famil\w*|house\w*|home|every(?:body|one)|nobody|no one|others?|wife|husband|partner|parents?|mother|father"
+    r"|mom|mum|dad|brothers?|sisters?|sons?|daughters?|kids?|child\w*|cousins?|aunt|uncle|grand\w+)\b",
+    re.IGNORECASE,
 )
 _TALK = {talk.value: talk for talk in Talk}
 
@@ -218,18 +266,54 @@ class _Found:
 @lru_cache(maxsize=4096)
 def _denied_elsewhere(text: str, facts: Facts) -> Floats:
     """1 for the facts that deny something at a place other than the one a text names."""
-    places = lexicon.named(text).closed & lexicon.of_types("place")
-    if not places:
+    asked, place = lexicon.named(text), lexicon.of_types("place")
+    if not asked.closed & place:
         return np.zeros(len(facts), dtype=np.float32)
-    return np.array([bool(there and not places & there) for there in _places_denied(facts)], dtype=np.float32)
+    there = _places_denied(facts)
+    return np.array(
+        [bool(wider and not (asked.names & wider or asked.closed & own) & place) for own, wider in there],
+        dtype=np.float32,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _affirm(text: str, facts: Facts) -> NDArray[np.bool_]:
+    """Which facts affirm what a text names."""
+    named = lexicon.named(text).names & lexicon.of_types("symptom", "habit", "exposure") & ~lexicon.roots()
+    named &= ~lexicon.bit("pain")
+    if not named:
+        return np.zeros(len(facts), dtype=np.bool_)
+    return np.array([not says_no_harm(fact) and bool(named & _named_in(fact)) for fact in facts], dtype=np.bool_)
 
 
 @lru_cache(maxsize=512)
-def _places_denied(facts: Facts) -> tuple[int, ...]:
-    """The places that each fact denies something of. Most have no word of a place, and are not read for that."""
+def _places_denied(facts: Facts) -> tuple[tuple[int, int], ...]:
+    """The places that each fact denies something of, and with those that they are part of.
+
+    Most have no word of a place, and are not read for that.
+    """
     place = lexicon.of_types("place")
     likely = (fact.denied and lexicon.may_name("place", _words_of(fact)) for fact in facts)
-    return tuple([_named_in(fact) & place if may else 0 for fact, may in zip(facts, likely, strict=True)])
+    return tuple(
+        [
+            (lexicon.named(_words_of(fact)).names & place, _named_in(fact) & place) if may else (0, 0)
+            for fact, may in zip(facts, likely, strict=True)
+        ]
+    )
+
+
+@lru_cache(maxsize=1024)
+def _of_others(facts: Facts, of_kin: bool) -> Floats:
+    """1 for the facts about the patient if relatives are asked about, and for denials about relatives otherwise."""
+    return np.array(
+        [
+            fact.section in _OF_BODY and not _PEOPLE.search(_words_of(fact))
+            if of_kin
+            else fact.section is Section.FAMILY and fact.denied
+            for fact in facts
+        ],
+        dtype=np.float32,
+    )
 
 
 @lru_cache(maxsize=1)
@@ -238,7 +322,15 @@ def _in_general() -> int:
     return reduce(or_, map(lexicon.bit, (*_WHOLE.values(), "over the counter drug", "supplement")))
 
 
-def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
+def _asks_of_life(asks: Asks, question: str) -> str:
+    """What is asked about how someone lives: "life", or "home" alone; empty if nothing is."""
+    after = question[asks.start :]
+    if _SOCIAL.search(asks.text) or _TELL_OF_LIFE.match(after):
+        return "home" if _OF_HOME.match(after) else "life"
+    return ""
+
+
+def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin: bool) -> list[int]:
     """The facts of a section of the background that is asked for as a whole."""
     named = lexicon.named(asks.text).names
 
@@ -250,13 +342,27 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
     if whole_family and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
-    if _SOCIAL.search(asks.text) and not _TOUCHED.search(asks.text):
-        return affirmed(Section.SOCIAL)
+    if (social := _asks_of_life(asks, question)) and not _TOUCHED.search(asks.text):
+        rows = affirmed(Section.SOCIAL)
+        return [row for row in rows if _HOME.search(_words_of(facts[row]))] or rows if social == "home" else rows
     if of_kin or _NARROWED.search(asks.text):
         return []
     best = int(near.argmax())
     if _MEDICINES.search(asks.text) and (rows := affirmed(Section.DRUGS)):
         return rows if best in rows or near[best] < asks.needed + DIRECT else [best, *rows]
+    if _ILLNESSES.search(asks.text) and (ill := _illnesses(facts)):
+        nearer = near >= asks.needed + WHOLE
+        rows = [
+            row for row in affirmed(Section.PAST) if row in ill or (nearer[row] and not _names_no_illness(facts[row]))
+        ]
+        direct = [
+            row
+            for row in np.flatnonzero(near >= asks.needed + DIRECT).tolist()
+            if not says_no_harm(facts[row])
+            or _WELL_SINCE.search(_words_of(facts[row]))
+            or named & _named_in(facts[row])
+        ]
+        return list(dict.fromkeys((*sorted(direct, key=lambda row: -near[row])[:MOST_ALIKE], *rows)))
     for section, name in _WHOLE.items():
         if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~_in_general():
             rows = [
@@ -269,6 +375,24 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
     return []
 
 
+@lru_cache(maxsize=512)
+def _illnesses(facts: Facts) -> frozenset[int]:
+    """The facts of the past that name an illness or an operation."""
+    named = lexicon.of_types("disease", "procedure") & ~lexicon.roots()
+    return frozenset(
+        row
+        for row, fact in enumerate(facts)
+        if fact.section is Section.PAST
+        and not says_no_harm(fact)
+        and not _names_no_illness(fact)
+        and lexicon.named(_words_of(fact)).names & named
+    )
+
+
+def _names_no_illness(fact: Fact) -> bool:
+    return bool(_NO_ILLNESS.search(fact.says or fact.text))
+
+
 def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Found:
     index = index_of(facts)
     near = index.nearness(asks)
@@ -279,19 +403,24 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     of_kin = is_of_kin(question, asks)
     near = near - ELSEWHERE * _denied_elsewhere(with_place(asks, before, question), facts)
     near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
-    rows = _of_section(asks, near, facts, of_kin=of_kin)
+    of_any, near = near, near - OTHERS * _of_others(facts, of_kin)
+    rows = _of_section(asks, near, question, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
-    lead = AHEAD * min(MOST_AHEAD, _ahead(near))
+    lead = AHEAD * min(MOST_AHEAD, _ahead(of_any, best))
     least = OF_TALK if asks.kind == "talk" else LEAST
     if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + least:
         reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
         enough = max(asks.needed + ALSO, float(near[best]) - reach)
-        others = np.flatnonzero(near >= enough)
+        others = np.flatnonzero((near >= enough) | (near >= asks.needed + NAMED) & _affirm(asks.text, facts))
         others = others[np.argsort(-near[others], kind="stable")]
+        if facts[best].section in _OF_LIFE:
+            others = others[[facts[row].section in _OF_LIFE or near[row] >= near[best] - CLOSE for row in others]]
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
     if not whole:
-        rows = list(dict.fromkeys((*rows, *_of_pieces(asks, index))))
+        for row, nearer in _of_pieces(asks, index):
+            near[row] = max(near[row], asks.needed + nearer)
+            rows = list(dict.fromkeys((*rows, row)))
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
     if not rows and near[best] >= asks.needed + DOUBT and (_FOLLOWS.match(asks.text) or _EITHER.search(asks.text)):
@@ -321,15 +450,13 @@ def _of_something_else(asks: Asks, before: Asks | None, near: Floats, facts: Fac
     return [row for row in rows if far[row] and not alike & _named_in(facts[row])]
 
 
-def _of_pieces(asks: Asks, index: Index) -> list[int]:
-    """The facts that answer a piece of what is asked."""
-    rows: list[int] = []
+def _of_pieces(asks: Asks, index: Index) -> Iterator[tuple[int, float]]:
+    """The facts that answer a piece of what is asked, and by how much each is nearer than needed."""
     for piece in whole_pieces(asks):
         near = index.nearness(piece)
         best = int(near.argmax())
         if near[best] >= piece.needed + PIECE:
-            rows.append(best)
-    return rows
+            yield best, float(near[best]) - piece.needed
 
 
 @lru_cache(maxsize=512)
@@ -338,12 +465,12 @@ def _onset(facts: Facts) -> tuple[int, ...]:
     return tuple(row for row, fact in enumerate(facts) if is_primary(fact) and statement(fact).timed)
 
 
-def _ahead(near: Floats) -> float:
-    """How much nearer the nearest fact is than all others."""
+def _ahead(near: Floats, best: int) -> float:
+    """How much nearer a fact is than all others; 0 if another is nearer."""
     if len(near) < 2:
         return MOST_AHEAD
     second, first = np.partition(near, -2)[-2:]
-    return float(first - second)
+    return float(first - second) if near[best] == first else 0.0
 
 
 @lru_cache(maxsize=32768)
@@ -384,7 +511,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         return None
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
-    rest = said.mixed or question
+    rest = as_asked(question)
     parts = parts_of(question)
     if talk and not (parts and content_words(said.mixed)):
         first = _story(said.rest, (), facts) if said.rest else None
@@ -513,7 +640,7 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
     if one.asks.kind == "no" and not any(cue.search(text) for cue in (_OPEN, _CHOICE, WELL)):
         for section in cues.BACKGROUND:
             if section.section is not Section.FAMILY and section.asked.search(text):
-                return Topic(section.section.value.replace("_", " "), section.kind, (), text)
+                return Topic(section.section.value.replace("_", " "), section.kind, (), text, asked=text)
         return Topic(name, Asked.SYMPTOM, (), called(text, names) or one.noun, main, asked=text)
     aspects = [aspect.name for aspect in cues.ASPECTS if aspect.asked.search(text)]
     which = _WHICH.match(text)
