@@ -118,9 +118,10 @@ _TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|ab
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
-_CHOICE = cues.Cue(
+_CHOICE = re.compile(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
-    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$"
+    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
+    re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
 DOUBTFUL = -0.5
