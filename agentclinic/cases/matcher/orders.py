@@ -368,11 +368,15 @@ _NAMING: dict[int, list[int]] = {}
 @lru_cache(maxsize=512)
 def _headings_of(facts: Facts) -> NDArray[np.intp]:
     """The number of each fact's headings."""
-    for heads in {fact.heads for fact in facts} - _HEADINGS.keys():
-        number = _HEADINGS[heads] = len(_HEADINGS)
-        for named in {named for _, signatures in _levels(heads) for named in signatures}:
-            _NAMING.setdefault(named, []).append(number)
-    return np.array([_HEADINGS[fact.heads] for fact in facts], dtype=np.intp)
+    every = [fact.heads for fact in facts]
+    numbers = list(map(_HEADINGS.get, every))
+    if None in numbers:
+        for heads in set(every) - _HEADINGS.keys():
+            number = _HEADINGS[heads] = len(_HEADINGS)
+            for named in {named for _, signatures in _levels(heads) for named in signatures}:
+                _NAMING.setdefault(named, []).append(number)
+        numbers = list(map(_HEADINGS.get, every))
+    return np.array(numbers, dtype=np.intp)
 
 
 @lru_cache(maxsize=32768)
