@@ -483,7 +483,12 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     chosen = {item.name: item.facts for item in found if not item.equivalent}
     found = [_of_the_place(item, said) for item in found]
     tabled = [_answered(name, headings, horizon, added, chosen.get(name, ()), said) for name, headings in asked]
-    if all(item.facts for item in tabled):
+    # What the table does not know is not left out because it has the rest.
+    known = {name for name, _ in asked}
+    unknown = any(
+        not item.facts and item.name not in known and sent_out(payload.request).get(item.name) for item in found
+    )
+    if all(item.facts for item in tabled) and not unknown:
         more = [_further(item, horizon) for item in _without_like_studies(found, tabled) if not item.equivalent]
         if len(found) > len(tabled):
             same = {item.name for item in tabled}
@@ -763,8 +768,12 @@ def _usual(item: Ordered, added: Completion, said: Said) -> Ordered:
 
 def _without_rare(item: Ordered, said: Said) -> Ordered:
     """An item without special tests that the order does not name, if it has others."""
-    kept = tuple([fact for fact in item.facts if not _is_special(fact, said)])
+    listed = reading(item.name).of("panels") & _OF_ANTIBODIES  # each antibody of these is wanted
+    kept = tuple([f for f in item.facts if not _is_special(f, said) or (listed and not is_completed(f.path))])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
+
+
+_OF_ANTIBODIES = frozenset({"ena", "myositis antibodies", "neuromuscular antibodies", "antiphospholipid antibodies"})
 
 
 def _without_unnamed_signs(ordered: Sequence[Ordered], said: Said) -> Iterator[Ordered]:

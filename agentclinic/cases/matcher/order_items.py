@@ -227,6 +227,24 @@ _WRITTEN_OUT = (
         ),
         r"\2 \1, \3 \1",
     ),
+    (
+        # Where a germ is looked for.
+        re.compile(
+            r"\b([\w-]+ PCR) (?=(?:stool|faeces|CSF|sputum)\b(?! (?:PCR|culture|for|antigen|studies|sample)))",
+            re.IGNORECASE,
+        ),
+        r"\1 of ",
+    ),
+    (
+        # Where a germ is looked for, in brackets.
+        re.compile(
+            r"(?:^|(?<=[,;+] ))([^,;+()]*\b(?:PCR|cultures?|serology|antigen)) "
+            r"\((serum|blood|plasma|CSF|urine|stool)\)",
+            re.IGNORECASE,
+        ),
+        r"\2 \1",
+    ),
+    (re.compile(r"(\bbiops\w+ (?:with|for|and|\+|&) (?:histology (?:and|\+|&) )?)D?IF\b"), r"\1immunofluorescence"),
     # The views of a film.
     (
         re.compile(
@@ -343,7 +361,7 @@ _WRITTEN_OUT = (
     (re.compile(r"\bIVC (?=US\b|USS\b|ultraso\w+|duplex|dopplers?\b)", re.IGNORECASE), "abdominal "),
     (
         re.compile(
-            r"\b((?:duplex|dopplers?)\b[^,;]*?) ?(?:\+|\band\b|&|/|\bincl\w*\b|\bwith\b) ?(?:the )?"
+            r"\b((?:duplex|dopplers?)\b[^,;]*?) ?(?:\+|\band\b|&|/|\bincl\w*\b\.?|\bwith\b) ?(?:the )?"
             r"(?:iliacs?|IVC)(?: veins?)?(?: ?(?:/|and|&) ?(?:IVC|iliacs?)(?: veins?)?)?(?=\s*(?:$|[,;.]))",
             re.IGNORECASE,
         ),
@@ -427,7 +445,7 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"^(?=.*\b(?:AFB|acid))(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint|FNA\w*|fine)\b)(.*?)"
+            r"^(?=.*\b(?:AFB|acid))(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint|FNA\w*|fine|pericard\w*|ascit\w*|periton\w*|fluid|pus|abscess|skin)\b)(.*?)"
             r"(?<!sputum )\b(AFB|acid[- ]fast)(?= (?:smears?|stain|cx|culture|x ?\d))",
             re.IGNORECASE,
         ),
@@ -830,6 +848,13 @@ _WRITTEN_OUT = (
         "",
     ),  # the levels of nerve roots
     (re.compile(r"\bHRCT\b"), "high resolution CT"),
+    (
+        re.compile(
+            r"(\bMRI (?:of (?:the )?)?(?:brain|head)) (?:with|and|\+|/) (?:the )?cavernous sinus(?:es)?\b",
+            re.IGNORECASE,
+        ),
+        "MRI cavernous sinus",
+    ),
     (re.compile(r"\s*,?\s*\bcompared? (?:with|to|against)\b[^,;.]*", re.IGNORECASE), ""),
     (re.compile(r"(\burine colou?r) (?:on|after|when|over|in)\b[^,;.]*", re.IGNORECASE), r"\1"),
     (re.compile(r"(\b(?:abdom\w+|guarding|rebound|periton\w+)\b[^.;]*?)\brigidity\b", re.IGNORECASE), r"\1guarding"),
@@ -891,7 +916,9 @@ _WRITTEN_OUT = (
     (re.compile(r"(?<=[a-z] )vs\.?(?= [a-z])"), "and"),
     (
         re.compile(
-            r"^(?!.*\b(?:lumbar puncture|LP|spinal tap|CSF|cerebrospinal|skin|vesicle)\b)(.*?)\bviral PCR(?: swab)?\b",
+            r"^(?!.*\b(?:lumbar puncture|LP|spinal tap|CSF|cerebrospinal|skin|vesicle)\b)"
+            r"(.*?)(?<!blood )(?<!serum )(?<!plasma )(?<!stool )\bviral PCR(?: swab)?\b"
+            r"(?! ?\(?(?:of |on |from )?(?:the )?(?:blood|serum|plasma|stool|biops|myocard|tissue))",
             re.IGNORECASE,
         ),
         r"\1respiratory viral PCR",
@@ -2270,7 +2297,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if last is None and after and _is_placed(after[0]) and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
         known = next((item.read for item in reversed(before) if item.read.by_kind), last)
-        imaged = _imaged(known, after)  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
+        imaged = (
+            None if read.words else _imaged(known, after)
+        )  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
         if (
             imaged is None
             and before
@@ -2308,7 +2337,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(taken_from, _only(after[0], "tests"))  # "blood and urine cultures"
     if kinds == {"specimens"} and read.of("specimens") == {"blood"} and not after and last is not None:
         return None  # "oligoclonal bands in CSF and serum"
-    if kinds == {"specimens"} and after and after[0].of("values"):
+    if kinds == {"specimens"} and not read.words and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
     both_of_vessels = bool(after) and read.of("modalities") & after[0].of("modalities") & _VESSELS
@@ -2465,7 +2494,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         elsewhere = usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO
         fluid = fluid and (together or not (read.of("values") & elsewhere or last.of("values") & collected))
         fluid = fluid and "blood" not in read.of("specimens")
-        fluid = fluid and not (last.of("specimens") == {"blood"} and read.of("values") & vocabulary().of_blood)
+        fluid = fluid and not (last.of("specimens") == {"blood"} and not read.of("values") & collected)
+        fluid = fluid and not ("stool" in last.of("specimens") and read.of("values") & _OF_URINE_TOO)
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
