@@ -167,6 +167,16 @@ _ARTERIAL = ("Arterial Blood Gas",)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
+_PLUSES = re.compile(r"([1-4])\+")
+
+
+def _ketone_body(patient: Patient, _: float) -> float | None:
+    """Rises with the ketones of the urine."""
+    urine = (fact.text for fact in patient.facts if fact.heads[0] == "Urinalysis" and fact.heads[-1] == "Ketones")
+    found = _PLUSES.search(next(urine, ""))
+    return {"1": 0.7, "2": 1.6}.get(found[1], 3.4) if found else None
+
+
 def _direct(patient: Patient, _: float) -> float | None:
     total = patient.value("total_bilirubin")
     if not total:
@@ -316,7 +326,7 @@ _HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
 
 
 def _height(patient: Patient, drawn: float) -> float | None:
-    usual = 51 + 18 * patient.age if patient.age < 2 else 77 + 6 * patient.age
+    usual = 50 + 25.5 * patient.age**0.66 if patient.age < 2 else 77 + 6 * patient.age
     return patient.stated(_HEIGHT) or (min(drawn, usual) if patient.age < 16 else None)
 
 
@@ -327,6 +337,12 @@ def _weight(patient: Patient, _: float) -> float | None:
     if patient.age < 12:
         return 2 * (patient.age + 4) if patient.age >= 1 else 3.5 + 6 * patient.age
     return index * (patient.completed("Vital Signs / Height") / 100) ** 2 if index else None
+
+
+def _head(patient: Patient, drawn: float) -> float:
+    """Centimeters: 35 at birth, 43 at six months, 46 at a year."""
+    usual = 35 + 11 * patient.age**0.5 if patient.age < 1 else 46 + 2 * (patient.age - 1)
+    return usual + (drawn - 43) / 2
 
 
 def _body_mass(patient: Patient, _: float) -> float | None:
@@ -401,6 +417,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Capillary Blood Gas / HCO3": _gas_base,
     "Capillary Blood Gas / pCO2": _venous,
     "Capillary Blood Gas / pH": _acidity("Capillary Blood Gas"),
+    "Beta-Hydroxybutyrate": _ketone_body,
     "Direct Bilirubin": _direct,
     "Indirect Bilirubin": _indirect,
     "Liver Function Tests / Total Protein": _protein,
@@ -427,6 +444,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "HbA1c": _glycated,
     "Vital Signs / Blood Glucose Fingerstick": _fingerstick,
     "Lumbar Puncture / Glucose": _spinal_glucose,
+    "Vital Signs / Head Circumference": _head,
     "Vital Signs / Height": _height,
     "Vital Signs / Weight": _weight,
     "Vital Signs / Body Mass Index": _body_mass,

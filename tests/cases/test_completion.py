@@ -108,6 +108,8 @@ def test_results_depend_on_sex_and_age() -> None:
     assert number(man, "Liver Function Tests / Alkaline Phosphatase") < 110
     assert number(child, "Basic Metabolic Panel / Creatinine") < 0.65
     assert number(chart("4-month-old girl"), "Vital Signs / Heart Rate") > 100
+    assert number(chart("5-week-old boy"), "Vital Signs / Head Circumference") < 40
+    assert value(chart("4-month-old girl"), "Peak Expiratory Flow") is None
 
 
 def test_the_fetus_is_only_in_pregnant_women() -> None:
@@ -382,6 +384,10 @@ def test_a_functional_test_follows_from_what_images_and_examination_show() -> No
     assert "Scooped" in (value(narrow, "Spirometry / Flow Volume Loop") or "")
     short = chart(MAN, ("Walk Test / Findings", "Stops twice short of breath, saturation falls to 88%"))
     assert "not reached" in (value(short, "Cardiac Stress Test / Findings") or "")
+    hips = chart(MAN, ("Neurological Examination / Motor", "Shoulders and hips 4/5"))
+    assert value(hips, "Neurological Examination / Rising From a Chair") == "Pushes up with both arms"
+    anemic = chart(MAN, ("Complete Blood Count / Hemoglobin", "8.1 g/dL"))
+    assert value(anemic, "Eye Examination / Conjunctival Pallor") == "Pale on both sides"
     fast = chart(MAN, ("Electrocardiogram / Findings", "Regular narrow rhythm at 188 per minute"))
     assert value(fast, "Electrophysiology Study / Findings") is None
 
@@ -411,6 +417,11 @@ def test_special_signs_agree_with_the_finding_that_they_seek() -> None:
 def test_what_the_urine_holds_agrees_with_its_weight() -> None:
     thin = chart(MAN, ("Urinalysis / Specific Gravity", "1.003"))
     assert number(thin, "Osmolality / Urine") < 200
+    tingling = Fact("Symptoms/2", Section.SYMPTOMS, (), "Tingling of the thumb and first fingers at night")
+    signs = value(chart(MAN, story=(tingling,)), "Musculoskeletal Examination / Tinel and Phalen Signs")
+    assert signs == "Both bring on tingling of the thumb and first fingers"
+    low = Fact("Symptoms/3", Section.SYMPTOMS, (), "Mood low since the illness began")
+    assert value(chart(MAN, story=(low,)), "Mental Status Examination / Rating Scale") == "PHQ-9 score 11"
 
 
 def test_a_ratio_agrees_with_its_parts() -> None:

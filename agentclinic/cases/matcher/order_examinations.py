@@ -455,7 +455,7 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart, *, alone: bo
         and (not systems or not charted.of("systems") or systems & charted.of("systems"))
     ]
     if known.by or not own or "psychiatric" in known.of:
-        own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
+        own += [f for f, c in examined if f not in own and part in _parts_told(f.text) and _near(part, f, c)]
     felt = {"palpation"} if "abdominal" in known.of and known.by != "auscultation" else set()
     for method in (known.by, *felt) if not own and known.by else ():
         own = own or [f for f, c in examined if method in c.of("methods") and _near(part, f, c)]
@@ -479,6 +479,15 @@ def _part(part: str, asked: Reading, chart: Chart, examined: Chart, *, alone: bo
         for f, c in examined
         if _undivided(f) and known.main in _own_systems(c) | c.of("sites") and _SUMMED_UP.search(f.text)
     ]
+
+
+@lru_cache(maxsize=4096)
+def _parts_told(text: str) -> frozenset[str]:
+    """What a finding speaks of, not what only moved while it was seen: "undulating with eye movement"."""
+    return reading(_MOVING.sub("", text)).of("parts")
+
+
+_MOVING = re.compile(r"\bwith (?:eye|neck|jaw) movements?\b", re.IGNORECASE)
 
 
 def _of_sign(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact]:
