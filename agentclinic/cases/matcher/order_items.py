@@ -1326,9 +1326,7 @@ def _may_be_two(last: str, piece: str) -> bool:
     """Whether a slash stands between two tests; one of them may be a word that we do not know: "LDH/hapto"."""
     both = (last, piece)
     alone = [_stands_alone(text) for text in both]
-    examined = [
-        _only_sites(read) or set(read.by_kind) == {"systems"} for read in map(reading, map(_without_reason, both))
-    ]
+    examined = [_only_sites(read) or set(read.by_kind) == {"systems"} for read in map(reading, map(_without_reason, both))]
     if all(examined):
         return True  # "eyes/skin/joints for inflammation"
     unknown = [bool(_UNKNOWN.fullmatch(text)) and not reading(text).by_kind for text in both]
