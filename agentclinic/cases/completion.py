@@ -864,9 +864,17 @@ class _Patient:
             for fact in self._findings
         )
 
+    @cached_property
+    def _operated(self) -> bool:
+        """Whether the history tells of an operation that leaves a scar on the belly."""
+        scar = normal_of(("Abdominal Examination", "Scar"))
+        return scar is not None and self.followed(scar) is not None
+
     def _denied_by(self, entry: Normal, form: str) -> bool:
         """Whether a form of a normal finding denies what was charted."""
         if any(self._subjects.get(subject) for subject in _SUBJECT.findall(fold(form))):
+            return True
+        if self._operated and "no scar" in form:
             return True
         if self._cold and _WARM.search(form):
             return True

@@ -167,6 +167,16 @@ _ARTERIAL = ("Arterial Blood Gas",)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
+_PLUSES = re.compile(r"([1-4])\+")
+
+
+def _ketone_body(patient: Patient, _: float) -> float | None:
+    """Rises with the ketones of the urine."""
+    urine = (fact.text for fact in patient.facts if fact.heads[0] == "Urinalysis" and fact.heads[-1] == "Ketones")
+    found = _PLUSES.search(next(urine, ""))
+    return {"1": 0.7, "2": 1.6}.get(found[1], 3.4) if found else None
+
+
 def _direct(patient: Patient, _: float) -> float | None:
     total = patient.value("total_bilirubin")
     if not total:
@@ -211,6 +221,12 @@ def _reactive(patient: Patient, _: float) -> float | None:
     return (rate - 20) / 2 if rate and rate > 30 else None
 
 
+def _fibrinogen(patient: Patient, drawn: float) -> float | None:
+    protein = patient.charted("crp")
+    used_up = (patient.charted("platelets") or 250) < 100 or (patient.charted("inr") or 1) > 1.5
+    return min(800, drawn + 2 * protein) if protein and protein > 15 and not used_up else None
+
+
 def _procalcitonin(patient: Patient, drawn: float) -> float | None:
     protein = patient.charted("crp")
     return drawn + 0.002 * (protein - 40) if protein and protein > 40 else None
@@ -231,10 +247,12 @@ def _iron_capacity(patient: Patient, _: float) -> float | None:
     return 100 * iron / share if iron and share else None
 
 
-def _iron(patient: Patient, _: float) -> float | None:
+def _iron(patient: Patient, drawn: float) -> float | None:
     share = patient.charted("transferrin_saturation")
     capacity = patient.value("tibc")
-    return share * capacity / 100 if share and capacity else None
+    if share and capacity:
+        return share * capacity / 100
+    return 0.4 * drawn if (patient.charted("crp") or 0) > 40 else None
 
 
 def _iron_share(patient: Patient, _: float) -> float | None:
@@ -308,12 +326,6 @@ _WEIGHT = re.compile(r"(?:weight |cm and )(\d+(?:\.\d+)?) kg(?! (?:above|below|m
 _HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
 
 
-def _head(patient: Patient, drawn: float) -> float:
-    """Centimeters, of children under two: most of the growth is in the first year."""
-    usual = 34.5 + 11.5 * math.sqrt(patient.age) if patient.age < 1 else 43.7 + 2.3 * patient.age
-    return usual + drawn - 43
-
-
 def _height(patient: Patient, drawn: float) -> float | None:
     usual = 50 + 25.5 * patient.age**0.66 if patient.age < 2 else 77 + 6 * patient.age
     return patient.stated(_HEIGHT) or (min(drawn, usual) if patient.age < 16 else None)
@@ -326,6 +338,12 @@ def _weight(patient: Patient, _: float) -> float | None:
     if patient.age < 12:
         return 2 * (patient.age + 4) if patient.age >= 1 else 3.5 + 6 * patient.age
     return index * (patient.completed("Vital Signs / Height") / 100) ** 2 if index else None
+
+
+def _head(patient: Patient, drawn: float) -> float:
+    """Centimeters: 35 at birth, 43 at six months, 46 at a year."""
+    usual = 35 + 11 * patient.age**0.5 if patient.age < 1 else 46 + 2 * (patient.age - 1)
+    return usual + (drawn - 43) / 2
 
 
 def _body_mass(patient: Patient, _: float) -> float | None:
@@ -400,6 +418,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Capillary Blood Gas / HCO3": _gas_base,
     "Capillary Blood Gas / pCO2": _venous,
     "Capillary Blood Gas / pH": _acidity("Capillary Blood Gas"),
+    "Beta-Hydroxybutyrate": _ketone_body,
     "Direct Bilirubin": _direct,
     "Indirect Bilirubin": _indirect,
     "Liver Function Tests / Total Protein": _protein,
@@ -408,6 +427,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "ESR": _sedimentation,
     "C Reactive Protein": _reactive,
     "Procalcitonin": _procalcitonin,
+    "Coagulation / Fibrinogen": _fibrinogen,
     "Ferritin": _with_inflammation,
     "D-dimer": _dimer,
     "Iron Studies / Serum Iron": _iron,

@@ -119,7 +119,7 @@ _CONDITION_FIRST = re.compile(
 """A condition before what is asked under it."""
 _ORGAN = re.compile(
     r"\b(?:lung|heart|liver|kidney|thyroid|bowel|skin|muscle|nerve|brain|eye|blood|bone|joint|stomach|prostate|bladder"
-    r"|breast|colon|gut|gland|chest|sinus|ear|back)\b",
+    r"|parathyroid|breast|colon|gut|gland|chest|sinus|ear|back)\b",
     re.IGNORECASE,
 )
 _SHARE_A_NOUN = re.compile(
@@ -132,6 +132,13 @@ _BLOOD_IN = re.compile(
     r" (?:in )?(?:your |the |his |her )?(stools?|urine|pee|wee|water|motions|poo|poop|phlegm|vomit)\b",
     re.IGNORECASE,
 )
+_YOU_OR_ANYONE = re.compile(
+    r"\b(do|does) (you|he|she) or (any(?:one|body)(?: (?:else|at|in|your|the|his|her|home|house|household|family))"
+    r"{0,4}) (smoke or vape|smoke|vape)\b",
+    re.IGNORECASE,
+)
+_BLACK_OUT = re.compile(r"\bblack(ed|ing)? out\b", re.IGNORECASE)
+"""The network takes it for a color."""
 _DRY = re.compile(
     r"\b(dry|sore|itchy|red|watery|swollen) (eyes|mouth|nose|skin|throat) or (eyes|mouth|nose|skin|throat)\b",
     re.IGNORECASE,
@@ -162,8 +169,10 @@ def as_asked(question: str) -> str:
     """
     text = small_talk(question).mixed or question
     text = _CONDITION_FIRST.sub(_behind, text)
+    text = _BLACK_OUT.sub(lambda found: f"pass{found[1] or ''} out", text)
     text = _SHARE_A_NOUN.sub(lambda found: _ORGAN.sub(rf"\g<0> {found['noun']}", found["organs"]), text)
     text = _BLOOD_IN.sub(r"\1 \2 or blood in your \3", text)
+    text = _YOU_OR_ANYONE.sub(r"\1 \2 \4 or does \3 \4", text)
     return _DRY.sub(r"\1 \2 or \1 \3", text)
 
 
@@ -318,10 +327,12 @@ def _read_as_one(text: str, start: int) -> Asks | None:
 def is_of_kin(question: str, asks: Asks) -> bool:
     """Whether something is asked about relatives: by its own words, those before, or the end of its list."""
     begins, sentence = sentence_of(question, asks)
-    if _YOU_TOO.search(sentence) and not cues.ASKS_OF_KIN.search(asks.text):
-        return False
     cue = cues.ASKS_OF_KIN.search(sentence)
     if cue is None:
+        return False
+    you = _YOU_TOO.search(sentence)
+    of_list = you and you.start() > cue.end() and not _HEAD.search(sentence, cue.end(), max(0, asks.start - begins))
+    if you and not of_list and not cues.ASKS_OF_KIN.search(asks.text):
         return False
     end, named = asks.start + len(asks.text), begins + cue.start()
     return named < end or not _HEAD.search(question, end, named)
