@@ -203,6 +203,7 @@ def parts_of_others(order: str) -> frozenset[str]:
     return frozenset(name for item in within for name in (item.text, _name(item.text, item.read)))
 
 
+@lru_cache(maxsize=4096)  # each call makes a pattern
 def as_written(name: str, request: str) -> str:
     """A name as the order has it, with its capitals and hyphens; or else each of its words."""
     written = re.search(
