@@ -224,7 +224,8 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
         named = [fact for fact in item.facts if not entries[fact.path].rare or named_in(fact, asked)]
         # What an order does not name is not reported for want of anything else: gait is not gait after a spinal tap.
         likely = named or _of_the_place(item)
-        likely = likely or ([fact for fact in item.facts if not is_sign(fact)] if len(items) == 1 else ())
+        if not likely and len(items) == 1:
+            likely = [fact for fact in item.facts if not is_sign(fact)]
         headings = dict.fromkeys(entries[fact.path].heading for fact in likely)
         found.append((item.name, () if item.equivalent else tuple(headings)))
     return tuple(found)
