@@ -134,9 +134,11 @@ _BLOOD_IN = re.compile(
 )
 _YOU_OR_ANYONE = re.compile(
     r"\b(do|does) (you|he|she) or (any(?:one|body)(?: (?:else|at|in|your|the|his|her|home|house|household|family))"
-    r"{0,4}) (smoke|vape)\b",
+    r"{0,4}) (smoke or vape|smoke|vape)\b",
     re.IGNORECASE,
 )
+_BLACK_OUT = re.compile(r"\bblack(ed|ing)? out\b", re.IGNORECASE)
+"""The network takes it for a color."""
 _DRY = re.compile(
     r"\b(dry|sore|itchy|red|watery|swollen) (eyes|mouth|nose|skin|throat) or (eyes|mouth|nose|skin|throat)\b",
     re.IGNORECASE,
@@ -167,6 +169,7 @@ def as_asked(question: str) -> str:
     """
     text = small_talk(question).mixed or question
     text = _CONDITION_FIRST.sub(_behind, text)
+    text = _BLACK_OUT.sub(lambda found: f"pass{found[1] or ''} out", text)
     text = _SHARE_A_NOUN.sub(lambda found: _ORGAN.sub(rf"\g<0> {found['noun']}", found["organs"]), text)
     text = _BLOOD_IN.sub(r"\1 \2 or blood in your \3", text)
     text = _YOU_OR_ANYONE.sub(r"\1 \2 \4 or does \3 \4", text)
@@ -180,6 +183,11 @@ def _behind(found: re.Match[str]) -> str:
 
 def parts_of(question: str) -> list[Asks]:
     """The things that a question asks, without small talk and what only asks for the story."""
+    return list(_parts_of(question))
+
+
+@lru_cache(maxsize=4096)
+def _parts_of(question: str) -> Sequence[Asks]:
     text = as_asked(question)
     opens = OPENS.search(text)
 

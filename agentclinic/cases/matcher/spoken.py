@@ -118,9 +118,10 @@ _TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|ab
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
-_CHOICE = cues.Cue(
+_CHOICE = re.compile(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
-    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$"
+    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
+    re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
 DOUBTFUL = -0.5
@@ -131,6 +132,27 @@ _WHICH = re.compile(
     r"(?:and |or |so |but )*(how (?:many|much|long|often|far|big|old|soon)|which|where|when|who|why)\b", re.IGNORECASE
 )
 """Asks for something that a patient may not be able to say."""
+_BY_DEFAULT = {
+    "habit": cues.Cue(
+        r"\bhow (?:much|many) (?:\w+ ){0,3}?(?:coffees?|tea|caffeine|cola|soda|drinks|water|fluids?|salt|meals|pillows"
+        r"|hours)\b|\bhow far can (?:you|he|she) walk\b|\bhow many (?:stairs|flights)\b"
+        r"|\bwhat (?:do|does) (?:you|he|she) (?:usually |normally )?eat\b|\bhow is (?:your|his|her) diet\b"
+    ),
+    "origin": cues.Cue(
+        r"\bwhere (?:did|were|was|do|are|is) (?:you|he|she) (?:grow up|grew up|born|raised|from|come from)\b"
+    ),
+}
+"""Details that every patient knows, and what is said of them if the chart is silent."""
+_FUNCTIONS = (
+    r"(?:hearing|(?:eye)?sight|vision|memory|balance|concentration|coordination|speech|voice|appetite|energy|mood|sleep"
+    r"|walking|breathing|swallowing|digestion|skin|strength|sense of (?:smell|taste)|bowels|waterworks|eyes|ears)"
+)
+_HOW_IS = re.compile(
+    rf"(?:and )?how(?:['’]s| is| are| has| have) (?:your|his|her) ({_FUNCTIONS})(?: been)?(?: lately| recently)?\W*"
+    rf"|(?:and )?how about (?:your|his|her) ({_FUNCTIONS})\W*",
+    re.IGNORECASE,
+)
+"""Asks how something of the body works."""
 _FOLLOWS = re.compile(
     r"(?:and |or |but |so )*(?:is|are|was|were|do|does|did|has|have|had|can|could)(?:n['’]t)?"
     r" (?:it|that|they|those|these|this)\b",
@@ -150,8 +172,8 @@ _ANYTHING = re.compile(
 """Names nothing, and is not denied beside its examples."""
 _ABOVE_ALL = re.compile(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
-_ANY_OF_THEM = re.compile(r"\b(?:any|all|some|one|none) of (?:them|these|those)\b", re.IGNORECASE)
-_OF_THEM = re.compile(r"(?:do|does|did|are|is|were|was|have|has) (?:they|it|these|those|this|that)\b", re.IGNORECASE)
+_ANY_OF_THEM = cues.Cue(r"\b(?:any|all|some|one|none) of (?:them|these|those)\b")
+_OF_THEM = cues.Cue(r"(?:do|does|did|are|is|were|was|have|has) (?:they|it|these|those|this|that)\b")
 """Asks about what was spoken of before."""
 _OWN_AND_KIN = cues.Cue(
     r"\byou(?:rself)?\b[^?.!;]{0,25}?\b(?:or|and)\b[^?.!;]{0,20}?"
@@ -168,12 +190,18 @@ _BEGAN = re.compile(
     re.IGNORECASE,
 )
 """Asks when it began: that is mostly told by the main complaint."""
+_LAST_SAID = re.compile(
+    r"(?:(?:i (?:understand|gather|hear|see|know)|you (?:said|say|told me|mentioned))(?: that)? )?"
+    r"([^.?!]{3,120})[.!]\W*$",
+    re.IGNORECASE,
+)
+"""What a doctor says before a question that says nothing without it."""
 _GOES_ON = cues.Cue(r"\bhow long has (?:this|it|that) been\b")
 """After another question, this asks about what that was about."""
 _ONLY_WHEN = re.compile(
-    r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
-    r"|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
-    r"(?: (?:exactly|been|happen|start|begin|last|a day|each day))?\W*",
+    r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|in what way|when"
+    r"|where|why|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
+    r"(?: (?:exactly|been|happen|start|begin|last|changed?|a day|each day))?\W*",
     re.IGNORECASE,
 )
 """Says nothing without what was asked before: "how much?"."""
@@ -196,50 +224,43 @@ _MEDICINES = cues.Cue(
 """Asks for all medicines, perhaps with examples."""
 _SOCIAL = cues.Cue(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
-    r"|\b(?:home|daily|everyday|family) life\b|\blife at home\b|\babout (?:your|his|her) life\b"
+    r"|\b(?:home|daily|everyday|family) life\b|\blife (?:look like |like )?at home\b|\babout (?:your|his|her) life\b"
+    r"|\b(?:your life|(?:normal|typical|usual) day) (?:look )?like\b"
     r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
     r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$"
 )
-_TELL_OF_LIFE = re.compile(
+_TELL_OF_LIFE = cues.Cue(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
     r" (?:yourself|himself|herself|(?:your|his|her) (?:(?:home|daily|everyday|normal|usual) )?(?:life|home|routine|day)"
     r")\b"
-    r"|your (?:daily|everyday) life\b",
-    re.IGNORECASE,
+    r"|your (?:daily|everyday) life\b"
 )
-_OF_HOME = re.compile(
+_OF_HOME = cues.Cue(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)? ?(?:a (?:bit|little)|something)? ?(?:more )?"
-    r"(?:about)? ?your home(?: situation)?\s*[.,?:;]",
-    re.IGNORECASE,
+    r"(?:about)? ?your home(?: situation)?\s*[.,?:;]"
 )
-_HOME = re.compile(
+_HOME = cues.Cue(
     r"\b(?:liv(?:e|es|ing)|home|house|flat|apartment|married|wife|husband|partner|alone|kids?|child(?:ren)?|sons?"
-    r"|daughters?|parents?|mother|father|mom|dad|roommates?|widow\w*|divorced|pets?|dogs?|cats?|stairs|farm)\b",
-    re.IGNORECASE,
+    r"|daughters?|parents?|mother|father|mom|dad|roommates?|widow\w*|divorced|pets?|dogs?|cats?|stairs|farm)\b"
 )
-_WORSE = re.compile(
-    r"\b(?:worse\w*|aggravat\w*|brings? (?:it|them|this) on|sets? (?:it|them|this) off|triggers?)\b", re.IGNORECASE
-)
-_BETTER = re.compile(
-    r"\b(?:better|eas(?:e|es|ed|ier)|reliev\w*|relief|helps?|helped|sooth\w*|(?:make|makes) it (?:stop|go away))\b",
-    re.IGNORECASE,
+_WORSE = cues.Cue(r"\b(?:worse\w*|aggravat\w*|brings? (?:it|them|this) on|sets? (?:it|them|this) off|triggers?)\b")
+_BETTER = cues.Cue(
+    r"\b(?:better|eas(?:e|es|ed|ier)|reliev\w*|relief|helps?|helped|sooth\w*|(?:make|makes) it (?:stop|go away))\b"
 )
 _TOUCHED = cues.Cue(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*")
 """Asks what the illness does to it."""
-_ILLNESSES = re.compile(
+_ILLNESSES = cues.Cue(
     r"\b(?:what|which|any|other|all|past|previous|earlier|long[- ]term|chronic|serious|major)"
     r" (?:(?!heart|lung|kidney|liver|mental|skin|bowel|eye)\w+ ){0,3}?"
     r"(?:illness(?:es)?|diseases?|conditions?|health (?:problems?|issues?)|medical (?:problems?|issues?|history)"
-    r"|diagnos[ei]s)\b|\bmedical history\b|\bpast (?:illness(?:es)?|history)\b",
-    re.IGNORECASE,
+    r"|diagnos[ei]s)\b|\bmedical history\b|\bpast (?:illness(?:es)?|history)\b"
 )
 """Asks for all that the patient has or had."""
-_WELL_SINCE = re.compile(r"\b(?:healthy|well|illness(?:es)?|conditions?)\b", re.IGNORECASE)
-_NO_ILLNESS = re.compile(
+_WELL_SINCE = cues.Cue(r"\b(?:healthy|well|illness(?:es)?|conditions?)\b")
+_NO_ILLNESS = cues.Cue(
     r"vaccin|\b(?:shots?|jabs?|booster|periods?|smear|born|pregnan\w*|negative|never|nobody|no one|normal|hospital"
     r"|colonoscopy|mammogram|check-?ups?|creatinine|readings?)\b|immuni|tetanus"
-    r"|^no\b",
-    re.IGNORECASE,
+    r"|^no\b"
 )
 _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
@@ -251,12 +272,11 @@ _NARROWED = cues.Cue(
 )
 _OF_LIFE = (Section.SOCIAL, Section.FAMILY)
 """Sections that tell nothing about the illness."""
-_OF_BODY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
+_OF_BODY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW, Section.PAST)
 """Sections of which no fact is about relatives, unless it names people."""
-_PEOPLE = re.compile(
+_PEOPLE = cues.Cue(
     r"\b(?:famil\w*|house\w*|home|every(?:body|one)|nobody|no one|others?|wife|husband|partner|parents?|mother|father"
-    r"|mom|mum|dad|brothers?|sisters?|sons?|daughters?|kids?|child\w*|cousins?|aunt|uncle|grand\w+)\b",
-    re.IGNORECASE,
+    r"|mom|mum|dad|brothers?|sisters?|sons?|daughters?|kids?|child\w*|cousins?|aunt|uncle|grand\w+)\b"
 )
 _TALK = {talk.value: talk for talk in Talk}
 
@@ -424,6 +444,8 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         near_before = index.nearness(before) - before.needed
         if near_before.max() >= DIRECT:
             near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
+    elif before is not None and DID_IT_HELP.fullmatch(asks.text):
+        near = near + DIRECT * (index.nearness(before) >= before.needed)
     of_kin = is_of_kin(question, asks)
     near = near - ELSEWHERE * _denied_elsewhere(with_place(asks, before, question), facts)
     near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
@@ -566,6 +588,9 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
     said_before = {one.start: before for before, one in pairwise(read(rest))}
     before = [said_before.get(one.start, last) for last, one in zip((None, *parts), parts, strict=False)]
+    if parts and before[0] is None and _ONLY_WHEN.fullmatch(parts[0].text):
+        said_first = _LAST_SAID.search(question[: max(0, question.find(parts[0].text))])
+        before[0] = (read(said_first[1]) or (None,))[-1] if said_first else None
     found = [_find(one, last, rest, facts) for last, one in zip(before, parts, strict=True)]
     found = [_unless_told_beside(one, found, rest, facts) for one in found]
     found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
@@ -690,6 +715,14 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
             if section.section is not Section.FAMILY and section.asked.search(text):
                 return Topic(section.section.value.replace("_", " "), section.kind, (), text, asked=text)
         return Topic(name, Asked.SYMPTOM, (), called(text, names) or one.noun, main, asked=text)
+    for default, asks in _BY_DEFAULT.items():
+        if asks.search(text):
+            return Topic(default, Asked.DETAIL, ())
+    if well := _HOW_IS.fullmatch(text):
+        noun = (well[1] or well[2]).lower()
+        return Topic(
+            noun, Asked.DETAIL, (), noun, lexicon.named(f"{noun} loss, trouble with {noun}").closed & deniable()
+        )
     aspects = [aspect.name for aspect in cues.ASPECTS if aspect.asked.search(text)]
     which = _WHICH.match(text)
     if answers and not which:
