@@ -221,6 +221,12 @@ def _reactive(patient: Patient, _: float) -> float | None:
     return (rate - 20) / 2 if rate and rate > 30 else None
 
 
+def _fibrinogen(patient: Patient, drawn: float) -> float | None:
+    protein = patient.charted("crp")
+    used_up = (patient.charted("platelets") or 250) < 100 or (patient.charted("inr") or 1) > 1.5
+    return min(800, drawn + 2 * protein) if protein and protein > 15 and not used_up else None
+
+
 def _procalcitonin(patient: Patient, drawn: float) -> float | None:
     protein = patient.charted("crp")
     return drawn + 0.002 * (protein - 40) if protein and protein > 40 else None
@@ -241,10 +247,12 @@ def _iron_capacity(patient: Patient, _: float) -> float | None:
     return 100 * iron / share if iron and share else None
 
 
-def _iron(patient: Patient, _: float) -> float | None:
+def _iron(patient: Patient, drawn: float) -> float | None:
     share = patient.charted("transferrin_saturation")
     capacity = patient.value("tibc")
-    return share * capacity / 100 if share and capacity else None
+    if share and capacity:
+        return share * capacity / 100
+    return 0.4 * drawn if (patient.charted("crp") or 0) > 40 else None
 
 
 def _iron_share(patient: Patient, _: float) -> float | None:
@@ -316,12 +324,6 @@ def _spinal_glucose(patient: Patient, drawn: float) -> float | None:
 _BMI = re.compile(r"body mass index (\d+(?:\.\d+)?)", re.IGNORECASE)
 _WEIGHT = re.compile(r"(?:weight |cm and )(\d+(?:\.\d+)?) kg(?! (?:above|below|more|less))", re.IGNORECASE)
 _HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
-
-
-def _head(patient: Patient, drawn: float) -> float:
-    """Centimeters, of children under two: most of the growth is in the first year."""
-    usual = 34.5 + 11.5 * math.sqrt(patient.age) if patient.age < 1 else 43.7 + 2.3 * patient.age
-    return usual + drawn - 43
 
 
 def _height(patient: Patient, drawn: float) -> float | None:
@@ -425,6 +427,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "ESR": _sedimentation,
     "C Reactive Protein": _reactive,
     "Procalcitonin": _procalcitonin,
+    "Coagulation / Fibrinogen": _fibrinogen,
     "Ferritin": _with_inflammation,
     "D-dimer": _dimer,
     "Iron Studies / Serum Iron": _iron,
@@ -445,7 +448,6 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Vital Signs / Head Circumference": _head,
     "Vital Signs / Height": _height,
     "Vital Signs / Weight": _weight,
-    "Vital Signs / Head Circumference": _head,
     "Vital Signs / Body Mass Index": _body_mass,
 }
 

@@ -155,6 +155,7 @@ def test_further_linked_values() -> None:
         story=(Fact("P", Section.PAST, ("Past",), "Type 2 diabetes for ten years"),),
     )
     assert number(case, "ESR") > 40
+    assert number(chart(MAN, ("C Reactive Protein", "120 mg/L (ref <5)")), "Coagulation / Fibrinogen") > 400
     assert number(case, "Free T4") > 1.8
     assert number(case, "Serum Osmolality") == pytest.approx(258, abs=5)
     assert number(case, "Basic Metabolic Panel / eGFR") == pytest.approx(30, abs=2), "CKD-EPI 2021"
@@ -170,6 +171,8 @@ def test_further_linked_values() -> None:
     )
     assert number(pale, "Erythropoietin") > 40
     assert number(pale, "Transferrin") == 376
+    assert value(pale, "Eye Examination / Conjunctival Pallor") == "Lining of the lower lids pale on both sides"
+    assert value(pale, "General Appearance / Pallor") == "Pale"
     assert number(pale, "Globulin") == pytest.approx(6.8)
     kidneys = chart(
         MAN, ("Complete Blood Count / Hemoglobin", "7.5 g/dL"), ("Basic Metabolic Panel / Creatinine", "4.5 mg/dL")
@@ -420,6 +423,8 @@ def test_what_the_urine_holds_agrees_with_its_weight() -> None:
     tingling = Fact("Symptoms/2", Section.SYMPTOMS, (), "Tingling of the thumb and first fingers at night")
     signs = value(chart(MAN, story=(tingling,)), "Musculoskeletal Examination / Tinel and Phalen Signs")
     assert signs == "Both bring on tingling of the thumb and first fingers"
+    cough = Fact("Symptoms/4", Section.SYMPTOMS, (), "Dry cough for three days")
+    assert value(chart(MAN, story=(cough,)), "Respiratory Examination / Cough") == "Dry, now and then"
     low = Fact("Symptoms/3", Section.SYMPTOMS, (), "Mood low since the illness began")
     assert value(chart(MAN, story=(low,)), "Mental Status Examination / Rating Scale") == "PHQ-9 score 11"
 

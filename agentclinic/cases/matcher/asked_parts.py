@@ -184,6 +184,11 @@ def _behind(found: re.Match[str]) -> str:
 
 def parts_of(question: str) -> list[Asks]:
     """The things that a question asks, without small talk and what only asks for the story."""
+    return list(_parts_of(question))
+
+
+@lru_cache(maxsize=4096)
+def _parts_of(question: str) -> Sequence[Asks]:
     text = as_asked(question)
     opens = OPENS.search(text)
 

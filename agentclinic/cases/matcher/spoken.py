@@ -103,7 +103,7 @@ _TELL = cues.Cue(
     r"|^what(?:'s| is| was) (?:it|the pain|that) like"
 )
 _TELL_ALL = cues.Cue(
-    r"\b(?:tell me|hear|talk) (?:all )?about (?:it|this|that|them|these|those)"
+    r"\b(?:tell me|hear|talk) (?:(?:all|everything|more) )?about (?:it|this|that|them|these|those)"
     r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))"
 )
 """Asks for the whole story."""
@@ -117,9 +117,10 @@ _TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|ab
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
-_CHOICE = cues.Cue(
+_CHOICE = re.compile(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
-    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$"
+    r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
+    re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
 DOUBTFUL = -0.5
@@ -592,14 +593,14 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     found = [_unless_told_beside(one, found, rest, facts) for one in found]
     found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
     topics: list[Topic] = []
-    answers = any(one.rows for one in found)
+    opens = (_AT_LENGTH.search(rest) and _TELL_OF.search(rest)) or _TELL_ALL.search(rest) or OPENS.search(rest)
+    answers = bool(opens) or any(one.rows for one in found)
     for one in found:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)
         if topic is not None and topic not in topics:
             topics.append(topic)
     tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
-    at_length = _AT_LENGTH.search(rest) and _TELL_OF.search(rest)
-    if not tells_story and (at_length or _TELL_ALL.search(rest) or OPENS.search(rest)):
+    if not tells_story and opens:
         topics.insert(0, Topic("opening", Asked.OPENING, _told_first(rest, facts)))
     topics.sort(key=lambda topic: topic.kind is Asked.TALK)
     topics += [topic for topic in feelings if topic not in topics]
