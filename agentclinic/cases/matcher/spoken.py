@@ -17,7 +17,6 @@ from itertools import pairwise
 from operator import or_
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
@@ -309,14 +308,11 @@ def _denied_elsewhere(text: str, facts: Facts) -> Floats:
     )
 
 
-@lru_cache(maxsize=4096)
-def _affirm(text: str, facts: Facts) -> NDArray[np.bool_]:
-    """Which facts affirm what a text names."""
+def _affirms(text: str, fact: Fact) -> bool:
+    """Whether a fact affirms what a text names."""
     named = lexicon.named(text).names & lexicon.of_types("symptom", "habit", "exposure") & ~lexicon.roots()
     named &= ~lexicon.bit("pain")
-    if not named:
-        return np.zeros(len(facts), dtype=np.bool_)
-    return np.array([not says_no_harm(fact) and bool(named & _named_in(fact)) for fact in facts], dtype=np.bool_)
+    return bool(named) and not says_no_harm(fact) and bool(named & _named_in(fact))
 
 
 @lru_cache(maxsize=512)
@@ -459,7 +455,9 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + least:
         reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
         enough = max(asks.needed + ALSO, float(near[best]) - reach)
-        others = np.flatnonzero((near >= enough) | (near >= asks.needed + NAMED) & _affirm(asks.text, facts))
+        close = near >= enough
+        likely = np.flatnonzero(close | (near >= asks.needed + NAMED))
+        others = likely[[bool(close[row]) or _affirms(asks.text, facts[row]) for row in likely]]
         others = others[np.argsort(-near[others], kind="stable")]
         if facts[best].section in _OF_LIFE:
             others = others[[facts[row].section in _OF_LIFE or near[row] >= near[best] - CLOSE for row in others]]
