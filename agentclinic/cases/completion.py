@@ -353,7 +353,10 @@ def _in_order(charted: Iterable[Fact], completed: Iterable[tuple[int, Fact]]) ->
 
 
 def is_completed(path: str) -> bool:
-    return path.startswith(f"{ROOT}/")
+    return path.startswith(_ADDED)
+
+
+_ADDED = f"{ROOT}/"
 
 
 def untold(heading: str) -> Fact:
