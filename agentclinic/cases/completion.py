@@ -24,7 +24,7 @@ from agentclinic.cases.matcher.cues import needed
 from agentclinic.cases.matcher.order_examinations import is_of_another, may_be_noticed
 from agentclinic.cases.matcher.order_items import WITH_SPATULA, items, one_line
 from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, spelled_out, vocabulary
-from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, asked_of_measurement, charted_as
+from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, Ordered, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.cases.versions import original_of
@@ -223,10 +223,22 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
     for item in items:
         named = [fact for fact in item.facts if not entries[fact.path].rare or named_in(fact, asked)]
         # What an order does not name is not reported for want of anything else: gait is not gait after a spinal tap.
-        likely = named or ([fact for fact in item.facts if not is_sign(fact)] if len(items) == 1 else ())
+        likely = named or _of_the_place(item)
+        if not likely and len(items) == 1:
+            likely = [fact for fact in item.facts if not is_sign(fact)]
         headings = dict.fromkeys(entries[fact.path].heading for fact in likely)
         found.append((item.name, () if item.equivalent else tuple(headings)))
     return tuple(found)
+
+
+def _of_the_place(item: Ordered) -> list[Fact]:
+    """The entries for the place that an item names alone, or else for what it is part of: the feet, of the toes."""
+    sites = reading(item.name).of("sites")
+    if set(reading(item.name).by_kind) != {"sites"}:
+        return []
+    wider = frozenset[str]().union(*(vocabulary().wider[site] for site in sites))
+    placed = [(fact, reading(fact.heads[-1]).of("sites")) for fact in item.facts if not is_sign(fact)]
+    return [fact for fact, own in placed if own & sites] or [fact for fact, own in placed if own & wider]
 
 
 @lru_cache(maxsize=32)
@@ -324,7 +336,9 @@ def _is_organ(read: Reading) -> bool:
     return set(read.by_kind) == {"sites"} and read.of("sites") <= _ORGANS and not read.sides
 
 
-_ORGANS = frozenset({"ear", "nose", "sinus", "mouth", "throat", "jaw", "nail", "tongue", "liver", "spleen"})
+_ORGANS = frozenset(
+    {"ear", "nose", "sinus", "mouth", "throat", "jaw", "nail", "tongue", "liver", "spleen", "joint", "genitals"}
+)
 
 
 def _label(fact: Fact) -> str:

@@ -423,6 +423,8 @@ def test_what_the_urine_holds_agrees_with_its_weight() -> None:
     tingling = Fact("Symptoms/2", Section.SYMPTOMS, (), "Tingling of the thumb and first fingers at night")
     signs = value(chart(MAN, story=(tingling,)), "Musculoskeletal Examination / Tinel and Phalen Signs")
     assert signs == "Both bring on tingling of the thumb and first fingers"
+    cough = Fact("Symptoms/4", Section.SYMPTOMS, (), "Dry cough for three days")
+    assert value(chart(MAN, story=(cough,)), "Respiratory Examination / Cough") == "Dry, now and then"
     low = Fact("Symptoms/3", Section.SYMPTOMS, (), "Mood low since the illness began")
     assert value(chart(MAN, story=(low,)), "Mental Status Examination / Rating Scale") == "PHQ-9 score 11"
 

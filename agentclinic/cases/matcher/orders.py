@@ -154,6 +154,8 @@ def sent_out(order: str) -> Mapping[str, str]:
             found[item.text] = "arranged"
         if item.sounds_measured and set(item.read.by_kind) == {"sites"} and _OF_LABORATORY.search(item.text):
             found[item.text] = "taken"
+        if item.read.words and set(item.read.by_kind) == {"specimens"}:
+            found[item.text] = "taken"  # "urinary methylhistamine"
         unknown = not item.read.by_kind and item.read.words and not item.given
         named = item.sounds_measured and (only_tests or _OF_LABORATORY.search(item.text))
         if item.measured or (unknown and (named or (only_tests and _is_short(item.text)))):
@@ -487,6 +489,8 @@ _SAMPLED = re.compile(r"\b(?:sampling|scintigraphy|manometry|plethysmography|cat
 
 def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
     targets = list(_targets(item))
+    if not targets:
+        yield _named(item, item.text, (), chart)
     for phrase, matches in targets:
         likely = _likely(matches, chart)
         found = _nearest(item.read, _placed(item.read, [pair for pair in likely if matches(*pair)], chart))
@@ -632,8 +636,8 @@ def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
     narrow = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
     if values:  # "pertussis PCR of a nasopharyngeal swab" is not every germ looked for there
         narrow = frozenset(panel for panel in narrow if "swab" not in words(phrases[("panels", panel)]))
-    if values or tests or narrow:
-        panels = narrow
+    if values or tests or narrow or (read.words and _OF_ONE_THING.search(item.text)):
+        panels = narrow  # not everything about the stool for "stool botulinum toxin"
     if panels & _GERMS:
         tests -= {"pcr", "swab"}  # of these germs
     if "pcr" in tests and read.of("sites"):
@@ -650,6 +654,9 @@ def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
             yield said if said in item.text else concept, partial(answers, concept, read)
     if read.of("modalities"):
         yield item.text, partial(_is_image, read)
+
+
+_OF_ONE_THING = re.compile(r"\b(?:toxins?|antigens?|antibod\w+|assay|enzymes?)\b")
 
 
 def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Ordered:
@@ -778,6 +785,8 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if asked.of("tests") & _SWABBED and not _taken_from_same(asked, charted):
         return False
+    if "swab" in asked.of("tests") and charted.of("specimens") & _NOT_SWABBED:
+        return False
     if value in _OF_GENITALS and asked.of("sites") and not (charted.of("sites") or asked.of("sites") & _GENITAL):
         return False  # of a node or the throat, not of the urine
     if charted.of("tests") - {"swab"} == {"pcr"} == asked.of("tests") - {"swab"} and not (
@@ -838,6 +847,7 @@ _ALLERGEN = frozenset(
 )  # fmt: skip
 _VIRUSES = vocabulary().panels["respiratory viral panel"].values
 _SWABBED = frozenset({"swab", "pcr", "culture"})
+_NOT_SWABBED = frozenset({"csf", "blood", "urine", "stool"})
 _OF_GENITALS = frozenset({"chlamydia", "gonorrhea"})
 _GENITAL = frozenset({"vagina", "cervix", "uterus", "vulva", "genitals", "penis", "pelvis"})
 _USUAL = {"tuberculosis": frozenset({"sputum"})}
@@ -856,7 +866,7 @@ def _of_other_method(asked: Reading, charted: Reading) -> bool:
     if wanted | done == {"pcr", "culture"} and not wanted & done:
         return True
     antigen = "antigen" in charted.words or any("antigen" in name.split() for name, _ in charted.phrases)
-    if antigen and not done and "serology" in asked.of("tests") and not against(charted):
+    if "serology" in asked.of("tests") and not against(charted) and (antigen or charted.of("tests") - done - {"swab"}):
         return True
     if "pcr" in wanted and antigen and not done:
         return True
