@@ -227,6 +227,24 @@ _WRITTEN_OUT = (
         ),
         r"\2 \1, \3 \1",
     ),
+    (
+        # Where a germ is looked for.
+        re.compile(
+            r"\b([\w-]+ PCR) (?=(?:stool|faeces|CSF|sputum)\b(?! (?:PCR|culture|for|antigen|studies|sample)))",
+            re.IGNORECASE,
+        ),
+        r"\1 of ",
+    ),
+    (
+        # Where a germ is looked for, in brackets.
+        re.compile(
+            r"(?:^|(?<=[,;+] ))([^,;+()]*\b(?:PCR|cultures?|serology|antigen)) "
+            r"\((serum|blood|plasma|CSF|urine|stool)\)",
+            re.IGNORECASE,
+        ),
+        r"\2 \1",
+    ),
+    (re.compile(r"(\bbiops\w+ (?:with|for|and|\+|&) (?:histology (?:and|\+|&) )?)D?IF\b"), r"\1immunofluorescence"),
     # The views of a film.
     (
         re.compile(
@@ -300,7 +318,7 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"\bIF(?= ?(?:/|and|&) ?(?:GPC|PCA|parietal))"), "intrinsic factor antibodies"),
     (re.compile(r"\b(?:UGI|upper GI) contrast\b(?! (?:study|series))", re.IGNORECASE), "upper GI contrast study"),
-    (re.compile(r"\bL/S (?=BPs?\b|blood)"), "lying and standing "),
+    (re.compile(r"\bL ?(?:/|&|and) ?S (?=BPs?\b|blood)"), "lying and standing "),
     (
         re.compile(r"\b24[- ]?h(?:ou)?r?s? (?:urine |urinary )?(?:protein electrophoresis|UPEP)\b", re.IGNORECASE),
         "24 hour urine protein, urine protein electrophoresis",
@@ -343,7 +361,7 @@ _WRITTEN_OUT = (
     (re.compile(r"\bIVC (?=US\b|USS\b|ultraso\w+|duplex|dopplers?\b)", re.IGNORECASE), "abdominal "),
     (
         re.compile(
-            r"\b((?:duplex|dopplers?)\b[^,;]*?) ?(?:\+|\band\b|&|/|\bincl\w*\b|\bwith\b) ?(?:the )?"
+            r"\b((?:duplex|dopplers?)\b[^,;]*?) ?(?:\+|\band\b|&|/|\bincl\w*\b\.?|\bwith\b) ?(?:the )?"
             r"(?:iliacs?|IVC)(?: veins?)?(?: ?(?:/|and|&) ?(?:IVC|iliacs?)(?: veins?)?)?(?=\s*(?:$|[,;.]))",
             re.IGNORECASE,
         ),
@@ -427,7 +445,7 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"^(?=.*\b(?:AFB|acid))(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint|FNA\w*|fine)\b)(.*?)"
+            r"^(?=.*\b(?:AFB|acid))(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint|FNA\w*|fine|pericard\w*|ascit\w*|periton\w*|fluid|pus|abscess|skin)\b)(.*?)"
             r"(?<!sputum )\b(AFB|acid[- ]fast)(?= (?:smears?|stain|cx|culture|x ?\d))",
             re.IGNORECASE,
         ),
@@ -762,6 +780,39 @@ _WRITTEN_OUT = (
         ),
         "distal pulses, capillary refill, power, sensation",
     ),
+    (
+        # Felt for nodes, unless an order is about the skin.
+        re.compile(
+            r"^(?!.*\b(?:skin|rash|web|burrows?|freckl\w+|hair|abscess\w*|breasts?|swab|temp\w*)\b)(.*?)"
+            r"(?:^|(?<=[,;:+] )|(?<=\band ))(?:(?:the|both) )*(?:axillae?|armpits?)(?=\s*(?:$|[,;.+]|and\b))",
+            re.IGNORECASE,
+        ),
+        r"\1axillary nodes",
+    ),
+    (re.compile(r"(\bbreath (?:odou?r|smell)s?) ?\([^)]*\)", re.IGNORECASE), r"\1"),
+    (re.compile(r"\b(?:MR|AR|AS|MS|TR|PS|VSD|ASD) (?=murmurs?\b)"), ""),
+    (re.compile(r"\btympan(?:y|ism|i(?:ti)?c (?:note|percussion))\b", re.IGNORECASE), "abdominal percussion"),
+    (
+        re.compile(
+            r"\bhyper[- ]?resonan(?:ce|t(?: (?:note|percussion))?)\b|\b(?:stony )?dullness to percussion\b"
+            r"|\bstony dullness\b",
+            re.IGNORECASE,
+        ),
+        "chest percussion",
+    ),
+    (
+        re.compile(
+            r"\b(?:orthostatic|postural) (?:pulse and )?(?:pressures?|pulse|vitals|vital signs|obs)\b", re.IGNORECASE
+        ),
+        "lying and standing blood pressure",
+    ),
+    (re.compile(r"\b((?:anal |sphincter )?tone) and squeeze\b", re.IGNORECASE), r"\1"),
+    (re.compile(r"\b(?:herpes zoster|zoster|shingles) rash\b", re.IGNORECASE), "skin rash"),
+    (
+        re.compile(r"\bvibration(?: sense)? (?:with|using|by) (?:an? |the )?(?:\d+ ?Hz )?tuning fork\b", re.IGNORECASE),
+        "vibration sense",
+    ),
+    (re.compile(r"\bHS\b(?= ?(?:$|[,;./+&()]|and\b|with\b))"), "heart sounds"),
     (re.compile(r"\bBeck triad ?[:(] ?(?=\w)", re.IGNORECASE), ""),
     (re.compile(r"\bBeck triad\b", re.IGNORECASE), "JVP, heart sounds, BP"),
     (re.compile(r"\bCushing (?:triad|response|reflex)\b", re.IGNORECASE), "BP, HR, RR"),
@@ -830,6 +881,13 @@ _WRITTEN_OUT = (
         "",
     ),  # the levels of nerve roots
     (re.compile(r"\bHRCT\b"), "high resolution CT"),
+    (
+        re.compile(
+            r"(\bMRI (?:of (?:the )?)?(?:brain|head)) (?:with|and|\+|/) (?:the )?cavernous sinus(?:es)?\b",
+            re.IGNORECASE,
+        ),
+        "MRI cavernous sinus",
+    ),
     (re.compile(r"\s*,?\s*\bcompared? (?:with|to|against)\b[^,;.]*", re.IGNORECASE), ""),
     (re.compile(r"(\burine colou?r) (?:on|after|when|over|in)\b[^,;.]*", re.IGNORECASE), r"\1"),
     (re.compile(r"(\b(?:abdom\w+|guarding|rebound|periton\w+)\b[^.;]*?)\brigidity\b", re.IGNORECASE), r"\1guarding"),
@@ -891,7 +949,9 @@ _WRITTEN_OUT = (
     (re.compile(r"(?<=[a-z] )vs\.?(?= [a-z])"), "and"),
     (
         re.compile(
-            r"^(?!.*\b(?:lumbar puncture|LP|spinal tap|CSF|cerebrospinal|skin|vesicle)\b)(.*?)\bviral PCR(?: swab)?\b",
+            r"^(?!.*\b(?:lumbar puncture|LP|spinal tap|CSF|cerebrospinal|skin|vesicle)\b)"
+            r"(.*?)(?<!blood )(?<!serum )(?<!plasma )(?<!stool )\bviral PCR(?: swab)?\b"
+            r"(?! ?\(?(?:of |on |from )?(?:the )?(?:blood|serum|plasma|stool|biops|myocard|tissue))",
             re.IGNORECASE,
         ),
         r"\1respiratory viral PCR",
@@ -1216,7 +1276,7 @@ _WRITTEN_OUT = (
         r"\1blood film",
     ),
     (re.compile(r"\bNPA\b"), "nasopharyngeal aspirate"),
-    (re.compile(r"\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
+    (re.compile(r"(?<!\bto )(?<!\bto-)\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
     (
         re.compile(
             r"\b(?:active|passive) (?:and|&|/|or|,) ?(?:active|passive) (?=range|rom\b|movement)", re.IGNORECASE
@@ -1664,7 +1724,7 @@ def _of_place(text: str, read: Reading, before: Sequence[_Segment]) -> str:
     if head is None or read.of("sites") or _tests(head) or len(words(text)) > _FEW_WORDS:
         return ""
     places = [name for name, concepts in head.phrases if any(kind == "sites" for kind, _ in concepts)]
-    for name in (f"{place} {text}" for place in (*places, *sorted(head.of("sites")))):
+    for name in (f"{place} {text}" for place in (*places, *sorted(head.of("sites") | head.of("systems")))):
         own = reading(name).of("parts")
         if _is_sign(name) and own != read.of("parts") and not own & _ELSEWHERE_TOO:
             return name
@@ -2017,6 +2077,8 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     if own.measured:
         found.append(own)
     if own.read.of("methods") and not EXAM.search(head.text):
+        if _SIGN_OF_METHOD.fullmatch(own.text):
+            return head
         return _replaced(found, head, _with(head, _only(own.read, "methods")))
     known = vocabulary().parts
     by = frozenset(how for part in own.read.of("parts") if (how := known[part].by))
@@ -2044,6 +2106,10 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     if not parts or not neurological or included or ALL_OF_IT.search(head.text):
         return head
     return _replaced(found, head, replace(head, listed=head.listed | parts))
+
+
+_SIGN_OF_METHOD = re.compile(r"tenderness")
+"""What is felt: "abdomen: distension, tenderness" is not palpation alone."""
 
 
 def _is_joint(item: Item) -> bool:
@@ -2270,7 +2336,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if last is None and after and _is_placed(after[0]) and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
         known = next((item.read for item in reversed(before) if item.read.by_kind), last)
-        imaged = _imaged(known, after)  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
+        imaged = (
+            None if read.words else _imaged(known, after)
+        )  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
         if (
             imaged is None
             and before
@@ -2286,8 +2354,13 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         )
         return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
     if kinds == {"methods"}:
-        return _with(own, _examined_by(read, [*_next_of_methods(after), *([last] if last else []), *after[:1]]))
-    if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None and last.of("sites"):
+        near = [*_next_of_methods(after), *([last] if last else []), *after[:1]]
+        if read.of("methods") == {"auscultation"}:  # after the respiratory rate, before the liver edge: of the lungs
+            near = [of for of in near if not of.of("parts") or _examined_by_part(of) & _HEARD_SYSTEMS]
+        return _with(own, _examined_by(read, near))
+    if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None:
+        # "Spine examination with curvature, range of motion"
+        last = next((item.read for item in reversed(before) if item.read.of("sites") or item.measured), last)
         places = [name for name, concepts in last.phrases if any(kind == "sites" for kind, _ in concepts)]
         if movement := next((f"{name} range of motion" for name in places if _is_sign(f"{name} range of motion")), ""):
             return replace(own, text=movement, read=reading(movement))
@@ -2308,7 +2381,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(taken_from, _only(after[0], "tests"))  # "blood and urine cultures"
     if kinds == {"specimens"} and read.of("specimens") == {"blood"} and not after and last is not None:
         return None  # "oligoclonal bands in CSF and serum"
-    if kinds == {"specimens"} and after and after[0].of("values"):
+    if kinds == {"specimens"} and not read.words and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
     both_of_vessels = bool(after) and read.of("modalities") & after[0].of("modalities") & _VESSELS
@@ -2465,7 +2538,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         elsewhere = usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO
         fluid = fluid and (together or not (read.of("values") & elsewhere or last.of("values") & collected))
         fluid = fluid and "blood" not in read.of("specimens")
-        fluid = fluid and not (last.of("specimens") == {"blood"} and read.of("values") & vocabulary().of_blood)
+        fluid = fluid and not (last.of("specimens") == {"blood"} and not read.of("values") & collected)
+        fluid = fluid and not ("stool" in last.of("specimens") and read.of("values") & _OF_URINE_TOO)
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
@@ -2478,7 +2552,14 @@ def _examined_by(method: Reading, near: Sequence[Reading]) -> Reading | None:
     """What is examined by a method that an order names without a place: what is named next to it; else the chest."""
     may_be_of = [*map(_place_or_system, near), Reading({"systems": frozenset({"respiratory"})})]
     percussed = method.of("methods") == {"percussion"}
-    return next((of for of in may_be_of if of and (not percussed or _examined(of) & _PERCUSSED)), None)
+    return next((of for of in may_be_of if of and of.by_kind and (not percussed or _examined(of) & _PERCUSSED)), None)
+
+
+def _examined_by_part(read: Reading) -> frozenset[str]:
+    return frozenset(vocabulary().parts[part].main for part in read.of("parts"))
+
+
+_HEARD_SYSTEMS = frozenset({"cardiovascular", "respiratory"})
 
 
 def _next_of_methods(after: Sequence[Reading]) -> list[Reading]:

@@ -154,6 +154,8 @@ def sent_out(order: str) -> Mapping[str, str]:
             found[item.text] = "arranged"
         if item.sounds_measured and set(item.read.by_kind) == {"sites"} and _OF_LABORATORY.search(item.text):
             found[item.text] = "taken"
+        if item.read.words and set(item.read.by_kind) == {"specimens"}:
+            found[item.text] = "taken"  # "urinary methylhistamine"
         unknown = not item.read.by_kind and item.read.words and not item.given
         named = item.sounds_measured and (only_tests or _OF_LABORATORY.search(item.text))
         if item.measured or (unknown and (named or (only_tests and _is_short(item.text)))):
@@ -201,6 +203,7 @@ def parts_of_others(order: str) -> frozenset[str]:
     return frozenset(name for item in within for name in (item.text, _name(item.text, item.read)))
 
 
+@lru_cache(maxsize=4096)  # each call makes a pattern
 def as_written(name: str, request: str) -> str:
     """A name as the order has it, with its capitals and hyphens; or else each of its words."""
     written = re.search(
@@ -289,26 +292,27 @@ def _says_method(told: Sequence[Fact], asked: Reading) -> bool:
 @lru_cache(maxsize=512)
 def chart_of(facts: Facts) -> Chart:
     """Facts, each with what its headings name."""
-    latest = _LATEST.get
-    return tuple([pair if (pair := latest(fact.path)) and pair[0] is fact else _read(fact) for fact in facts])
+    known = map(_LATEST.get, map(id, facts))
+    return tuple([pair or _read(fact) for fact, pair in zip(facts, known, strict=True)])
 
 
 def _read(fact: Fact) -> tuple[Fact, Reading]:
-    if len(_LATEST) >= _MOST_PATHS:
+    if len(_LATEST) >= _MOST_READ:
         _LATEST.clear()
-    pair = _LATEST[fact.path] = fact, charted_as(fact)
+    pair = _LATEST[id(fact)] = fact, charted_as(fact)
     return pair
 
 
-_LATEST: dict[str, tuple[Fact, Reading]] = {}
-"""The facts last read, by path: all charts are completed with the same ones, and they are found faster than hashed."""
-_MOST_PATHS = 32768
+_LATEST: dict[int, tuple[Fact, Reading]] = {}
+"""The facts last read, by their identity, which is theirs as long as they are here: all charts are completed with the
+same ones, and they are found faster than hashed."""
+_MOST_READ = 32768
 
 
 def _likely(matches: partial[bool], chart: Chart) -> Chart:
     """The facts that can be results of a measurement: their headings name one of the things that its results do."""
     wanted = _WANTED[matches.func](*matches.args[:-1])
-    return tuple([(fact, charted) for fact, charted in chart if not wanted.isdisjoint(charted.concepts)])
+    return tuple([pair for pair in chart if not wanted.isdisjoint(pair[1].concepts)])
 
 
 def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
@@ -485,6 +489,8 @@ _SAMPLED = re.compile(r"\b(?:sampling|scintigraphy|manometry|plethysmography|cat
 
 def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
     targets = list(_targets(item))
+    if not targets:
+        yield _named(item, item.text, (), chart)
     for phrase, matches in targets:
         likely = _likely(matches, chart)
         found = _nearest(item.read, _placed(item.read, [pair for pair in likely if matches(*pair)], chart))
@@ -630,8 +636,8 @@ def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
     narrow = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
     if values:  # "pertussis PCR of a nasopharyngeal swab" is not every germ looked for there
         narrow = frozenset(panel for panel in narrow if "swab" not in words(phrases[("panels", panel)]))
-    if values or tests or narrow:
-        panels = narrow
+    if values or tests or narrow or (read.words and _OF_ONE_THING.search(item.text)):
+        panels = narrow  # not everything about the stool for "stool botulinum toxin"
     if panels & _GERMS:
         tests -= {"pcr", "swab"}  # of these germs
     if "pcr" in tests and read.of("sites"):
@@ -648,6 +654,9 @@ def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
             yield said if said in item.text else concept, partial(answers, concept, read)
     if read.of("modalities"):
         yield item.text, partial(_is_image, read)
+
+
+_OF_ONE_THING = re.compile(r"\b(?:toxins?|antigens?|antibod\w+|assay|enzymes?)\b")
 
 
 def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Ordered:
@@ -776,6 +785,8 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if asked.of("tests") & _SWABBED and not _taken_from_same(asked, charted):
         return False
+    if "swab" in asked.of("tests") and charted.of("specimens") & _NOT_SWABBED:
+        return False
     if value in _OF_GENITALS and asked.of("sites") and not (charted.of("sites") or asked.of("sites") & _GENITAL):
         return False  # of a node or the throat, not of the urine
     if charted.of("tests") - {"swab"} == {"pcr"} == asked.of("tests") - {"swab"} and not (
@@ -836,6 +847,7 @@ _ALLERGEN = frozenset(
 )  # fmt: skip
 _VIRUSES = vocabulary().panels["respiratory viral panel"].values
 _SWABBED = frozenset({"swab", "pcr", "culture"})
+_NOT_SWABBED = frozenset({"csf", "blood", "urine", "stool"})
 _OF_GENITALS = frozenset({"chlamydia", "gonorrhea"})
 _GENITAL = frozenset({"vagina", "cervix", "uterus", "vulva", "genitals", "penis", "pelvis"})
 _USUAL = {"tuberculosis": frozenset({"sputum"})}
@@ -854,7 +866,7 @@ def _of_other_method(asked: Reading, charted: Reading) -> bool:
     if wanted | done == {"pcr", "culture"} and not wanted & done:
         return True
     antigen = "antigen" in charted.words or any("antigen" in name.split() for name, _ in charted.phrases)
-    if antigen and not done and "serology" in asked.of("tests") and not against(charted):
+    if "serology" in asked.of("tests") and not against(charted) and (antigen or charted.of("tests") - done - {"swab"}):
         return True
     if "pcr" in wanted and antigen and not done:
         return True
