@@ -85,10 +85,10 @@ class Thought:
         """The leading diseases with their probabilities, and the total probability of all others."""
         most = _LISTED if self.mind.known.other else None
         shares = self.posterior[self._order[:most]].tolist()
-        return Differential.model_construct(
+        return Differential(
             source=Source.POSTERIOR,
             hypotheses=tuple(
-                Hypothesis.model_construct(diagnosis=disease.name, probability=round(p, 6))
+                Hypothesis(diagnosis=disease.name, probability=round(p, 6))
                 for disease, p in zip(self.ranked(most), shares, strict=True)
             ),
             other=round(max(0.0, 1 - sum(shares)), 6),

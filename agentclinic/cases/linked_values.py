@@ -255,11 +255,6 @@ def _iron(patient: Patient, drawn: float) -> float | None:
     return 0.4 * drawn if (patient.charted("crp") or 0) > 40 else None
 
 
-def _fibrinogen(patient: Patient, drawn: float) -> float | None:
-    protein = patient.charted("crp")
-    return min(drawn + 2 * protein, 700) if protein and protein > 30 else None
-
-
 def _iron_share(patient: Patient, _: float) -> float | None:
     iron, capacity = patient.value("iron"), patient.value("tibc")
     return 100 * iron / capacity if iron and capacity else None
@@ -434,7 +429,6 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Procalcitonin": _procalcitonin,
     "Coagulation / Fibrinogen": _fibrinogen,
     "Ferritin": _with_inflammation,
-    "Coagulation / Fibrinogen": _fibrinogen,
     "D-dimer": _dimer,
     "Iron Studies / Serum Iron": _iron,
     "Iron Studies / TIBC": _iron_capacity,

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -265,6 +266,7 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     What was to be obtained under a condition is answered with a result of that condition, and with no other.
     """
     items = _found(payload)
+    items = [*items, *_signs_left_out(items, payload)]
     wanted = conditions(payload.request)
     untold = [condition for condition in wanted if not condition.told_by(_facts(items))]
     if not untold:
@@ -306,6 +308,33 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     if _FINGERSTICK.search(payload.request):
         items = _with_fingerstick([_by_fingerstick(item, added) for item in items], added)
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
+
+
+def _signs_left_out(items: Sequence[Ordered], payload: LaboratoryPayload) -> Iterator[Ordered]:
+    """The single signs that an order names among others and of which no result speaks, each as if ordered alone."""
+    signs = {
+        name: phrase
+        for phrase, concepts in reading(payload.request).phrases
+        for kind, name in concepts
+        if kind == "parts" and vocabulary().parts[name].sign
+    }
+    if payload.completion is None or len(items) < 2 or not signs:
+        return
+    told = _facts(items)
+    spoken = frozenset[str]().union(*map(_signs_in, told))
+    paths = {fact.path for fact in told}
+    for name, phrase in signs.items():
+        if name in spoken:
+            continue
+        found = _found(replace(payload, request=phrase))
+        facts = tuple(fact for fact in _facts(found) if fact.path not in paths and name in _signs_in(fact))
+        if facts:
+            yield Ordered(phrase, facts)
+
+
+def _signs_in(fact: Fact) -> frozenset[str]:
+    """The signs that a finding speaks of, in its headings or its text."""
+    return reading(" ".join(fact.heads)).of("parts") | reading(fact.text).of("parts")
 
 
 NO_BLISTER = "No blister to swab"
@@ -413,6 +442,7 @@ def _as_charted_of_place(item: Ordered, charted: Sequence[Fact]) -> Ordered:
         if _is_finding(fact)
         and systems & _examined(fact.heads[0])
         and read.of("sites") & reading(fact.text).of("sites")
+        and (reading(fact.heads[-1]).of("sites") or read.of("sites")) & read.of("sites")
     ]
     return replace(item, facts=tuple(spoken)) if spoken else item
 
@@ -435,10 +465,13 @@ _AGAIN = re.compile(
 
 
 def _with_other_side(item: Ordered, request: str, added: Completion) -> Ordered:
-    """An examination of both knees with a normal other one, where the chart has only what is wrong with the first."""
-    sites = reading(item.name).of("sites")
+    """An examination of both knees, or of the other one, where the chart has only what is wrong with the first."""
+    asked = reading(item.name)
+    sites = asked.of("sites")
     found = [fact for fact in item.facts if _is_sided(fact) and not is_completed(fact.path)]
-    if len(found) != 1 or not sites or not _BOTH.search(f"{item.name} {as_written(item.name, request)}"):
+    of_other = len(found) == 1 and len(asked.sides) == 1 and min(asked.sides) != found[0].heads[-1].split()[0].lower()
+    both = _BOTH.search(f"{item.name} {as_written(item.name, request)}")
+    if len(found) != 1 or not sites or not (both or of_other):
         return item
     fact, entry = found[0], normal_of(found[0].heads)
     side, place = fact.heads[-1].split(" ", 1)
@@ -449,8 +482,8 @@ def _with_other_side(item: Ordered, request: str, added: Completion) -> Ordered:
         return item
     heads = (*fact.heads[:-1], other)
     normal = Fact(f"{ROOT}/{fact.path.rsplit('/', 1)[0]}/{other.replace(' ', '_')}", fact.section, heads, _plain(entry))
-    at = item.facts.index(fact) + 1
-    return replace(item, facts=(*item.facts[:at], normal, *item.facts[at:]))
+    at = item.facts.index(fact)
+    return replace(item, facts=(*item.facts[: at + (not of_other)], normal, *item.facts[at + 1 :]))
 
 
 def _plain(entry: Normal) -> str:
@@ -494,6 +527,7 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
             same = {item.name for item in tabled}
             more = [item for item in more if item.name in same and all(map(_is_finding, item.facts))]
         return [_as_charted_alone(item) for item in _as_charted(_merged(tabled, more, added), payload)]
+    found = _with_charted_otherwise(found, tabled)
     found = [item for item in found if not _told_otherwise(item, found, said)]
     usual = [_usual(item, added, said) for item in _without_like_studies(found, tabled) if not item.equivalent]
     named: dict[str, list[Ordered]] = {}
@@ -507,6 +541,16 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
         else replace(item, facts=() if item.name in sent_out(payload.request) else _covered(item.name, added))
         for item in items
     ]
+
+
+def _with_charted_otherwise(found: Sequence[Ordered], tabled: Sequence[Ordered]) -> list[Ordered]:
+    """Items with the signs that only the table knows by the name ordered: what it says of them is charted elsewhere."""
+    items = list(found)
+    for before, sign in pairwise(tabled):
+        names = [item.name for item in items]
+        if sign.facts and sign.name not in names and reading(sign.name).of("parts") and before.name in names:
+            items.insert(names.index(before.name) + 1, sign)
+    return items
 
 
 def _covered(name: str, added: Completion) -> tuple[Fact, ...]:

@@ -106,15 +106,15 @@ def in_its_time(item: Ordered, offer: Offer, horizon: float | None) -> tuple[Ord
 
 def late_result(fact: Fact, horizon: float | None) -> str:
     """What is said of a result that cannot be back in time, by its entry in the table: charts differ in headings."""
-    if horizon is None or fact.section is not Section.TESTS or fact.text.startswith((NOTHING_TAKEN, *_NOT_DONE)):
+    if horizon is None or fact.section is not Section.TESTS or fact.text.startswith(_NOT_TAKEN):
         return ""
     return late(" ".join(_usual_heads(fact)), horizon)
 
 
 NOTHING_TAKEN = "No fluid to sample"
 """What the table of normal results says of a tap: nothing was sent, and nothing is waited for."""
-_NOT_DONE = ("Not possible", "Not done")
-"""What charts say of a sample that no one can take: an endometrial biopsy after a hysterectomy."""
+_NOT_TAKEN = (NOTHING_TAKEN, "Not done", "Not possible")
+"""The same, and what charts say of a sample that no one can take: an endometrial biopsy after a hysterectomy."""
 
 
 def _usual_heads(fact: Fact) -> tuple[str, ...]:

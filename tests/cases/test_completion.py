@@ -171,7 +171,7 @@ def test_further_linked_values() -> None:
     )
     assert number(pale, "Erythropoietin") > 40
     assert number(pale, "Transferrin") == 376
-    assert value(pale, "Eye Examination / Conjunctival Pallor") == "Lining of the lower lids pale on both sides"
+    assert value(pale, "Eye Examination / Conjunctival Pallor") == "Pale on both sides"
     assert value(pale, "General Appearance / Pallor") == "Pale"
     assert number(pale, "Globulin") == pytest.approx(6.8)
     kidneys = chart(
@@ -423,6 +423,8 @@ def test_what_the_urine_holds_agrees_with_its_weight() -> None:
     tingling = Fact("Symptoms/2", Section.SYMPTOMS, (), "Tingling of the thumb and first fingers at night")
     signs = value(chart(MAN, story=(tingling,)), "Musculoskeletal Examination / Tinel and Phalen Signs")
     assert signs == "Both bring on tingling of the thumb and first fingers"
+    cough = Fact("Symptoms/4", Section.SYMPTOMS, (), "Dry cough for three days")
+    assert value(chart(MAN, story=(cough,)), "Respiratory Examination / Cough") == "Dry, now and then"
     low = Fact("Symptoms/3", Section.SYMPTOMS, (), "Mood low since the illness began")
     assert value(chart(MAN, story=(low,)), "Mental Status Examination / Rating Scale") == "PHQ-9 score 11"
 
@@ -432,3 +434,33 @@ def test_a_ratio_agrees_with_its_parts() -> None:
         share = number(case, "Renin and Aldosterone / Aldosterone") / 1.4
         ratio = 8 if case.exam_facts else number(case, "Aldosterone Renin Ratio")
         assert ratio == pytest.approx(share, abs=1)
+
+
+def test_an_operation_on_the_belly_leaves_a_scar() -> None:
+    def scar(told: str) -> str | None:
+        return value(chart(WOMAN, story=(Fact("Past/0", Section.PAST, (), told),)), "Abdominal Examination / Scar")
+
+    assert (
+        scar("Caesarean section four years ago") == scar("Appendix removed at 20") == "Old operation scar, well healed"
+    )
+    assert scar("Appendix never removed") == scar("Tonsils removed at 6") == "None"
+
+
+def test_children_are_measured_by_their_age() -> None:
+    newborn, toddler = chart("5-week-old boy"), chart("18-month-old boy")
+    assert 35 < number(newborn, "Vital Signs / Head Circumference") < 41
+    assert 45 < number(toddler, "Vital Signs / Head Circumference") < 50
+    assert 53 < number(newborn, "Vital Signs / Height") < 57
+    assert 80 < number(toddler, "Vital Signs / Height") < 85
+    assert value(toddler, "Mental Status Examination / Rating Scale") is None
+
+
+def test_ketones_of_the_blood_go_with_those_of_the_urine() -> None:
+    for urine, least, most in (("Negative", 0, 0.5), ("1+", 0.6, 1), ("3+", 3, 4)):
+        assert least < number(chart(MAN, ("Urinalysis / Ketones", urine)), "Beta-Hydroxybutyrate") < most
+
+
+def test_who_cannot_stand_on_a_foot_does_not_turn_in_two_steps() -> None:
+    lame = chart(MAN, ("Neurological Examination / Romberg", "Not testable, cannot put weight on the left foot"))
+    for sign in ("Gait", "Tandem Gait", "Timed Up and Go", "Turning", "Rising From a Chair"):
+        assert value(lame, f"Neurological Examination / {sign}") is None

@@ -104,6 +104,9 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if asked.of("systems") == {"neurological"} and _of_limbs(asked):
         found = [fact for fact in found if _neurological_below_the_head(fact)] or found
     found = _nearest(asked, found, charted_as)
+    if set(asked.by_kind) == {"sites"} and _of_limbs(asked):
+        # "Legs: no edema" says nothing of the feet.
+        found = [fact for fact in found if not _of_the_limb(asked, fact, charted_as[fact])] or found
     if "lymph node" in asked.of("sites"):
         # "Neck nodes" are not the arteries of the neck.
         found = [fact for fact in found if _of_nodes(fact)] or found
@@ -137,9 +140,17 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     ):
         # A joint that is listed may be charted by itself; a summary may be about other joints.
         found = [f for f in found if asked.of("sites") & charted_as[f].of("sites") | asked.of("sites") & _seen(f)]
+    if asked.by_kind == {"sites": {"joint"}}:
+        at_ends = [f for f, charted in chart if charted.of("sites") & _ENDS]
+        ends = {f for f in at_ends if _own_systems(reading(f.heads[0])) == {"musculoskeletal"}}
+        found = [f for f, _ in chart if f in ends or f in found]
     if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
         return _mental_status(found, chart)
     return tuple(found)
+
+
+_ENDS = frozenset({"hand", "finger", "foot", "toe"})
+"""Places where most joints are: charts have "Hands", not "Finger joints"."""
 
 
 def _seen(fact: Fact) -> frozenset[str]:
@@ -148,9 +159,9 @@ def _seen(fact: Fact) -> frozenset[str]:
 
 def of_aim(item: Item, found: Sequence[Fact]) -> tuple[Fact, ...]:
     """An abdomen that is felt for the spleen, or for what is listed, is not a rectal examination."""
-    systems = _systems(item.read)
-    aimed = item.aimed or bool(item.read.of("methods"))
-    return (aimed and tuple(fact for fact in found if not _is_private(fact, systems))) or tuple(found)
+    methods, systems = item.read.of("methods"), _systems(item.read)
+    kept = tuple(fact for fact in found if not _is_private(fact, systems))
+    return kept if methods or (item.aimed and kept) else tuple(found)
 
 
 def _is_private(fact: Fact, systems: frozenset[str]) -> bool:
@@ -169,7 +180,9 @@ def covering(asked: Reading, chart: Chart) -> tuple[Fact, ...]:
         found = [
             (fact, charted)
             for fact, charted in chart
-            if fact.section is Section.EXAMINATION and any(systems & _own_systems(reading(head)) for head in fact.heads)
+            if fact.section is Section.EXAMINATION
+            and any(systems & _own_systems(reading(head)) for head in fact.heads)
+            and not charted.of("vitals")  # the blood pressure of four limbs is no examination of the limbs
         ]
         near = [(fact, charted) for fact, charted in found if _same_place(asked, _of_path(fact.heads[1:]))]
         if found := near or found:
@@ -185,8 +198,8 @@ def _of_path(heads: tuple[str, ...]) -> Reading:
 def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
     """The findings that speak of a sign we do not know, in an examination of its place: "cardiac rhythm"."""
     systems, wanted = _systems(item.read), item.read.words
-    if wanted <= _SAID_OF_ANYTHING:
-        return ()
+    if wanted <= _SAID_OF_ANYTHING or (item.detail and not item.read.by_kind):
+        return ()  # "murmur with radiation" is no other finding that has this word
     return tuple(
         fact
         for fact, charted in chart
@@ -194,6 +207,8 @@ def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
         and (systems & _own_systems(charted) or not item.read.by_kind)
         and _same_place(item.read, charted)
         and wanted <= said_in(fact)
+        # That a normal finding has an unknown word by chance says nothing: "sharp disc margins", of redness.
+        and (item.read.by_kind or not fact.path.startswith(_COMPLETED))
         # The word may be part of the name of a test of another place: the circumference of the neck.
         and not any(wanted & set(words(head)) and reading(head).of("tests") for head in fact.heads)
     )
@@ -207,6 +222,8 @@ def spoken_of(item: Item, chart: Chart) -> tuple[Fact, ...]:
     return tuple(fact for fact, _ in chart if fact.section is Section.EXAMINATION and wanted <= said_in(fact))
 
 
+_COMPLETED = "Completed/"
+"""How the paths of completed facts begin."""
 _SEVERAL = 2
 _SAID_OF_ANYTHING = frozenset(
     "after at before during from until under while again later through into within over".split()
@@ -241,6 +258,12 @@ _OF_THE_HEAD = frozenset({"cranial nerves", "eye movements", "pupils", "visual f
 def _of_limbs(asked: Reading) -> bool:
     wider = vocabulary().wider
     return bool(asked.of("sites")) and all("limb" in wider[site] for site in asked.of("sites"))
+
+
+def _of_the_limb(asked: Reading, fact: Fact, charted: Reading) -> bool:
+    """Whether a finding is of a whole limb, and does not speak of the part of it that is ordered."""
+    wider = _NOTHING.union(*(vocabulary().wider[site] for site in asked.of("sites"))) - asked.of("sites")
+    return bool(charted.of("sites")) and charted.of("sites") <= wider and not asked.of("sites") & _seen(fact)
 
 
 def _neurological_below_the_head(fact: Fact) -> bool:

@@ -318,7 +318,7 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"\bIF(?= ?(?:/|and|&) ?(?:GPC|PCA|parietal))"), "intrinsic factor antibodies"),
     (re.compile(r"\b(?:UGI|upper GI) contrast\b(?! (?:study|series))", re.IGNORECASE), "upper GI contrast study"),
-    (re.compile(r"\bL/S (?=BPs?\b|blood)"), "lying and standing "),
+    (re.compile(r"\bL ?(?:/|&|and) ?S (?=BPs?\b|blood)"), "lying and standing "),
     (
         re.compile(r"\b24[- ]?h(?:ou)?r?s? (?:urine |urinary )?(?:protein electrophoresis|UPEP)\b", re.IGNORECASE),
         "24 hour urine protein, urine protein electrophoresis",
@@ -780,6 +780,39 @@ _WRITTEN_OUT = (
         ),
         "distal pulses, capillary refill, power, sensation",
     ),
+    (
+        # Felt for nodes, unless an order is about the skin.
+        re.compile(
+            r"^(?!.*\b(?:skin|rash|web|burrows?|freckl\w+|hair|abscess\w*|breasts?|swab|temp\w*)\b)(.*?)"
+            r"(?:^|(?<=[,;:+] )|(?<=\band ))(?:(?:the|both) )*(?:axillae?|armpits?)(?=\s*(?:$|[,;.+]|and\b))",
+            re.IGNORECASE,
+        ),
+        r"\1axillary nodes",
+    ),
+    (re.compile(r"(\bbreath (?:odou?r|smell)s?) ?\([^)]*\)", re.IGNORECASE), r"\1"),
+    (re.compile(r"\b(?:MR|AR|AS|MS|TR|PS|VSD|ASD) (?=murmurs?\b)"), ""),
+    (re.compile(r"\btympan(?:y|ism|i(?:ti)?c (?:note|percussion))\b", re.IGNORECASE), "abdominal percussion"),
+    (
+        re.compile(
+            r"\bhyper[- ]?resonan(?:ce|t(?: (?:note|percussion))?)\b|\b(?:stony )?dullness to percussion\b"
+            r"|\bstony dullness\b",
+            re.IGNORECASE,
+        ),
+        "chest percussion",
+    ),
+    (
+        re.compile(
+            r"\b(?:orthostatic|postural) (?:pulse and )?(?:pressures?|pulse|vitals|vital signs|obs)\b", re.IGNORECASE
+        ),
+        "lying and standing blood pressure",
+    ),
+    (re.compile(r"\b((?:anal |sphincter )?tone) and squeeze\b", re.IGNORECASE), r"\1"),
+    (re.compile(r"\b(?:herpes zoster|zoster|shingles) rash\b", re.IGNORECASE), "skin rash"),
+    (
+        re.compile(r"\bvibration(?: sense)? (?:with|using|by) (?:an? |the )?(?:\d+ ?Hz )?tuning fork\b", re.IGNORECASE),
+        "vibration sense",
+    ),
+    (re.compile(r"\bHS\b(?= ?(?:$|[,;./+&()]|and\b|with\b))"), "heart sounds"),
     (re.compile(r"\bBeck triad ?[:(] ?(?=\w)", re.IGNORECASE), ""),
     (re.compile(r"\bBeck triad\b", re.IGNORECASE), "JVP, heart sounds, BP"),
     (re.compile(r"\bCushing (?:triad|response|reflex)\b", re.IGNORECASE), "BP, HR, RR"),
@@ -1243,7 +1276,7 @@ _WRITTEN_OUT = (
         r"\1blood film",
     ),
     (re.compile(r"\bNPA\b"), "nasopharyngeal aspirate"),
-    (re.compile(r"\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
+    (re.compile(r"(?<!\bto )(?<!\bto-)\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
     (
         re.compile(
             r"\b(?:active|passive) (?:and|&|/|or|,) ?(?:active|passive) (?=range|rom\b|movement)", re.IGNORECASE
@@ -1691,7 +1724,7 @@ def _of_place(text: str, read: Reading, before: Sequence[_Segment]) -> str:
     if head is None or read.of("sites") or _tests(head) or len(words(text)) > _FEW_WORDS:
         return ""
     places = [name for name, concepts in head.phrases if any(kind == "sites" for kind, _ in concepts)]
-    for name in (f"{place} {text}" for place in (*places, *sorted(head.of("sites")))):
+    for name in (f"{place} {text}" for place in (*places, *sorted(head.of("sites") | head.of("systems")))):
         own = reading(name).of("parts")
         if _is_sign(name) and own != read.of("parts") and not own & _ELSEWHERE_TOO:
             return name
@@ -2044,6 +2077,8 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     if own.measured:
         found.append(own)
     if own.read.of("methods") and not EXAM.search(head.text):
+        if _SIGN_OF_METHOD.fullmatch(own.text):
+            return head
         return _replaced(found, head, _with(head, _only(own.read, "methods")))
     known = vocabulary().parts
     by = frozenset(how for part in own.read.of("parts") if (how := known[part].by))
@@ -2071,6 +2106,10 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     if not parts or not neurological or included or ALL_OF_IT.search(head.text):
         return head
     return _replaced(found, head, replace(head, listed=head.listed | parts))
+
+
+_SIGN_OF_METHOD = re.compile(r"tenderness")
+"""What is felt: "abdomen: distension, tenderness" is not palpation alone."""
 
 
 def _is_joint(item: Item) -> bool:
@@ -2313,8 +2352,13 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         )
         return _with(replace(own, text=f"{how} {own.text}".strip()), _only(imaged, "modalities"))
     if kinds == {"methods"}:
-        return _with(own, _examined_by(read, [*_next_of_methods(after), *([last] if last else []), *after[:1]]))
-    if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None and last.of("sites"):
+        near = [*_next_of_methods(after), *([last] if last else []), *after[:1]]
+        if read.of("methods") == {"auscultation"}:  # after the respiratory rate, before the liver edge: of the lungs
+            near = [of for of in near if not of.of("parts") or _examined_by_part(of) & _HEARD_SYSTEMS]
+        return _with(own, _examined_by(read, near))
+    if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None:
+        # "Spine examination with curvature, range of motion"
+        last = next((item.read for item in reversed(before) if item.read.of("sites") or item.measured), last)
         places = [name for name, concepts in last.phrases if any(kind == "sites" for kind, _ in concepts)]
         if movement := next((f"{name} range of motion" for name in places if _is_sign(f"{name} range of motion")), ""):
             return replace(own, text=movement, read=reading(movement))
@@ -2506,7 +2550,14 @@ def _examined_by(method: Reading, near: Sequence[Reading]) -> Reading | None:
     """What is examined by a method that an order names without a place: what is named next to it; else the chest."""
     may_be_of = [*map(_place_or_system, near), Reading({"systems": frozenset({"respiratory"})})]
     percussed = method.of("methods") == {"percussion"}
-    return next((of for of in may_be_of if of and (not percussed or _examined(of) & _PERCUSSED)), None)
+    return next((of for of in may_be_of if of and of.by_kind and (not percussed or _examined(of) & _PERCUSSED)), None)
+
+
+def _examined_by_part(read: Reading) -> frozenset[str]:
+    return frozenset(vocabulary().parts[part].main for part in read.of("parts"))
+
+
+_HEARD_SYSTEMS = frozenset({"cardiovascular", "respiratory"})
 
 
 def _next_of_methods(after: Sequence[Reading]) -> list[Reading]:
