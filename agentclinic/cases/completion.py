@@ -224,7 +224,8 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
         named = [fact for fact in item.facts if not entries[fact.path].rare or named_in(fact, asked)]
         # What an order does not name is not reported for want of anything else: gait is not gait after a spinal tap.
         likely = named or _of_the_place(item)
-        likely = likely or ([fact for fact in item.facts if not is_sign(fact)] if len(items) == 1 else ())
+        if not likely and len(items) == 1:
+            likely = [fact for fact in item.facts if not is_sign(fact)]
         headings = dict.fromkeys(entries[fact.path].heading for fact in likely)
         found.append((item.name, () if item.equivalent else tuple(headings)))
     return tuple(found)
@@ -433,12 +434,13 @@ def _about(fact: Fact) -> _Tokens:
     """What a result is about, as the order matcher reads its heading."""
     tested, read = fact.section is Section.TESTS, charted_as(fact)
     by_heads, tokens = _about_heads(fact.heads, tested)
-    return tokens if read == by_heads else _tokens(read, tested)
+    return tokens if read is by_heads else _tokens(read, tested)
 
 
 @lru_cache(maxsize=8192)  # charts have the same headings
 def _about_heads(heads: tuple[str, ...], tested: bool) -> tuple[Reading, _Tokens]:
-    read = joined(map(reading, heads))
+    headed = Fact("/".join(heads), Section.TESTS, heads, "")
+    read = charted_as(headed)  # the same object for all facts that are read by their headings alone
     return read, _tokens(read, tested)
 
 
@@ -488,6 +490,52 @@ def _pieces(pattern: str) -> frozenset[str]:
     return needed(_FLAGS.sub("", pattern).replace("(?i:", "(?:").lower())
 
 
+@lru_cache(maxsize=1)
+def _looked_for() -> Mapping[str, Sequence[str]]:
+    """The pieces of words by which entries look for what a chart says, by their first two letters.
+
+    Those that are shorter have no letters here: they are taken to be in every text.
+    """
+    pieces: set[str] = set()
+    for entry in normals():
+        pieces.update(_searched(entry.fields["said"])[1] if "said" in entry.fields else ())
+        pieces.update(piece for pattern, _ in _all_that_follows(entry) for piece in _pieces(pattern))
+    found: dict[str, list[str]] = {}
+    for piece in pieces:
+        found.setdefault(piece[:2] if len(piece) > 1 else "", []).append(piece)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _that_follow() -> frozenset[str]:
+    """Those of which a text has one if a result follows from it."""
+    return frozenset(piece for e in normals() for pattern, _ in _all_that_follows(e) for piece in _pieces(pattern))
+
+
+def _all_that_follows(entry: Normal) -> Iterator[tuple[str, str | None]]:
+    """What a chart may say, for any patient, with the result that goes with it."""
+    return (told for name, given in entry.fields.items() if name.startswith("follows") for told in given)
+
+
+@lru_cache(maxsize=65536)
+def _pieces_of(word: str) -> frozenset[str]:
+    known = _looked_for()
+    starts = ((at, word[at : at + 2]) for at in range(len(word) - 1))
+    return frozenset([piece for at, two in starts for piece in known.get(two, ()) if word.startswith(piece, at)])
+
+
+@lru_cache(maxsize=16384)
+def _pieces_in(text: str) -> frozenset[str]:
+    """The pieces of words that a text has of those by which entries look for what a chart says."""
+    return frozenset(_looked_for().get("", ())).union(*map(_pieces_of, _LETTERS.findall(text.lower())))
+
+
+@lru_cache(maxsize=8192)  # charts have the same headings
+def _pieces_in_heads(heads: tuple[str, ...]) -> frozenset[str]:
+    return frozenset().union(*map(_pieces_in, heads))
+
+
+_LETTERS = re.compile(r"[a-z0-9]+")
 _FLAGS = re.compile(r"\(\?[a-z]+\)")
 
 
@@ -546,11 +594,19 @@ class _Patient:
 
     @cached_property
     def _same(self) -> Mapping[str, list[Fact]]:
-        return _grouped((entry.same, fact) for fact, entry in self.entries if entry.same)
+        """What does not agree with an entry (`_agrees`), by the word for all entries that say the same."""
+        entries = ((fact, normal_of(fact.heads)) for fact in self._telling)
+        return _grouped((entry.same, fact) for fact, entry in entries if entry and entry.same)
 
     @cached_property
     def _tokens(self) -> Mapping[tuple[str, ...], list[Fact]]:
-        return _grouped((token, fact) for fact in self.facts for token in _about(fact))
+        """What does not agree with an entry, by what it is about."""
+        return _grouped((token, fact) for fact in self._telling for token in _about(fact))
+
+    @cached_property
+    def _telling(self) -> Sequence[Fact]:
+        """Charted facts, without normal results in words (`_agrees`)."""
+        return [fact for fact in self.facts if not self._agrees(fact)]
 
     @cached_property
     def _systems(self) -> Mapping[str, list[Fact]]:
@@ -611,43 +667,41 @@ class _Patient:
         known = _spoken_of()
         return known.always.union(
             *(_shared_by().get(key, ()) for key in shared),
-            *(known.by_piece[piece] for piece in self._said),
+            *(known.by_piece[piece] for piece in self._said.keys() & known.by_piece.keys()),
+            *(known.against_by_piece[piece] for piece in self._lines_with.keys() & known.against_by_piece.keys()),
             *(known.by_part[part] for part in self._naming.keys() & known.by_part.keys()),
         )
 
     @cached_property
     def _said(self) -> Mapping[str, Sequence[int]]:
         """The places of the findings that have a piece of a word by which an entry's subject is looked for."""
-        every = "\n".join(text for _, text, _ in self._spoken)
-        return {
-            piece: [place for place, (_, text, _) in enumerate(self._spoken) if piece in text]
-            for piece in _spoken_of().by_piece
-            if piece in every
-        }
+        found: dict[str, list[int]] = {}
+        for place, (fact, _) in enumerate(self._spoken):
+            for piece in _pieces_in(fact.text) | _pieces_in_heads(fact.heads[1:]):
+                found.setdefault(piece, []).append(place)
+        return found
 
     @cached_property
     def _naming(self) -> Mapping[str, Sequence[int]]:
         """The places of the findings that name a part."""
         found: dict[str, list[int]] = {}
-        for place, (_, _, named) in enumerate(self._spoken):
+        for place, (_, named) in enumerate(self._spoken):
             for part in named:
                 found.setdefault(part, []).append(place)
         return found
 
     def _speaking(self, pieces: Set[str], parts: Set[str] = frozenset()) -> Sequence[int]:
         """The places of the findings that have one of these pieces of words or name one of these parts."""
-        said = {place for piece in pieces & self._said.keys() for place in self._said[piece]}
-        return sorted(said.union(*(self._naming[part] for part in parts & self._naming.keys())))
+        said = [places for piece in pieces if (places := self._said.get(piece))]
+        said += [places for part in parts if (places := self._naming.get(part))]
+        return sorted(set().union(*said)) if len(said) != 1 else said[0]
 
     def covering(self, entry: Normal) -> tuple[Fact, ...]:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
-        restated = RESTATED.get(entry.heading)
-        if (restated and restated(self) is not None) or self.followed(entry) is not None:
-            return ()
-        found = [fact for fact in self._same.get(entry.same or "", ()) if not self._agrees(fact)]
+        found = list(self._same.get(entry.same or "", ()))
         found += self._saying(entry)
         about = (fact for token in _entry_about(entry) for fact in self._tokens.get(token, ()))
-        found += [fact for fact in about if not (_is_another(fact, entry) or self._agrees(fact))]
+        found += [fact for fact in about if not _is_another(fact, entry)]
         if _is_summary(entry):
             found += self._systems.get(entry.system, ())
         elif not entry.apart:
@@ -660,7 +714,13 @@ class _Patient:
             found += [fact for subject in _subjects_of(entry) for fact in self._subjects.get(subject, ())]
             if not found:
                 found += self._denying(entry)
-        return tuple(dict.fromkeys((*found, *self._against(entry))))
+        found += self._against(entry)
+        return tuple(dict.fromkeys(found)) if found and not self._follows(entry) else ()
+
+    def _follows(self, entry: Normal) -> bool:
+        """Whether the result of an entry follows from what the chart says, so that it is completed in any case."""
+        restated = RESTATED.get(entry.heading)
+        return bool(restated and restated(self) is not None) or self.followed(entry) is not None
 
     def _against(self, entry: Normal) -> list[Fact]:
         """Charted results that no form of an entry agrees with."""
@@ -710,38 +770,40 @@ class _Patient:
     def _likely(self, pattern: re.Pattern[str]) -> Iterator[Fact]:
         """Charted facts that hold a piece of a word without which a pattern does not match."""
         pieces = _pieces(pattern.pattern)
-        return (fact for fact, line in self._charted_lines if not pieces or any(map(line.__contains__, pieces)))
+        if not pieces:
+            return iter(self.facts)
+        return (self.facts[number] for number in self._numbers_of(pieces) if number < len(self.facts))
+
+    def _numbers_of(self, pieces: Set[str]) -> Sequence[int]:
+        """The numbers of the lines that have one of these pieces of words."""
+        return sorted({number for piece in pieces & self._lines_with.keys() for number in self._lines_with[piece]})
 
     @cached_property
-    def _charted_lines(self) -> Sequence[tuple[Fact, str]]:
-        """Charted facts with their lines in lower case."""
-        return [(fact, _line(fact).lower()) for fact in self.facts]
+    def _lines_with(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the lines that have a piece of a word, by the piece."""
+        charted = (_pieces_in(fact.text) | _pieces_in_heads(fact.heads) for fact in self.facts)
+        found: dict[str, list[int]] = {}
+        for number, pieces in enumerate((*charted, *map(_pieces_in, self._lines[len(self.facts) :]))):
+            for piece in pieces & _that_follow():
+                found.setdefault(piece, []).append(number)
+        return found
 
     def _first(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The first match of a pattern in what is written; most patterns have to read only a few lines for it."""
         pieces = _pieces(pattern.pattern)
-        here = [piece for piece in pieces if piece in self._written_in_lower_case]
-        if pieces and not here:
-            return None
-        if not here or not _is_within_lines(pattern.pattern):
-            return pattern.search(self._written)
-        likely = (line for line, lower in self._lines if any(map(lower.__contains__, here)))
-        return next((found for line in likely if (found := pattern.search(line))), None)
-
-    @cached_property
-    def _written_in_lower_case(self) -> str:
-        return self._written.lower()
-
-    @cached_property
-    def _lines(self) -> Sequence[tuple[str, str]]:
-        """What is written, line by line, and in lower case."""
-        return [(line, line.lower()) for line in self._written.split("\n")]
+        if not pieces or not _is_within_lines(pattern.pattern):
+            return pattern.search(self._written) if not pieces or pieces & self._lines_with.keys() else None
+        return next((found for at in self._numbers_of(pieces) if (found := pattern.search(self._lines[at]))), None)
 
     @cached_property
     def _written(self) -> str:
+        return "\n".join(self._lines)
+
+    @cached_property
+    def _lines(self) -> Sequence[str]:
         """All charted results and, after them, what the patient tells, a line each."""
         told = (_told_line(f) for f in self._told if not f.denied and f.section is not Section.FAMILY)
-        return "\n".join((*map(_line, self.facts), *told))
+        return (*map(_line, self.facts), *told)
 
     def _agrees(self, fact: Fact) -> bool:
         """Whether a result in words is a normal one, so that the chart can have a normal one of the entry, too.
@@ -756,7 +818,7 @@ class _Patient:
         """Charted findings that say something about the subject of an entry in their own words."""
         said = entry.fields.get("said")
         if entry.sign:
-            return self._of_sign(charted_as(_template(entry)).of("parts"), said)
+            return self._of_sign(_parts_of(entry), said)
         treated = self._treated.get(entry.heading, []) if entry.system == _JOINTS else []
         if not said:
             return treated
@@ -779,7 +841,7 @@ class _Patient:
         """Charted findings that name a sign, or say in their own words that it is abnormal."""
         pattern, pieces = _searched(said) if said else (None, frozenset[str]())
         found = []
-        for fact, _, named in (self._spoken[place] for place in self._speaking(pieces, parts)):
+        for fact, named in map(self._spoken.__getitem__, self._speaking(pieces, parts)):
             names = not parts.isdisjoint(named)
             if any(_may_tell(fact.heads, part) for part in parts) and (
                 names or (pattern is not None and _says_abnormal(fact, pattern.search))
@@ -788,9 +850,9 @@ class _Patient:
         return found
 
     @cached_property
-    def _spoken(self) -> list[tuple[Fact, str, Set[str]]]:
-        """The findings, each with its text in lower case and the parts it names."""
-        return [(f, " ".join((*f.heads[1:], f.text)).lower(), reading(f.text).of("parts")) for f in self._findings]
+    def _spoken(self) -> list[tuple[Fact, Set[str]]]:
+        """The findings, each with the parts it names."""
+        return [(fact, reading(fact.text).of("parts")) for fact in self._findings]
 
     @cached_property
     def _subjects(self) -> Mapping[str, list[Fact]]:
@@ -816,9 +878,17 @@ class _Patient:
             for fact in self._findings
         )
 
+    @cached_property
+    def _operated(self) -> bool:
+        """Whether the history tells of an operation that leaves a scar on the belly."""
+        scar = normal_of(("Abdominal Examination", "Scar"))
+        return scar is not None and self.followed(scar) is not None
+
     def _denied_by(self, entry: Normal, form: str) -> bool:
         """Whether a form of a normal finding denies what was charted."""
         if any(self._subjects.get(subject) for subject in _SUBJECT.findall(fold(form))):
+            return True
+        if self._operated and "no scar" in form:
             return True
         if self._cold and _WARM.search(form):
             return True
@@ -1015,6 +1085,12 @@ def _denied_in_forms(entry: Normal) -> tuple[frozenset[Sign], ...]:
 
 
 @lru_cache(maxsize=1024)
+def _parts_of(entry: Normal) -> frozenset[str]:
+    """The parts of an examination that an entry names."""
+    return charted_as(_template(entry)).of("parts")
+
+
+@lru_cache(maxsize=1024)
 def _places_denied(entry: Normal) -> tuple[frozenset[tuple[str, str]], ...]:
     """The same with their places, whatever the side."""
     return tuple(frozenset((sign, place) for sign, place, _ in form) for form in _denied_in_forms(entry))
@@ -1135,7 +1211,9 @@ class _SpokenOf(NamedTuple):
     """The entries of which findings may speak in their own words, by rank."""
 
     always: frozenset[int]
-    """Those that follow from what is written anywhere."""
+    """Those that have to be looked at in any chart."""
+    against_by_piece: Mapping[str, Sequence[int]]
+    """Those that are not normal if the chart says certain things, by the pieces of words that it then has."""
     by_piece: Mapping[str, Sequence[int]]
     """By the pieces of words of which a finding that speaks of them has one."""
     by_part: Mapping[str, Sequence[int]]
@@ -1145,17 +1223,23 @@ class _SpokenOf(NamedTuple):
 @lru_cache(maxsize=1)
 def _spoken_of() -> _SpokenOf:
     always: set[int] = set()
+    against_by_piece: dict[str, list[int]] = {}
     by_piece: dict[str, list[int]] = {}
     by_part: dict[str, list[int]] = {}
     for entry in (normals()[rank] for rank in _shared_by().get(_SAID, ())):
         said = entry.fields.get("said")
-        if entry.may_follow:
+        if entry.may_follow and (entry.system == _JOINTS or (entry.examination and not _denied_in_forms(entry))):
             always.add(entry.rank)
+        for pattern in {pattern for pattern, says in _all_that_follows(entry) if says is None}:
+            if not _pieces(pattern):
+                always.add(entry.rank)
+            for piece in _pieces(pattern):
+                against_by_piece.setdefault(piece, []).append(entry.rank)
         for piece in _searched(said)[1] if said else ():
             by_piece.setdefault(piece, []).append(entry.rank)
-        for part in charted_as(_template(entry)).of("parts") if entry.sign else ():
+        for part in _parts_of(entry) if entry.sign else ():
             by_part.setdefault(part, []).append(entry.rank)
-    return _SpokenOf(frozenset(always), by_piece, by_part)
+    return _SpokenOf(frozenset(always), against_by_piece, by_piece, by_part)
 
 
 def _chosen(weights: Mapping[str, int], seed: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from agentclinic.cases.matcher.cues import Cue
 from agentclinic.cases.matcher.order_words import reading, vocabulary
 
 Sign = tuple[str, str, str]
@@ -25,7 +26,7 @@ _WORDS = {
     "discharge": r"discharge|pus",
     "crackles": r"crackl\w+",
 }
-_SIGNS = {sign: re.compile(rf"\b(?:{names})\b", re.IGNORECASE) for sign, names in _WORDS.items()}
+_SIGNS = {sign: Cue(rf"\b(?:{names})\b") for sign, names in _WORDS.items()}
 _CLAUSES = re.compile(r"[;,.:]\s+|\s+(?:and|but)\s+(?=no\b|not\b|without\b)")
 _DENIED = re.compile(r"\b(?:no|not|none|without|free|never|normal\w*|clear)\b", re.IGNORECASE)
 _FULL = re.compile(r"\b(?:full (?:\w+ )*movements?|moves? (?:fully|freely))\b", re.IGNORECASE)

@@ -167,6 +167,16 @@ _ARTERIAL = ("Arterial Blood Gas",)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
+_PLUSES = re.compile(r"([1-4])\+")
+
+
+def _ketone_body(patient: Patient, _: float) -> float | None:
+    """Rises with the ketones of the urine."""
+    urine = (fact.text for fact in patient.facts if fact.heads[0] == "Urinalysis" and fact.heads[-1] == "Ketones")
+    found = _PLUSES.search(next(urine, ""))
+    return {"1": 0.7, "2": 1.6}.get(found[1], 3.4) if found else None
+
+
 def _direct(patient: Patient, _: float) -> float | None:
     total = patient.value("total_bilirubin")
     if not total:
@@ -189,6 +199,18 @@ def _protein(patient: Patient, drawn: float) -> float | None:
     return albumin + 2.9 + (drawn - 7.1) / 2 if albumin else None
 
 
+def _globulin(patient: Patient, _: float) -> float | None:
+    total, albumin = patient.value("total_protein"), patient.value("albumin")
+    return total - albumin if total and albumin else None
+
+
+def _erythropoietin(patient: Patient, drawn: float) -> float | None:
+    hemoglobin, creatinine = patient.charted("hemoglobin"), patient.value("creatinine")
+    if not hemoglobin or hemoglobin >= 11 or (creatinine and creatinine > 1.5):  # failing kidneys do not answer anemia
+        return None
+    return float(drawn * 10 ** (0.18 * (13 - hemoglobin)))
+
+
 def _sedimentation(patient: Patient, _: float) -> float | None:
     protein = patient.charted("crp")
     return 18 + 0.35 * protein if protein and protein > 10 else None
@@ -197,6 +219,12 @@ def _sedimentation(patient: Patient, _: float) -> float | None:
 def _reactive(patient: Patient, _: float) -> float | None:
     rate = patient.charted("esr")
     return (rate - 20) / 2 if rate and rate > 30 else None
+
+
+def _fibrinogen(patient: Patient, drawn: float) -> float | None:
+    protein = patient.charted("crp")
+    used_up = (patient.charted("platelets") or 250) < 100 or (patient.charted("inr") or 1) > 1.5
+    return min(800, drawn + 2 * protein) if protein and protein > 15 and not used_up else None
 
 
 def _procalcitonin(patient: Patient, drawn: float) -> float | None:
@@ -219,15 +247,22 @@ def _iron_capacity(patient: Patient, _: float) -> float | None:
     return 100 * iron / share if iron and share else None
 
 
-def _iron(patient: Patient, _: float) -> float | None:
+def _iron(patient: Patient, drawn: float) -> float | None:
     share = patient.charted("transferrin_saturation")
     capacity = patient.value("tibc")
-    return share * capacity / 100 if share and capacity else None
+    if share and capacity:
+        return share * capacity / 100
+    return 0.4 * drawn if (patient.charted("crp") or 0) > 40 else None
 
 
 def _iron_share(patient: Patient, _: float) -> float | None:
     iron, capacity = patient.value("iron"), patient.value("tibc")
     return 100 * iron / capacity if iron and capacity else None
+
+
+def _transferrin(patient: Patient, _: float) -> float | None:
+    capacity = patient.charted("tibc")
+    return 0.8 * capacity if capacity else None
 
 
 def _low_density(patient: Patient, _: float) -> float | None:
@@ -292,7 +327,7 @@ _HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
 
 
 def _height(patient: Patient, drawn: float) -> float | None:
-    usual = 51 + 18 * patient.age if patient.age < 2 else 77 + 6 * patient.age
+    usual = 50 + 25.5 * patient.age**0.66 if patient.age < 2 else 77 + 6 * patient.age
     return patient.stated(_HEIGHT) or (min(drawn, usual) if patient.age < 16 else None)
 
 
@@ -303,6 +338,12 @@ def _weight(patient: Patient, _: float) -> float | None:
     if patient.age < 12:
         return 2 * (patient.age + 4) if patient.age >= 1 else 3.5 + 6 * patient.age
     return index * (patient.completed("Vital Signs / Height") / 100) ** 2 if index else None
+
+
+def _head(patient: Patient, drawn: float) -> float:
+    """Centimeters: 35 at birth, 43 at six months, 46 at a year."""
+    usual = 35 + 11 * patient.age**0.5 if patient.age < 1 else 46 + 2 * (patient.age - 1)
+    return usual + (drawn - 43) / 2
 
 
 def _body_mass(patient: Patient, _: float) -> float | None:
@@ -377,17 +418,22 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Capillary Blood Gas / HCO3": _gas_base,
     "Capillary Blood Gas / pCO2": _venous,
     "Capillary Blood Gas / pH": _acidity("Capillary Blood Gas"),
+    "Beta-Hydroxybutyrate": _ketone_body,
     "Direct Bilirubin": _direct,
     "Indirect Bilirubin": _indirect,
     "Liver Function Tests / Total Protein": _protein,
+    "Globulin": _globulin,
+    "Erythropoietin": _erythropoietin,
     "ESR": _sedimentation,
     "C Reactive Protein": _reactive,
     "Procalcitonin": _procalcitonin,
+    "Coagulation / Fibrinogen": _fibrinogen,
     "Ferritin": _with_inflammation,
     "D-dimer": _dimer,
     "Iron Studies / Serum Iron": _iron,
     "Iron Studies / TIBC": _iron_capacity,
     "Iron Studies / Transferrin Saturation": _iron_share,
+    "Transferrin": _transferrin,
     "Lipid Panel / LDL": _low_density,
     "Lipid Panel / Total Cholesterol": _cholesterol,
     "Free T4": _by_tsh(0.6, 2.6),
@@ -399,6 +445,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "HbA1c": _glycated,
     "Vital Signs / Blood Glucose Fingerstick": _fingerstick,
     "Lumbar Puncture / Glucose": _spinal_glucose,
+    "Vital Signs / Head Circumference": _head,
     "Vital Signs / Height": _height,
     "Vital Signs / Weight": _weight,
     "Vital Signs / Body Mass Index": _body_mass,

@@ -125,7 +125,7 @@ class Facts(tuple[Fact, ...]):
 
     @cached_property
     def _hash(self) -> int:
-        return hash(tuple([(fact.path, fact.text) for fact in self]))  # as that of the facts, without a call for each
+        return hash(tuple([fact.text for fact in self]))
 
     def __hash__(self) -> int:
         return self._hash

@@ -49,6 +49,8 @@ _CANNOT_SAY = {
         which: f"I couldn't say {which}."
         for which in ("how many", "how much", "how long", "how often", "how far", "how big", "how old", "how soon")
     },
+    "habit": "Just the usual, nothing has changed there.",
+    "origin": "I grew up around here.",
     **{which: f"I couldn't say {which}." for which in ("which", "where", "when", "who", "why")},
 }
 """What is said of an aspect of a complaint, or of a number or name, that the chart does not mention."""
@@ -58,6 +60,7 @@ NO_FAMILY = "I don't know about my family history."
 NOBODY = ("Nobody in my family that I know of.", "Nobody in the family that I know of.")
 NOTHING_ELSE_IN_FAMILY = "Nothing else runs in the family, as far as I know."
 IN_FAMILY = " in the family that I know of."
+AS_FAR_AS = ", as far as I can tell."
 NOTHING_MORE = "I think that's everything."
 NOT_NOW = "I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
@@ -122,6 +125,7 @@ SET_PHRASES = (
         FORGOTTEN,
         "I'm not sure what you mean by",
         ", maybe, I'm not sure.",
+        AS_FAR_AS,
         "You mean",
     ),
     *_CANNOT_SAY.values(),
@@ -253,8 +257,10 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
         again = topic.kind is Asked.OPENING and all(fact.path in told for fact in topic.facts)
         asked_for = _more(topic, payload) if again or topic.kind is Asked.MORE else topic.facts
         open_ones = tuple(fact for fact in asked_for if not withheld(fact, payload))
-        nearest = topic.direct & {fact.path for fact in topic.facts[:1]}
-        known = {fact.path for fact in open_ones if fact.path in told} - nearest if news and topic.direct else set()
+        nearest = {fact.path for fact in topic.facts[:1]}
+        fresh = any(fact.path not in told for fact in open_ones)
+        known = {fact.path for fact in open_ones if fact.path in told} if news and (topic.direct or fresh) else set()
+        known -= nearest if topic.direct & nearest or fresh else set()
         facts = [fact for fact in _distinct(open_ones) if fact.path not in seen | known][:MOST_FACTS]
         if open_ones and not facts:
             continue
@@ -411,7 +417,7 @@ def worded(parts: Sequence[Part]) -> str:
         return _joined([_denial(denied, alone=True), *said])
     if denied:
         denial = _denial(denied, alone=not said)
-        if denial != OTHERWISE_NO or REST_NOT_WATCHED not in said:
+        if denial != OTHERWISE_NO or not {REST_NOT_WATCHED, "No, nothing."} & set(said):
             manner = {part.text for part in parts if part.disclosure.provenance is Provenance.MANNER}
             said = [*(text for text in said if text not in manner), denial, *(text for text in said if text in manner)]
     return _joined(said)
@@ -508,6 +514,8 @@ def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
             return NOTHING_MORE, Provenance.UNAVAILABLE
         case Asked.REST:
             return REST, Provenance.UNAVAILABLE
+        case Asked.DETAIL if topic.words:
+            return _how_it_is(topic, payload)
         case Asked.DETAIL:
             return _CANNOT_SAY.get(topic.name, CANNOT_SAY), Provenance.UNAVAILABLE
     if payload.silent_symptom != "deny":
@@ -526,6 +534,15 @@ def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
         return NOTHING_TO_TELL if topic.name == "social history" else NOT_SURE, Provenance.UNAVAILABLE
     several = topic.name == "social history" and len(known) > 1
     return NOTHING_LIKE_THAT if several else known[0], Provenance.DEFAULT_NEGATIVE
+
+
+def _how_it_is(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
+    """What is said of something of the body that the chart does not mention."""
+    if payload.silent_symptom != "deny" or topic.concepts & payload.undeniable:
+        return NOT_WATCHED, Provenance.UNAVAILABLE
+    whose = "The" if payload.caregiver else "My"
+    is_fine = "are fine" if topic.words.endswith("s") else "is fine"
+    return f"{whose} {topic.words} {is_fine}{AS_FAR_AS}", Provenance.DEFAULT_NEGATIVE
 
 
 @lru_cache(maxsize=1)

@@ -50,7 +50,16 @@ from agentclinic.clinic.limits import Limits, Order
 from agentclinic.clinic.offered import has
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
-from agentclinic.clinic.pending import NOTHING_TAKEN, capital, hours_for, in_its_time, in_time, late, late_result
+from agentclinic.clinic.pending import (
+    NOTHING_TAKEN,
+    asks_for_old,
+    capital,
+    hours_for,
+    in_its_time,
+    in_time,
+    late,
+    late_result,
+)
 from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
 from agentclinic.clinic.told_once import as_ordered, each_once
 from agentclinic.config import is_builtin, is_builtin_or_person
@@ -284,11 +293,17 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     added = payload.completion
     if added is None:
         return asked_of_measurement(payload.request, payload.facts)
+    rest = _FINGERSTICK.sub(" ", payload.request)
+    if rest != payload.request and _fingersticks(added) and reading(rest).of("panels"):
+        # The glucose of a panel is told with it.
+        pricked = Ordered("fingerstick glucose", tuple(map(added.worded, _fingersticks(added))))
+        return [*_found(replace(payload, request=rest)), pricked]
     found = [_as_charted_of_place(item, payload.facts) for item in _matched_with_table(payload, added)]
     items = _of_this_time(as_ordered(found, payload.request), payload.request)
     items = [_with_other_side(item, payload.request, added) for item in items]
     if not _OF_A_BLISTER.search(payload.request):
         items = [replace(item, facts=tuple(fact for fact in item.facts if fact.text != NO_BLISTER)) for item in items]
+    items = [_with_contrast(_on_record(item), payload.request, added) for item in items]
     if _FINGERSTICK.search(payload.request):
         items = _with_fingerstick([_by_fingerstick(item, added) for item in items], added)
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
@@ -297,10 +312,67 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
 NO_BLISTER = "No blister to swab"
 """What the table says of a swab that cannot be taken; a germ is looked for there only if the order names the place."""
 _OF_A_BLISTER = re.compile(r"\b(?:blister|vesic|skin|lesion|swab|rash|sore|ulcer)", re.IGNORECASE)
+
+
+def _on_record(item: Ordered) -> Ordered:
+    """An old result without those of today."""
+    if not asks_for_old(item.name):
+        return item
+    return replace(item, facts=tuple(fact for fact in item.facts if _SPEAKS_OF_OLD.search(_spoken(fact))))
+
+
+def _spoken(fact: Fact) -> str:
+    return " ".join((*fact.heads, fact.text))
+
+
+_SPEAKS_OF_OLD = re.compile(r"\b(?:previous|prior|earlier|unchanged|(?:years?|months?|weeks?) ago)\b", re.IGNORECASE)
+
+
+def _with_contrast(item: Ordered, request: str, added: Completion) -> Ordered:
+    """An image that was to be done with contrast medium by one that was; else with the remark that none was."""
+    plain = [fact for fact in item.facts if _WITHOUT_CONTRAST.search(_spoken(fact))]
+    if not plain or item.equivalent or not _wants_contrast(charted_as(plain[0]), request):
+        return item
+    own = charted_as(plain[0])
+    enhanced = [
+        fact
+        for fact in added.everything
+        if not is_completed(fact.path)
+        and fact not in plain
+        and _ENHANCED.search(fact.text)
+        and same_study(charted_as(fact), own)
+    ]
+    if not enhanced:
+        said = {fact: replace(fact, text=f"{fact.text}; no images with contrast were taken") for fact in plain}
+        return replace(item, facts=tuple(said.get(fact, fact) for fact in item.facts))
+    nearest = min(enhanced, key=lambda fact: len(charted_as(fact).of("sites") ^ own.of("sites")))
+    shown = tuple(fact for fact in item.facts if fact not in plain or _BOTH_WAYS.search(request))
+    return replace(item, facts=(*shown, *([] if nearest in shown else [nearest])))
+
+
+def _wants_contrast(image: Reading, request: str) -> bool:
+    """Whether an order wants an image of this kind with contrast medium."""
+    clauses = (clause for clause in _CLAUSE.split(request) if _CONTRAST.search(clause) or _BOTH_WAYS.search(clause))
+    return any(image.of("modalities") & reading(clause).of("modalities") for clause in clauses)
+
+
+_WITHOUT_CONTRAST = re.compile(r"(?<!be )\bWithout contrast\b|\bnoncontrast\b", re.IGNORECASE)
+_ENHANCED = re.compile(r"\b(?:takes? up contrast|enhanc\w+|with contrast)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;\n]|(?<=[a-z])\.\s")
+_BOTH_WAYS = re.compile(
+    r"\bwith (?:and|&|or) without\b|\bwithout (?:and|&|or) with\b|\bw ?/ ?(?:wo\b|(?:and|&) w ?/ ?o)|\+/-|±",
+    re.IGNORECASE,
+)
+_CONTRAST = re.compile(
+    r"(?<!without )(?<!no )(?<!non )(?<!non-)\b(?:(?:IV )?contrast|gad\w*|enhanced|CECT|CE)\b"
+    r"(?! (?:study|swallow|enema))",
+    re.IGNORECASE,
+)
 _FINGERSTICK = re.compile(
-    r"\b(?:finger[- ]?(?:stick|prick)s?|capillary (?:blood )?(?:glucose|sugar)|cap(?:illary)? gluc\w*"
-    r"|(?:CBG|BM|BSL?|BGL)s?|accu-?check|bedside glucose|glucometer|dextro(?:stix|stick)\w*"
-    r"|POC gluc\w*|gluc\w* POC|point[- ]of[- ]care glucose|blood sugar)\b(?! (?:biops|aspir))",
+    r"\b(?:finger[- ]?(?:stick|prick)s?(?: (?:blood )?(?:glucose|sugar))?"
+    r"|capillary (?:blood )?(?:glucose|sugar)|cap(?:illary)? gluc\w*"
+    r"|(?:CBG|BM(?! with\b)|BSL?|BGL)s?|accu-?check|bedside glucose|glucometer|dextro(?:stix|stick)\w*"
+    r"|POC gluc\w*|gluc\w* POC|point[- ]of[- ]care glucose|blood sugar)\b(?! (?:biops|bx|aspir|treph|exam))",
     re.IGNORECASE,
 )
 
@@ -416,7 +488,12 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     chosen = {item.name: item.facts for item in found if not item.equivalent}
     found = [_of_the_place(item, said) for item in found]
     tabled = [_answered(name, headings, horizon, added, chosen.get(name, ()), said) for name, headings in asked]
-    if all(item.facts for item in tabled):
+    # What the table does not know is not left out because it has the rest.
+    known = {name for name, _ in asked}
+    unknown = any(
+        not item.facts and item.name not in known and sent_out(payload.request).get(item.name) for item in found
+    )
+    if all(item.facts for item in tabled) and not unknown:
         more = [_further(item, horizon) for item in _without_like_studies(found, tabled) if not item.equivalent]
         if len(found) > len(tabled):
             same = {item.name for item in tabled}
@@ -425,8 +502,10 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     found = _with_charted_otherwise(found, tabled)
     found = [item for item in found if not _told_otherwise(item, found, said)]
     usual = [_usual(item, added, said) for item in _without_like_studies(found, tabled) if not item.equivalent]
-    named = {item.name: item for item in tabled if item.facts}
-    found = [named.get(item.name) or _without_tests_apart(item, added) for item in found]
+    named: dict[str, list[Ordered]] = {}
+    for item in tabled:
+        named.setdefault(item.name, []).extend([item] if item.facts else [])
+    found = [named[item.name].pop(0) if named.get(item.name) else _without_tests_apart(item, added) for item in found]
     items = _as_charted(_merged(found, usual, added), payload)
     return [
         _as_charted_alone(item)
@@ -654,7 +733,7 @@ def _says_not_where(name: str, headings: Sequence[str] = ()) -> bool:
     read = reading(name)
     if 0 < len({heading.split(" / ")[0] for heading in headings}) < _SEVERAL:
         return False
-    return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) == {"modalities"}
+    return read.of("modalities") <= _OF_SOME_PART and set(read.by_kind) - {"timings"} == {"modalities"}
 
 
 def _of_one_report(item: Ordered) -> tuple[Fact, ...]:
@@ -705,8 +784,12 @@ def _usual(item: Ordered, added: Completion, said: Said) -> Ordered:
 
 def _without_rare(item: Ordered, said: Said) -> Ordered:
     """An item without special tests that the order does not name, if it has others."""
-    kept = tuple([fact for fact in item.facts if not _is_special(fact, said)])
+    listed = reading(item.name).of("panels") & _OF_ANTIBODIES  # each antibody of these is wanted
+    kept = tuple([f for f in item.facts if not _is_special(f, said) or (listed and not is_completed(f.path))])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
+
+
+_OF_ANTIBODIES = frozenset({"ena", "myositis antibodies", "neuromuscular antibodies", "antiphospholipid antibodies"})
 
 
 def _without_unnamed_signs(ordered: Sequence[Ordered], said: Said) -> Iterator[Ordered]:
@@ -902,7 +985,8 @@ def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer 
 
 def _sent(item: Ordered, payload: LaboratoryPayload) -> str:
     """What is said of a test that neither the chart nor the table of normal results has; empty if it is denied."""
-    if item.facts or payload.completion is None or _says_not_where(item.name) or _says_not_what_of(item.name):
+    unsaid = _says_not_where(item.name) or _says_not_what_of(item.name) or asks_for_old(item.name)
+    if item.facts or payload.completion is None or unsaid:
         return ""
     return sent_out(payload.request).get(item.name, "")
 
@@ -934,7 +1018,8 @@ def _without_repeats(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> 
 def _is_same_specimen(asked: Reading, waiting: Reading) -> bool:
     """Whether what is done with a specimen is already waited for, under the name of its report."""
     done = asked.of("tests") and not asked.words and not asked.of("values")
-    return bool(done) and all(asked.of(kind) == waiting.of(kind) for kind in ("tests", "specimens", "values"))
+    alike = all(asked.of(kind) == waiting.of(kind) for kind in ("tests", "specimens", "values"))
+    return bool(done) and alike and asked.of("sites") <= waiting.of("sites")
 
 
 def _disclosed(item: Ordered, provenance: Provenance) -> Iterator[Disclosure]:
@@ -952,6 +1037,8 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
         if payload.missing_test == "normal":
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
         name = ordered.name
+        if asks_for_old(name):
+            return f"{capital(name)}: no such report on file.", Provenance.UNAVAILABLE
         if no_test := said_of_no_test(name):
             return f"{capital(name)}: {no_test}.", Provenance.UNAVAILABLE
         if payload.completion is not None and _says_not_what_of(name):

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from agentclinic.cases.matcher import Ordered
 from agentclinic.cases.matcher.order_items import said_of_no_test
+from agentclinic.cases.matcher.order_words import reading
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.vocabulary.normals import levels, normal_of, turnaround
 from agentclinic.vocabulary.settings import Offer, setting_of
@@ -35,7 +36,7 @@ def in_time(item: Ordered, horizon: float | None, sent: str = "") -> tuple[Order
     It depends on the tests and the setting alone, not on what the chart has. `sent` is what is said of a test without
     any result.
     """
-    if horizon is None or (not item.facts and said_of_no_test(item.name)):
+    if horizon is None or (not item.facts and (said_of_no_test(item.name) or asks_for_old(item.name))):
         return item, {}
     name = capital(item.name)
     if not item.facts:
@@ -66,8 +67,34 @@ def in_time(item: Ordered, horizon: float | None, sent: str = "") -> tuple[Order
             # Of a report that comes at once, one result may have been ordered: "C3".
             whole = whole and not (set(words(item.name)) & set(words(fact.heads[-1])) and len(item.facts) == 1)
             named = [head for head in _usual_heads(fact) if head != "Findings"][: 1 if whole else None]
+            if len(item.facts) == 1 and _is_one_of(item.name, fact):
+                named = [name]
             waiting.setdefault(", ".join(named), until)
     return (replace(item, facts=tuple(back)) if back else None), waiting
+
+
+def _is_one_of(name: str, fact: Fact) -> bool:
+    """Whether a test is one of a panel by another name: an antibody of the myositis panel, a gene."""
+    read, heads = reading(name), _usual_heads(fact)
+    single = read.of("values") or read.of("tests") == {"genetic"}
+    return bool(single) and len(heads) > 1 and not (set(words(name)) - _GENERAL) & set(words(" ".join(heads)))
+
+
+_GENERAL = frozenset(words("antibody panel test level serum of the and"))
+"""Words that the names of two tests may share."""
+
+
+def asks_for_old(name: str) -> bool:
+    """Whether part of an order asks for a result from before this visit, for which nothing is taken now."""
+    return bool(_OLD.search(name))
+
+
+_OLD = re.compile(
+    r"^(?:(?:the|any|all|her|his|their) )*(?:previous|prior|past|earlier|old|last|outside|pre-?existing)\b"
+    r"|\b(?:excised|resected|removed)\b|\b(?:new-?born|neonatal|heel prick|bloodspot) (?:blood ?spot )?screen\w*"
+    r"|\b(?:notes|records?|vaccination card|immuni[sz]ation card)$",
+    re.IGNORECASE,
+)
 
 
 def in_its_time(item: Ordered, offer: Offer, horizon: float | None) -> tuple[Ordered | None, dict[str, str]]:
@@ -79,13 +106,15 @@ def in_its_time(item: Ordered, offer: Offer, horizon: float | None) -> tuple[Ord
 
 def late_result(fact: Fact, horizon: float | None) -> str:
     """What is said of a result that cannot be back in time, by its entry in the table: charts differ in headings."""
-    if horizon is None or fact.section is not Section.TESTS or fact.text.startswith(NOTHING_TAKEN):
+    if horizon is None or fact.section is not Section.TESTS or fact.text.startswith(_NOT_TAKEN):
         return ""
     return late(" ".join(_usual_heads(fact)), horizon)
 
 
 NOTHING_TAKEN = "No fluid to sample"
 """What the table of normal results says of a tap: nothing was sent, and nothing is waited for."""
+_NOT_TAKEN = (NOTHING_TAKEN, "Not done", "Not possible")
+"""The same, and what charts say of a sample that no one can take: an endometrial biopsy after a hysterectomy."""
 
 
 def _usual_heads(fact: Fact) -> tuple[str, ...]:

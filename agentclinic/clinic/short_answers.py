@@ -31,6 +31,12 @@ _PEOPLE = re.compile(
     r"|children|kids?|friends?|family|relatives?|boyfriend|girlfriend|baby|doctor)(?:['’]s)?",
     re.IGNORECASE,
 )
+_UNDER_A_CONDITION = re.compile(
+    r"\b(?:when|if|while|whenever|after|once|before|by|with) (?:you|he|she|they|it|your|his|her|the|a|\w+ing)\b",
+    re.IGNORECASE,
+)
+"""Asks under what condition something comes or goes: few patients are sure that it does not."""
+NOT_THAT_NOTICED = "Not that I've noticed."
 _PRONOUNS = {"that": "it", "this": "it", "these": "they", "those": "they"}
 _ONE = frozenset(("is", "was", "has", "does"))
 _SEVERAL = frozenset(("are", "were", "have", "do"))
@@ -42,6 +48,8 @@ def short_no(clause: str) -> str:
     if asked is None:
         return ""
     verb, who = asked["verb"].lower(), asked["who"].lower()
+    if who not in ("you", "anything") and _UNDER_A_CONDITION.search(clause):
+        return NOT_THAT_NOTICED
     if who.startswith(("anyone", "anybody", "someone", "somebody")):
         return "No, nobody."
     if who == "anything":
@@ -67,6 +75,7 @@ SHORT = frozenset(
     (
         "No, nobody.",
         "No, nothing.",
+        NOT_THAT_NOTICED,
         *map(_first, _NOT),
         *(_third(who, verb) for who, verb in product(("he", "she", "it", "they", "there"), _NOT)),
     )

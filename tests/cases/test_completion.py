@@ -108,6 +108,8 @@ def test_results_depend_on_sex_and_age() -> None:
     assert number(man, "Liver Function Tests / Alkaline Phosphatase") < 110
     assert number(child, "Basic Metabolic Panel / Creatinine") < 0.65
     assert number(chart("4-month-old girl"), "Vital Signs / Heart Rate") > 100
+    assert number(chart("5-week-old boy"), "Vital Signs / Head Circumference") < 40
+    assert value(chart("4-month-old girl"), "Peak Expiratory Flow") is None
 
 
 def test_the_fetus_is_only_in_pregnant_women() -> None:
@@ -153,6 +155,7 @@ def test_further_linked_values() -> None:
         story=(Fact("P", Section.PAST, ("Past",), "Type 2 diabetes for ten years"),),
     )
     assert number(case, "ESR") > 40
+    assert number(chart(MAN, ("C Reactive Protein", "120 mg/L (ref <5)")), "Coagulation / Fibrinogen") > 400
     assert number(case, "Free T4") > 1.8
     assert number(case, "Serum Osmolality") == pytest.approx(258, abs=5)
     assert number(case, "Basic Metabolic Panel / eGFR") == pytest.approx(30, abs=2), "CKD-EPI 2021"
@@ -161,6 +164,33 @@ def test_further_linked_values() -> None:
     assert number(case, "HbA1c") > 6.4
     iron, capacity = number(case, "Iron Studies / Serum Iron"), number(case, "Iron Studies / TIBC")
     assert number(case, "Iron Studies / Transferrin Saturation") == pytest.approx(100 * iron / capacity, abs=1)
+    pale = chart(
+        WOMAN,
+        *(("Complete Blood Count / Hemoglobin", "7.5 g/dL"), ("Iron Studies / TIBC", "470 µg/dL (ref 250-425)")),
+        *(("Liver Function Tests / Total Protein", "9.8 g/dL"), ("Liver Function Tests / Albumin", "3.0 g/dL")),
+    )
+    assert number(pale, "Erythropoietin") > 40
+    assert number(pale, "Transferrin") == 376
+    assert value(pale, "Eye Examination / Conjunctival Pallor") == "Lining of the lower lids pale on both sides"
+    assert value(pale, "General Appearance / Pallor") == "Pale"
+    assert number(pale, "Globulin") == pytest.approx(6.8)
+    kidneys = chart(
+        MAN, ("Complete Blood Count / Hemoglobin", "7.5 g/dL"), ("Basic Metabolic Panel / Creatinine", "4.5 mg/dL")
+    )
+    assert number(kidneys, "Erythropoietin") < 26
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ("Light makes the pain worse", "Turns away from bright light"),
+        ("Light does not bother her more than usual", "Not troubled by bright light"),
+        ("Bright light does not bother her", "Not troubled by bright light"),
+    ],
+)
+def test_bright_light_troubles_those_who_say_so(told: str, found: str) -> None:
+    case = chart(WOMAN, story=(Fact("P", Section.SYMPTOMS, ("Symptoms",), told),))
+    assert value(case, "Neurological Examination / Photophobia") == found
 
 
 def test_the_electrocardiogram_has_the_charted_rate_and_rhythm() -> None:
@@ -352,6 +382,15 @@ def test_a_functional_test_follows_from_what_images_and_examination_show() -> No
     assert number(lungs, "Diffusing Capacity") < 75
     weak = chart(MAN, ("Neurological Examination / Motor", "Left foot dorsiflexion 4/5"))
     assert value(weak, "Electromyography / Findings") != "Normal"
+    narrow = chart(MAN, ("Spirometry / FEV1", "0.98 L (42% predicted)"), ("Spirometry / FEV1 FVC", "0.45"))
+    assert number(narrow, "Peak Expiratory Flow") == 42
+    assert "Scooped" in (value(narrow, "Spirometry / Flow Volume Loop") or "")
+    short = chart(MAN, ("Walk Test / Findings", "Stops twice short of breath, saturation falls to 88%"))
+    assert "not reached" in (value(short, "Cardiac Stress Test / Findings") or "")
+    hips = chart(MAN, ("Neurological Examination / Motor", "Shoulders and hips 4/5"))
+    assert value(hips, "Neurological Examination / Rising From a Chair") == "Pushes up with both arms"
+    anemic = chart(MAN, ("Complete Blood Count / Hemoglobin", "8.1 g/dL"))
+    assert value(anemic, "Eye Examination / Conjunctival Pallor") == "Pale on both sides"
     fast = chart(MAN, ("Electrocardiogram / Findings", "Regular narrow rhythm at 188 per minute"))
     assert value(fast, "Electrophysiology Study / Findings") is None
 
@@ -361,6 +400,33 @@ def test_what_the_patient_tells_has_its_say() -> None:
     assert number(chart(MAN, story=(told,)), "Specific IgE / Birch Pollen") > 1
     thirsty = Fact("Symptoms/1", Section.SYMPTOMS, (), "Passes little urine")
     assert number(chart(MAN, story=(thirsty,)), "Vital Signs / Urine Output") < 30
+    device = Fact("Medications/1", Section.PAST, (), "Copper intrauterine device")
+    assert "Device lies" in (value(chart(WOMAN, story=(device,)), "Transvaginal Ultrasound / Findings") or "")
+    at_ease = Fact("Symptoms/1", Section.SYMPTOMS, (), "Bright light does not bother her")
+    assert (
+        value(chart(WOMAN, story=(at_ease,)), "Neurological Examination / Photophobia")
+        == "Not troubled by bright light"
+    )
+
+
+def test_special_signs_agree_with_the_finding_that_they_seek() -> None:
+    left = "Left Side Lying Auscultation / Findings"
+    crunch = chart(MAN, (left, "Crunching noise in time with the heartbeat, gone on sitting up"))
+    assert (value(crunch, "Cardiovascular Examination / Hamman Sign") or "").startswith("Crunching noise")
+    lying = chart(MAN, ("Vital Signs / Blood Pressure", "74/42 mmHg"))
+    assert "too low to stand" in (value(lying, "Vital Signs / Blood Pressure Standing") or "")
+
+
+def test_what_the_urine_holds_agrees_with_its_weight() -> None:
+    thin = chart(MAN, ("Urinalysis / Specific Gravity", "1.003"))
+    assert number(thin, "Osmolality / Urine") < 200
+    tingling = Fact("Symptoms/2", Section.SYMPTOMS, (), "Tingling of the thumb and first fingers at night")
+    signs = value(chart(MAN, story=(tingling,)), "Musculoskeletal Examination / Tinel and Phalen Signs")
+    assert signs == "Both bring on tingling of the thumb and first fingers"
+    cough = Fact("Symptoms/4", Section.SYMPTOMS, (), "Dry cough for three days")
+    assert value(chart(MAN, story=(cough,)), "Respiratory Examination / Cough") == "Dry, now and then"
+    low = Fact("Symptoms/3", Section.SYMPTOMS, (), "Mood low since the illness began")
+    assert value(chart(MAN, story=(low,)), "Mental Status Examination / Rating Scale") == "PHQ-9 score 11"
 
 
 def test_a_ratio_agrees_with_its_parts() -> None:

@@ -21,6 +21,7 @@ from agentclinic.clinic.short_answers import SHORT, short_no
         ("has your face been droopy", "No, it hasn't."),
         ("do your eyes hurt", "No, they don't."),
         ("is that worse at night", "No, it isn't."),
+        ("does it go away if you cover one eye", "Not that I've noticed."),
         ("is there any blood", "No, there isn't."),
         ("does a cold cloth help", "No, it doesn't."),
         ("does anyone at home itch", "No, nobody."),

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import zip_longest
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.reader import Asks, read
@@ -26,17 +28,22 @@ OPENS = re.compile(
     re.IGNORECASE,
 )
 """Asks for the story, whatever else is asked."""
+_HAS_ANY = (
+    r"(?:(?:have|has|did|do|does) (?:you|he|she|they)(?: ever| also)?(?: had| noticed| felt| feel| have| get| got)?"
+    r"|(?:is|was|are|were) there|noticed|had)"
+)
 _OF_A_PLACE = re.compile(
-    r"(?:any |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red|redness|swelling|swollen"
-    r"|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm|lumps?|discharge"
-    r"|bleeding|blood|tingling|burning)",
+    rf"(?:{_HAS_ANY} )?(?:any |an? |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red"
+    r"|redness|swelling|swollen|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm"
+    r"|lumps?|discharge|bleeding|blood|tingling|burning|tightness|pressure|cuts?|sores?|spots|rash(?:es)?|cramps?)",
     re.IGNORECASE,
 )
 """A complaint that may be anywhere."""
 _AT_A_PLACE = re.compile(
     r"(?:(?!noticed|seen|had|felt|got)\w+ ){0,2}?(?:pain|pains|ache|aches|aching|soreness|redness|swelling|swollen"
     r"|itching|itch|numbness|weakness|stiffness|tenderness|lumps?|discharge|bleeding|blood|tingling|burning|sores?"
-    r"|ulcers?|rash|spots|cramps?|changes) ((?:in|on|of|from|around|at|over|behind|near|down|under|inside|between) .*)",
+    r"|ulcers?|rash|spots|cramps?|changes|tightness|pressure|infections?)"
+    r" ((?:in|on|of|from|around|at|over|behind|near|down|under|inside|between) .*)",
     re.IGNORECASE,
 )
 """A complaint with its place."""
@@ -98,6 +105,53 @@ _YOU_SAID = re.compile(
 """What a doctor repeats before asking: "you said it wakes you, is it ..."."""
 _SAYS = re.compile(r"(?:(?:and|so|well|okay|right)[, ]+)*(?:i|you|he|she|it|we|they)\b", re.IGNORECASE)
 """A statement before a dash, where "and the cough - how long?" asks."""
+_ASKS_AFTER = (
+    r"(?:(?:do|does|did|is|are|was|were|has|have|had|can|could)\b|what happens|(?:what|where|how(?: \w+)?)"
+    r" (?:do|does|did|is|are|was|were|has|have|had|can|could)\b)"
+)
+_CONDITION_FIRST = re.compile(
+    r"(?P<before>^|[.?!:;]\s+|\b(?:and|but|so|or|sure|check|clear),?\s)"
+    r"(?P<condition>(?:when|if|while|whenever|once|after|as soon as)"
+    r" (?:you|he|she|they|it|that|this|your|his|her|the) [^,.?!;:]{3,80}), (?:then )?"
+    rf"(?P<asks>{_ASKS_AFTER} [^,.?!;:]{{3,80}}?)(?P<end>,? (?:(?:and|or) )?{_ASKS_AFTER}|[.?!;:])",
+    re.IGNORECASE,
+)
+"""A condition before what is asked under it."""
+_ORGAN = re.compile(
+    r"\b(?:lung|heart|liver|kidney|thyroid|bowel|skin|muscle|nerve|brain|eye|blood|bone|joint|stomach|prostate|bladder"
+    r"|parathyroid|breast|colon|gut|gland|chest|sinus|ear|back)\b",
+    re.IGNORECASE,
+)
+_SHARE_A_NOUN = re.compile(
+    rf"(?P<organs>(?:{_ORGAN.pattern}(?:, (?:or |and )?| or | and |/))+{_ORGAN.pattern}) "
+    r"(?P<noun>disease|trouble|problems?|conditions?|complaints?|cancers?|infections?|tumou?rs?|operations?|surgery)\b",
+    re.IGNORECASE,
+)
+_BLOOD_IN = re.compile(
+    r"\b(blood in (?:your|the|his|her)) (stools?|urine|pee|wee|water|motions|poo|poop|phlegm|vomit) or"
+    r" (?:in )?(?:your |the |his |her )?(stools?|urine|pee|wee|water|motions|poo|poop|phlegm|vomit)\b",
+    re.IGNORECASE,
+)
+_YOU_OR_ANYONE = re.compile(
+    r"\b(do|does) (you|he|she) or (any(?:one|body)(?: (?:else|at|in|your|the|his|her|home|house|household|family))"
+    r"{0,4}) (smoke or vape|smoke|vape)\b",
+    re.IGNORECASE,
+)
+_BLACK_OUT = re.compile(r"\bblack(ed|ing)? out\b", re.IGNORECASE)
+"""The network takes it for a color."""
+_DRY = re.compile(
+    r"\b(dry|sore|itchy|red|watery|swollen) (eyes|mouth|nose|skin|throat) or (eyes|mouth|nose|skin|throat)\b",
+    re.IGNORECASE,
+)
+_LONE = re.compile(r"how|what|which|when|where|who|why|tell me|you|about", re.IGNORECASE)
+"""What asks for nothing by itself."""
+_TELL_MORE = re.compile(
+    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)(?: (?:a (?:bit|little)|more|something))*",
+    re.IGNORECASE,
+)
+_SET_ASIDE = re.compile(
+    r"\s*(?:and |so )?(?:besides|apart from|aside from|other than|in addition to|as well as) [^,?!]*,", re.IGNORECASE
+)
 _HEAD = re.compile(
     r"(?:,|;|\band\b|\bor\b|[-–—])\s*(?:and |or |also )*"
     r"(?:do|does|did|is|are|was|were|has|have|had|any|what|who|how|can)\b",
@@ -106,9 +160,35 @@ _HEAD = re.compile(
 """Begins another question in a sentence."""
 
 
+@lru_cache(maxsize=4096)
+def as_asked(question: str) -> str:
+    """A question without small talk, in the order and with the words that the network knows best.
+
+    A condition stands behind what it is a condition of ("if you rest, does it ease?": "does it ease if you rest?"), and
+    each thing in a list has the noun that they share ("lung or heart disease": "lung disease or heart disease").
+    """
+    text = small_talk(question).mixed or question
+    text = _CONDITION_FIRST.sub(_behind, text)
+    text = _BLACK_OUT.sub(lambda found: f"pass{found[1] or ''} out", text)
+    text = _SHARE_A_NOUN.sub(lambda found: _ORGAN.sub(rf"\g<0> {found['noun']}", found["organs"]), text)
+    text = _BLOOD_IN.sub(r"\1 \2 or blood in your \3", text)
+    text = _YOU_OR_ANYONE.sub(r"\1 \2 \4 or does \3 \4", text)
+    return _DRY.sub(r"\1 \2 or \1 \3", text)
+
+
+def _behind(found: re.Match[str]) -> str:
+    """What is asked under a condition, with the condition behind it."""
+    return f"{found['before']}{found['asks'].rstrip()} {found['condition'].lower()}{found['end']}"
+
+
 def parts_of(question: str) -> list[Asks]:
     """The things that a question asks, without small talk and what only asks for the story."""
-    text = small_talk(question).mixed or question
+    return list(_parts_of(question))
+
+
+@lru_cache(maxsize=4096)
+def _parts_of(question: str) -> Sequence[Asks]:
+    text = as_asked(question)
     opens = OPENS.search(text)
 
     def only_opens(one: Asks) -> bool:
@@ -120,9 +200,27 @@ def parts_of(question: str) -> list[Asks]:
         return any(start <= one.start and one.start + len(one.text) <= end for start, end in repeated)
 
     every = _asked_in(text)
+    every = [
+        one
+        for one, after in zip_longest(every, every[1:])
+        if not (_LONE.fullmatch(one.text) or _is_set_aside(text, one) or _leads_to(one, after, text))
+    ]
     asked = [one for one in every if not is_repeated(one)] or every
     parts = [one for one in asked if not is_talk(one.text) and not only_opens(one)]
     return _with_subjects(_at_their_place(_with_predicates(parts, text), text), text)
+
+
+def _leads_to(one: Asks, after: Asks | None, question: str) -> bool:
+    """Whether it only leads to what follows: "tell me more about ..."."""
+    between = question[one.start + len(one.text) : after.start].split() if after else []
+    return between == ["about"] and _TELL_MORE.fullmatch(one.text) is not None
+
+
+def _is_set_aside(question: str, asks: Asks) -> bool:
+    """Whether something is named only as known: "besides the chest, ..."."""
+    begins, sentence = sentence_of(question, asks)
+    aside = _SET_ASIDE.match(sentence)
+    return aside is not None and asks.start + len(asks.text) <= begins + aside.end()
 
 
 def _asked_in(question: str) -> list[Asks]:
@@ -229,10 +327,12 @@ def _read_as_one(text: str, start: int) -> Asks | None:
 def is_of_kin(question: str, asks: Asks) -> bool:
     """Whether something is asked about relatives: by its own words, those before, or the end of its list."""
     begins, sentence = sentence_of(question, asks)
-    if _YOU_TOO.search(sentence) and not cues.ASKS_OF_KIN.search(asks.text):
-        return False
     cue = cues.ASKS_OF_KIN.search(sentence)
     if cue is None:
+        return False
+    you = _YOU_TOO.search(sentence)
+    of_list = you and you.start() > cue.end() and not _HEAD.search(sentence, cue.end(), max(0, asks.start - begins))
+    if you and not of_list and not cues.ASKS_OF_KIN.search(asks.text):
         return False
     end, named = asks.start + len(asks.text), begins + cue.start()
     return named < end or not _HEAD.search(question, end, named)

@@ -224,7 +224,8 @@ _NOW = re.compile(r"^and | (?:now|at baseline)$", re.IGNORECASE)
 _ANYTHING = frozenset({"and", "then", "also", "baseline", "it", "the same", "the test", "now", "test"})
 _BETWEEN = re.compile(
     r"\s*(?:[;\n]|\.\s|(?<!\d),(?:\s*and\b)?|,(?!\s*\d)|\b(?:and )?then\b"
-    r"|(?:\b(?:and|with) |\()(?=repeat|re-?test|re-?check))\s*(?![^(]*\))",
+    r"|(?:\b(?:and|with) |\()(?=repeat|re-?test|re-?check))\s*(?![^(]*\))"
+    r"|\((?=(?:repeat|re-?test|re-?check)\b[^()]*\))",
     re.IGNORECASE,
 )
 _PART_OF_TEST = re.compile(

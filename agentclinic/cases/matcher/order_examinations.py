@@ -141,9 +141,8 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         # A joint that is listed may be charted by itself; a summary may be about other joints.
         found = [f for f in found if asked.of("sites") & charted_as[f].of("sites") | asked.of("sites") & _seen(f)]
     if asked.by_kind == {"sites": {"joint"}}:
-        ends = {
-            f for f, c in chart if c.of("sites") & _ENDS and _own_systems(reading(f.heads[0])) == {"musculoskeletal"}
-        }
+        at_ends = [f for f, charted in chart if charted.of("sites") & _ENDS]
+        ends = {f for f in at_ends if _own_systems(reading(f.heads[0])) == {"musculoskeletal"}}
         found = [f for f, _ in chart if f in ends or f in found]
     if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
         return _mental_status(found, chart)

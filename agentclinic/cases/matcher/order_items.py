@@ -51,6 +51,8 @@ _SITED = frozenset({"x ray", "ct", "mri", "ultrasound"})
 """Images that are always of some part of the body."""
 _IN_SEDIMENT = frozenset({"crystals", "casts", "bacteria", "epithelial cells"})
 _VESSELS = frozenset({"angiography", "venography"})
+_SLICED = frozenset({"ct", "mri"})
+_NOTHING: frozenset[str] = frozenset()
 _IN_FLUIDS = frozenset({"crystals", "glucose", "total protein", "white cells", "red cells", "neutrophils"})
 _CHEMICAL = _IN_FLUIDS | vocabulary().of_blood | {"xanthochromia", "opening pressure"}
 _SPLIT = re.compile(
@@ -216,6 +218,33 @@ _WRITTEN_OUT = (
         ),
         "",
     ),
+    (
+        # What is measured in two fluids.
+        re.compile(
+            r"(?:^|(?<=[,;+] ))([^,;+()]+) \((serum|blood|plasma|CSF|urine|stool) ?(?:\+|&|/|and|,) ?"
+            r"(serum|blood|plasma|CSF|urine|stool)\)",
+            re.IGNORECASE,
+        ),
+        r"\2 \1, \3 \1",
+    ),
+    (
+        # Where a germ is looked for.
+        re.compile(
+            r"\b([\w-]+ PCR) (?=(?:stool|faeces|CSF|sputum)\b(?! (?:PCR|culture|for|antigen|studies|sample)))",
+            re.IGNORECASE,
+        ),
+        r"\1 of ",
+    ),
+    (
+        # Where a germ is looked for, in brackets.
+        re.compile(
+            r"(?:^|(?<=[,;+] ))([^,;+()]*\b(?:PCR|cultures?|serology|antigen)) "
+            r"\((serum|blood|plasma|CSF|urine|stool)\)",
+            re.IGNORECASE,
+        ),
+        r"\2 \1",
+    ),
+    (re.compile(r"(\bbiops\w+ (?:with|for|and|\+|&) (?:histology (?:and|\+|&) )?)D?IF\b"), r"\1immunofluorescence"),
     # The views of a film.
     (
         re.compile(
@@ -281,13 +310,32 @@ _WRITTEN_OUT = (
         r"\1 evoked potentials, ",
     ),
     (
-        re.compile(r"(\bMRI (?:of (?:the )?)?(?:brain|head)) ?(?:&|and|\+|/) ?(?:spinal )?cord\b", re.IGNORECASE),
+        re.compile(
+            r"(\bMRI (?:of (?:the )?)?(?:brain|head)) ?(?:&|and|\+|/) ?(?:the )?(?:whole )?(?:spinal )?cord\b",
+            re.IGNORECASE,
+        ),
         r"\1, MRI spine",
     ),
     (re.compile(r"\bIF(?= ?(?:/|and|&) ?(?:GPC|PCA|parietal))"), "intrinsic factor antibodies"),
-    (re.compile(r"\bUGI contrast\b(?! (?:study|series))", re.IGNORECASE), "upper GI contrast study"),
+    (re.compile(r"\b(?:UGI|upper GI) contrast\b(?! (?:study|series))", re.IGNORECASE), "upper GI contrast study"),
     (re.compile(r"\bL ?(?:/|&|and) ?S (?=BPs?\b|blood)"), "lying and standing "),
+    (
+        re.compile(r"\b24[- ]?h(?:ou)?r?s? (?:urine |urinary )?(?:protein electrophoresis|UPEP)\b", re.IGNORECASE),
+        "24 hour urine protein, urine protein electrophoresis",
+    ),
     (re.compile(r"\b24[- ]?h(?:ou)?r?s? protein\b", re.IGNORECASE), "24 hour urine protein"),
+    (
+        re.compile(r"\b(CT|MRI?) (or|and|/) (CT|MRI?) (venogra\w+|angiogra\w+)", re.IGNORECASE),
+        r"\1 \4 \2 \3 \4",
+    ),
+    (
+        # What a specimen is tested for, not everything about it.
+        re.compile(
+            r"\b(stool|f(?:a?e)cal|urine|saliva)(?: (?:test(?:s|ing)?|samples?|specimens?|analysis)){1,2} for\b",
+            re.IGNORECASE,
+        ),
+        r"\1 for",
+    ),
     (
         re.compile(
             r"\b(?:USS?|ultrasound|scan) (?:for )?(?:f(?:o?e)tal )?growth\b"
@@ -300,20 +348,24 @@ _WRITTEN_OUT = (
         re.compile(r"\b(?:USS?|ultrasound)(?: of)? KUB\b|\bKUB (?:USS?|ultrasound)\b", re.IGNORECASE),
         "renal ultrasound",
     ),
-    # The great veins of the belly are seen with its organs.
+    # The great veins of the belly; the lower vena cava alone is seen with its organs.
     (
         re.compile(
-            r"\b(?:IVC|iliac(?: veins?)?)(?: ?/ ?IVC)? (?=US\b|USS\b|ultraso\w+|duplex|dopplers?\b)", re.IGNORECASE
+            r"\b(?:iliac(?: veins?)?|pelvic veins?|IVC ?(?:/|and|&|\+) ?(?:the )?iliacs?(?: veins?)?)"
+            r"(?: ?(?:/|and|&|\+) ?(?:the )?IVC)? "
+            r"(?=US\b|USS\b|ultraso\w+|duplex|dopplers?\b)",
+            re.IGNORECASE,
         ),
-        "abdominal ",
+        "iliac vein ",
     ),
+    (re.compile(r"\bIVC (?=US\b|USS\b|ultraso\w+|duplex|dopplers?\b)", re.IGNORECASE), "abdominal "),
     (
         re.compile(
-            r"\b((?:duplex|dopplers?)\b[^,;]*?) ?(?:\+|\band\b|&|/|\bincl\w*\b|\bwith\b) ?(?:the )?"
+            r"\b((?:duplex|dopplers?)\b[^,;]*?) ?(?:\+|\band\b|&|/|\bincl\w*\b\.?|\bwith\b) ?(?:the )?"
             r"(?:iliacs?|IVC)(?: veins?)?(?: ?(?:/|and|&) ?(?:IVC|iliacs?)(?: veins?)?)?(?=\s*(?:$|[,;.]))",
             re.IGNORECASE,
         ),
-        r"\1, abdominal ultrasound",
+        r"\1, iliac vein ultrasound",
     ),
     (re.compile(r"\s*\((?:bacterial|viral)(?: ?(?:\+|and|&|/|,) ?(?:bacterial|viral))*\)", re.IGNORECASE), ""),
     (
@@ -393,7 +445,7 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"^(?=.*\b(?:AFB|acid))(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint)\b)(.*?)"
+            r"^(?=.*\b(?:AFB|acid))(?!.*\b(?:CSF|LP|lumbar|pleural|gastric|urine|stool|biops\w+|node|tissue|BAL|wash\w*|joint|FNA\w*|fine|pericard\w*|ascit\w*|periton\w*|fluid|pus|abscess|skin)\b)(.*?)"
             r"(?<!sputum )\b(AFB|acid[- ]fast)(?= (?:smears?|stain|cx|culture|x ?\d))",
             re.IGNORECASE,
         ),
@@ -401,7 +453,8 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"^(?=.*\b(?:AFB|acid[- ]fast|IGRA|quantiferon)\b)(.*)(?<!TB )(?<!STI )(?<!GC )\bNAATs?\b(?! (?:for|of))"
+            r"^(?=.*\b(?:AFB|acid[- ]fast|IGRA|quantiferon)\b)"
+            r"(.*(?:^|[,;:(+/]\s*|\b(?:and|sputum|smears?|cultures?|AFB|fast) ))NAATs?\b(?! (?:for|of))"
         ),
         r"\1TB PCR",
     ),
@@ -590,12 +643,12 @@ _WRITTEN_OUT = (
     ),
     (
         re.compile(
-            r"\b(ultrasound|ultrasonography|duplex|doppler|US) (?:scan )?(?:of|for) (?:(?:both|the) )*"
-            r"(?:temporal (?:arter(?:y|ies) )?(?:and|&|/) (?:the )?axillary|axillary (?:arter(?:y|ies) )?(?:and|&|/) "
-            r"(?:the )?temporal) arter(?:y|ies)\b",
+            r"\b(?:temporal (?:arter(?:y|ies) )?(?:and|&|/|\+) (?:the )?axillary"
+            r"|axillary (?:arter(?:y|ies) )?(?:and|&|/|\+) (?:the )?temporal)(?: arter(?:y|ies)\b)?"
+            r"(?! (?:lymph|nodes?))",
             re.IGNORECASE,
         ),
-        r"\1 of temporal arteries",
+        "temporal and axillary artery",
     ),
     (
         # A neurological examination includes it; that of a psychiatrist is another one.
@@ -828,6 +881,13 @@ _WRITTEN_OUT = (
         "",
     ),  # the levels of nerve roots
     (re.compile(r"\bHRCT\b"), "high resolution CT"),
+    (
+        re.compile(
+            r"(\bMRI (?:of (?:the )?)?(?:brain|head)) (?:with|and|\+|/) (?:the )?cavernous sinus(?:es)?\b",
+            re.IGNORECASE,
+        ),
+        "MRI cavernous sinus",
+    ),
     (re.compile(r"\s*,?\s*\bcompared? (?:with|to|against)\b[^,;.]*", re.IGNORECASE), ""),
     (re.compile(r"(\burine colou?r) (?:on|after|when|over|in)\b[^,;.]*", re.IGNORECASE), r"\1"),
     (re.compile(r"(\b(?:abdom\w+|guarding|rebound|periton\w+)\b[^.;]*?)\brigidity\b", re.IGNORECASE), r"\1guarding"),
@@ -847,7 +907,7 @@ _WRITTEN_OUT = (
     (re.compile(r"\bNIHSS\b|\bNIH stroke scale\b", re.IGNORECASE), "neurological examination"),
     (
         re.compile(
-            r"\b(?:serum |quantitative )?immunoglobulins?\b(?! ?[AEGM]\b)(?= ?(?:$|[,;.)]|and\b|levels?\b))",
+            r"\b(?:serum |quantitative )?immunoglobulins?\b(?! ?[AEGM]\b)(?= ?(?:$|[,;.)+/]|and\b|levels?\b))",
             re.IGNORECASE,
         ),
         "serum IgG, serum IgA, serum IgM",
@@ -878,6 +938,7 @@ _WRITTEN_OUT = (
     ),
     # Abbreviations that are told from others by their capitals or by what is beside them.
     (re.compile(rf"\bPR\b(?=,? ?(?:and|/|&)? ?{_BESIDE_VITALS}\b)|(?<={'BP'}, )PR\b|(?<=RR, )PR\b"), "pulse rate"),
+    (re.compile(r"(?<=ESR/)PV\b|(?<=ESR, )PV\b|(?<=ESR )PV\b|(?<=ESR \+ )PV\b"), "plasma viscosity"),
     (re.compile(r"\bPR\b(?! (?:interval|segment|prolongation|depression|exam))"), "rectal exam"),
     (re.compile(r"\bPV\b(?! exam)(?=$| ?(?:[,;.)]|and\b|exam))"), "pelvic exam"),
     (
@@ -888,7 +949,9 @@ _WRITTEN_OUT = (
     (re.compile(r"(?<=[a-z] )vs\.?(?= [a-z])"), "and"),
     (
         re.compile(
-            r"^(?!.*\b(?:lumbar puncture|LP|spinal tap|CSF|cerebrospinal|skin|vesicle)\b)(.*?)\bviral PCR(?: swab)?\b",
+            r"^(?!.*\b(?:lumbar puncture|LP|spinal tap|CSF|cerebrospinal|skin|vesicle)\b)"
+            r"(.*?)(?<!blood )(?<!serum )(?<!plasma )(?<!stool )\bviral PCR(?: swab)?\b"
+            r"(?! ?\(?(?:of |on |from )?(?:the )?(?:blood|serum|plasma|stool|biops|myocard|tissue))",
             re.IGNORECASE,
         ),
         r"\1respiratory viral PCR",
@@ -930,7 +993,10 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"(?<=[a-z]):(?=[a-z])"), " "),  # "albumin:creatinine ratio"
     (
-        re.compile(r"\b1,25[- ]?(?:\(OH\)2|OH2?|di-?hydroxy)[- ]?(?:vit(?:amin)?[- ]?)?D3?\b", re.IGNORECASE),
+        re.compile(
+            r"\b1,25[- ]?(?:(?:\(OH\)2|OH2?|di-?hydroxy)[- ]?(?:vit(?:amin)?[- ]?)?|vit(?:amin)?[- ]?)D3?\b",
+            re.IGNORECASE,
+        ),
         "calcitriol",
     ),
     (
@@ -963,13 +1029,42 @@ _WRITTEN_OUT = (
         r"\1 \2 and \1 culture",
     ),
     (
-        re.compile(r"\b(?:chlamydia|CT)\s*(?:/|&|,|\band\b)\s*(?:gonorrh?o?ea|GC)\b", re.IGNORECASE),
-        "chlamydia and gonorrhea",
+        # Several germs by one method.
+        re.compile(
+            r"\b(?:chlamydia|CT) ?/ ?(?:GC|gonorrh?o?ea) ?/ ?(TB|HSV|mycoplasma)(?= (?:PCR|NAAT))", re.IGNORECASE
+        ),
+        r"chlamydia and gonorrhea PCR, \1",
     ),
     (
-        re.compile(r"\b(?:gonorrh?o?ea|GC)\s*(?:/|&|,|\band\b)\s*(?:chlamydia|CT)\b", re.IGNORECASE),
-        "chlamydia and gonorrhea",
+        re.compile(
+            r"\b(?:(?:chlamydia|CT)\s*(?:/|&|,|\band\b)\s*(?:gonorrh?o?ea|GC)"
+            r"|(?:gonorrh?o?ea|GC)\s*(?:/|&|,|\band\b)\s*(?:chlamydia|CT))\b"
+            r"(?= ?(?P<method>(?:/ ?TB )?"
+            r"(?:NAATs?|PCR|nucleic|amplif\w*|cultures?|swabs?|tests?|testing|screen\w*)\b)?)",
+            re.IGNORECASE,
+        ),
+        lambda found: (
+            "chlamydia and gonorrhea"
+            if found["method"] or found.string[: found.start()].rstrip()[-1:] not in ",;"
+            else "chlamydia and gonorrhea PCR"
+        ),
     ),
+    (
+        re.compile(r"\bevoked potentials \(((?:(?:visual|auditory|somatosensory|brain ?stem)\W*(?:and )?)+)\)"),
+        lambda found: ", ".join(
+            f"{kind} evoked potentials" for kind in re.findall(r"visual|auditory|somatosensory", found[1])
+        ),
+    ),
+    (re.compile(r"\ballerg\w+ skin (?:prick )?test\w*", re.IGNORECASE), "skin prick test"),
+    (
+        # Where it is measured, not a count of these.
+        re.compile(
+            r"\b(?:erythrocyte|red (?:blood )?cell|RBC) (?=PBG|porphob|HMB|protoporph|transketol|cholinest)",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (re.compile(r"\bL[-/]S (?=spine\b)", re.IGNORECASE), "lumbar "),
     (re.compile(r"\bTV ?(?:USS?|S|ultrasound|scan)\b", re.IGNORECASE), "transvaginal ultrasound"),
     (re.compile(r"\bU ?[+/] ?Es?\b", re.IGNORECASE), "U&E"),
     (re.compile(r"\b(?:blood )?group (?:and|&|\+) (?:save|hold|screen)\b", re.IGNORECASE), "blood group"),
@@ -1025,7 +1120,7 @@ _WRITTEN_OUT = (
         "",
     ),
     (re.compile(r"\blook(?:ing)? (?:at|in|into|over|between|behind|under)\b", re.IGNORECASE), "examine"),
-    (re.compile(r"\b(?:M,? ?)?C ?(?:&|and|\+) ?S\b"), "culture"),
+    (re.compile(r"(?<!protein )(?<!Protein )(?<!proteins )(?<!Proteins )\b(?:M,? ?)?C ?(?:&|and|\+) ?S\b"), "culture"),
     (
         re.compile(r"\bu(?:rine )?PCR\b\s*\(protein[^)]*\)|\buPCR\b|\burine PCR\b(?= ?(?:$|[,;.]))", re.IGNORECASE),
         "urine protein creatinine ratio",
@@ -1359,16 +1454,15 @@ def _may_be_two(last: str, piece: str) -> bool:
     """Whether a slash stands between two tests; one of them may be a word that we do not know: "LDH/hapto"."""
     both = (last, piece)
     alone = [_stands_alone(text) for text in both]
-    examined = [
-        _only_sites(read) or set(read.by_kind) == {"systems"} for read in map(reading, map(_without_reason, both))
-    ]
+    reads = [reading(_without_reason(text)) for text in both]
+    examined = [_only_sites(read) or set(read.by_kind) == {"systems"} for read in reads]
     if all(examined):
         return True  # "eyes/skin/joints for inflammation"
     unknown = [bool(_UNKNOWN.fullmatch(text)) and not reading(text).by_kind for text in both]
     return any(alone) and all(one or other for one, other in zip(alone, unknown, strict=True))
 
 
-_UNKNOWN = re.compile(r"\s*[A-Za-z]{3,}\s*")
+_UNKNOWN = re.compile(r"\s*[A-Za-z][A-Za-z0-9]{2,}\s*")
 
 
 def _by_one_swab(last: str, piece: str) -> bool:
@@ -1849,7 +1943,7 @@ _SCORE = re.compile(
     r"|duke criteria|light s? ?criteria|ottawa (?:rules?|ankle|knee|sah)|canadian ct|nexus|stone score"
     r"|san francisco syncope|canadian syncope|lrinec|sirs|ecog|karnofsky|bode|gold stage|mmrc|eular|acr criteria"
     r"|slicc|sledai|das ?28|basdai|pasi|scorad|rome iv|pas score|pediatric appendicitis score|must score|frax|qrisk\d?"
-    r"|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade|twist score|lake louise)\b"
+    r"|stop ?bang|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade|twist score|lake louise)\b"
 )
 """Scores that a doctor works out from findings; bedside scales that are done with the patient are not among them."""
 _UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
@@ -2242,7 +2336,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if last is None and after and _is_placed(after[0]) and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
         known = next((item.read for item in reversed(before) if item.read.by_kind), last)
-        imaged = _imaged(known, after)  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
+        imaged = (
+            None if read.words else _imaged(known, after)
+        )  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
         if (
             imaged is None
             and before
@@ -2285,10 +2381,12 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(taken_from, _only(after[0], "tests"))  # "blood and urine cultures"
     if kinds == {"specimens"} and read.of("specimens") == {"blood"} and not after and last is not None:
         return None  # "oligoclonal bands in CSF and serum"
-    if kinds == {"specimens"} and after and after[0].of("values"):
+    if kinds == {"specimens"} and not read.words and after and after[0].of("values"):
         what = " ".join(name for name, concepts in after[0].phrases if any(kind == "values" for kind, _ in concepts))
         return _with(replace(own, text=f"{own.text} {what}"), _only(after[0], "values"))
-    if kinds == {"modalities"} and read.of("modalities") <= _SITED and after and _sited(after[0]):
+    both_of_vessels = bool(after) and read.of("modalities") & after[0].of("modalities") & _VESSELS
+    sited = read.of("modalities") <= _SITED or both_of_vessels
+    if kinds == {"modalities"} and sited and after and _sited(after[0]):
         where = " ".join(n for n, concepts in after[0].phrases if any(kind == "sites" for kind, _ in concepts))
         return _with(
             replace(own, text=f"{own.text} {where}".strip()), _only(after[0], "sites")
@@ -2307,7 +2405,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return own
     if read.of("modalities") & _SITED and last.of("modalities") == {"mammography"} and not read.of("sites"):
         return _with(replace(own, text=f"breast {own.text}"), Reading({"sites": frozenset({"breast"})}))
-    sliced = last.of("modalities") & {"ct", "mri"}
+    sliced = last.of("modalities") & _SLICED
     if sliced and last.of("sites") and kinds == {"modalities"} and read.of("modalities") < _VESSELS:
         done = f"{min(sliced)} {own.text}"  # "CT angiogram and venogram"
         return _completed(Item(done, reading(done)), before, after)
@@ -2323,6 +2421,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             where = " ".join(name for name, _ in there.phrases) if there else ""
             return _with(replace(own, text=f"{own.text} {where}".strip()), there)
         # "CT angiogram of head and neck, CT venogram"
+        if any("face" in {site, *vocabulary().wider[site]} for site in last.of("sites")):
+            return own  # the vessels of the head, not of the orbit
         kind = last.of("modalities")
         alike = takewhile(lambda item: item.read.of("modalities") == kind, reversed(before))
         sites = joined(reversed([part for item in alike if (part := _only(item.read, "sites"))]))
@@ -2336,15 +2436,17 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         kept = read.of("tests") - {"biopsy"} | {"bone marrow"}
         named = replace(own, text=f"bone marrow {own.text}")
         own_report = read.of("tests") & (_OWN_REPORTS | {"biopsy", "histopathology"})
-        return replace(named, read=replace(read, by_kind={**read.by_kind, "tests": kept}), detail=not own_report)
-    if tissue is not None and read.of("tests") and read.of("tests") <= _STAINS and not _taken(read):
+        apart = bool(own_report or read.of("values"))
+        return replace(named, read=replace(read, by_kind={**read.by_kind, "tests": kept}), detail=not apart)
+    if tissue is not None and read.of("tests") and read.of("tests") <= _LOOKED_AT and not _taken(read):
         return None  # part of what is said of the biopsy
     if tissue is not None and _is_of_tissue(read):
         source = _only(tissue, "sites", "specimens")
-        apart = bool(read.of("tests") & _OWN_REPORTS)
+        again = read.of("tests") <= {"biopsy", "histopathology"} and not read.of("values")
+        named = own if again or "biops" in own.text else replace(own, text=f"{own.text}{OF_BIOPSY}")
         if not source or not source.named:
-            return own if apart else None
-        return replace(_with(own, source), detail=not apart)
+            return None if again else named
+        return replace(_with(named, source), detail=again)
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         swabbed = {"swab", "pcr"} <= last.of("tests") and last.of("sites")
         if swabbed and not read.of("values") & _IN_BLOOD_TOO:
@@ -2360,11 +2462,13 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         same_swab = takewhile(lambda item: _methodical(item.read), reversed(before))
         looked_for = [part for item in same_swab if (part := _only(item.read, "tests", "values"))]
         return _with(own, joined(looked_for)) if looked_for else own
-    if kinds == {"tests", "sites"} and "pcr" in read.of("tests") and last.of("values") & _CLASSES:
+    if "pcr" in read.of("tests") and kinds <= {"tests", "sites"} and last.of("values") & _CLASSES:
         germ = last.of("values") - _CLASSES  # "measles IgM and PCR throat swab"
-        return _with(own, Reading({"values": germ})) if germ else own
-    if kinds == {"tests"} and read.of("tests") <= _METHODS and read.words and last.of("specimens") & _NOT_PUNCTURED:
-        return own  # "stool microscopy, amoebic serology"
+        names = [name for name, concepts in last.phrases if any(("values", value) in concepts for value in germ)]
+        return _with(replace(own, text=" ".join((*names, own.text))), Reading({"values": germ})) if germ else own
+    elsewhere = last.of("specimens") & _NOT_PUNCTURED or read.of("tests") == {"serology"}
+    if kinds == {"tests"} and read.of("tests") <= _METHODS and read.words and elsewhere:
+        return own  # "stool microscopy, amoebic serology", "biopsy, Yersinia serology"
     if kinds == {"tests"} and read.of("tests") <= _METHODS & last.of("tests") and last.of("values") and not read.words:
         return None  # "Lyme serology with western blot"
     biopsied = kinds == {"tests", "sites"} and read.of("tests") == {"biopsy"}
@@ -2390,7 +2494,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             own = replace(own, text=" ".join((*germs, own.text)))
         taken_of = ["sites"] if read.of("tests") == {"biopsy"} else ["sites", "specimens"]  # "blood cultures, biopsy"
         return _with(own, _only(last, *taken_of, *(["values"] if by_germ else [])))
-    if own.text in _CLASSES and last.of("values") - _CLASSES and (own.text != "ige" or last.of("values") <= _ALLERGY):
+    if own.text in _CLASSES and _has_classes(before[-1]) and (own.text != "ige" or last.of("values") <= _ALLERGY):
         return None  # "EBV IgM/IgG"
     if kinds == {"qualifiers"} and "orthostatic" in read.of("qualifiers"):
         return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
@@ -2434,6 +2538,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         elsewhere = usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO
         fluid = fluid and (together or not (read.of("values") & elsewhere or last.of("values") & collected))
         fluid = fluid and "blood" not in read.of("specimens")
+        fluid = fluid and not (last.of("specimens") == {"blood"} and not read.of("values") & collected)
+        fluid = fluid and not ("stool" in last.of("specimens") and read.of("values") & _OF_URINE_TOO)
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
@@ -2485,6 +2591,15 @@ def _method_of_list(after: Sequence[Reading]) -> Reading | None:
     return None
 
 
+def _has_classes(item: Item) -> bool:
+    """Whether a class of immunoglobulins after an item is one more of its antibody: "EBV IgM, IgG"."""
+    values = item.read.of("values") - _CLASSES
+    several = bool(_CLASSES & set(item.text.split())) or "serology" in item.read.of("tests")
+    return bool(values) and (several or values <= _OF_ANY_CLASS)
+
+
+_OF_ANY_CLASS = _GERMS | {"ttg", "anticardiolipin", "beta 2 glycoprotein", "allergen testing"}
+"""Of which antibodies of several classes are measured."""
 _ALLERGY = frozenset({"allergen testing"})
 _ON_SKIN = frozenset({"skin prick test"})
 _ALLERGENS = re.compile(r"\b(?:ige|prick tests?|rast) (?:to|for|against)\b")
@@ -2534,18 +2649,24 @@ _FROM = re.compile(r"\b(?:from|of)\b")
 _IN_BLOOD_TOO = frozenset({"cmv", "ebv", "hhv 6", "hiv", "hepatitis b", "hepatitis c", "parvovirus", "tuberculosis"})
 """Germs that are looked for in blood or sputum rather than in the swab of something else."""
 _TISSUE = frozenset({"biopsy", "fine needle aspiration", "bone marrow"})
-_STAINS = frozenset({"acid fast", "microscopy", "gram stain", "smear", "histopathology"})
+_LOOKED_AT = frozenset({"microscopy", "smear", "histopathology"})
+OF_BIOPSY = " of the biopsy"
+"""Ends the names of what is done with tissue that was ordered before it."""
 _OWN_REPORTS = frozenset({"genetic", "fish", "karyotype", "tumor genotype"}) | vocabulary().kinds["tumor genotype"]
 """Tests of tissue that are reported apart from what it looks like."""
-_OF_TISSUE = TAKEN | _OWN_REPORTS
+_OF_TISSUE = (TAKEN - {"serology"}) | _OWN_REPORTS
 _GERMS_OF_TISSUE = frozenset({"tuberculosis", "cmv", "ebv", "herpes"})
+_IN_BLOOD_BY_PCR = frozenset({"cmv", "ebv"})
 
 
 def _is_of_tissue(read: Reading) -> bool:
     """Whether something is done with the tissue that was taken before it: "biopsy for histology and AFB culture"."""
     if _taken(read) or set(read.by_kind) - {"tests", "values"}:
         return False
-    return read.of("tests") - {"biopsy"} <= _OF_TISSUE and bool(read.by_kind) and read.of("values") <= _GERMS_OF_TISSUE
+    if read.by_kind == {"values": {"flow cytometry"}}:
+        return True
+    germs = _GERMS_OF_TISSUE - (_IN_BLOOD_BY_PCR if read.of("tests") == {"pcr"} else _NOTHING)
+    return read.of("tests") - {"biopsy"} <= _OF_TISSUE and bool(read.of("tests")) and read.of("values") <= germs
 
 
 def _tissue(before: Sequence[Item]) -> Reading | None:
@@ -2553,7 +2674,7 @@ def _tissue(before: Sequence[Item]) -> Reading | None:
     for item in reversed(before):
         if item.read.of("tests") & _TISSUE:
             return item.read
-        if not item.detail:
+        if not (item.detail or _is_of_tissue(_without(item.read, "sites"))):
             return None
     return None
 

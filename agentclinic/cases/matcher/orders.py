@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,16 @@ from agentclinic.cases.matcher.order_examinations import (
     spoken_of,
     whole_examination,
 )
-from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, TAKEN, Item, items, one_line
+from agentclinic.cases.matcher.order_items import (
+    EXAM,
+    LABORATORY,
+    MEASURED,
+    OF_BIOPSY,
+    TAKEN,
+    Item,
+    items,
+    one_line,
+)
 from agentclinic.cases.matcher.order_words import (
     Panel,
     Reading,
@@ -66,7 +76,8 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
     if headed := _headed(order, reading(order), facts):
         return [Ordered(_name(fold(order).strip(" .:,"), reading(order)), headed)]
     ordered = items(order)
-    answered = _one_image_of_both(order, [(item, list(_answers(item, chart, facts))) for item in ordered])
+    answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
+    answered = _one_of_either(order, _one_image_of_both(order, answered))
     missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
     told = [fact for _, found in answered for answer in found for fact in answer.facts]
     beside_findings = any(fact.section is not Section.TESTS for fact in told)
@@ -93,6 +104,25 @@ def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
         )
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
+
+
+def _one_of_either(order: str, answered: list[tuple[Item, list[Ordered]]]) -> list[tuple[Item, list[Ordered]]]:
+    """Items without the image that an order names as a choice, "CT or MR venography", if there is one of the other."""
+    if not _EITHER.search(order):
+        return answered
+    kept = list(answered)
+    for one, other in pairwise(answered):
+        kinds = [item.read.of("modalities") for item, _ in (one, other)]
+        if not all(kinds) or kinds[0] == kinds[1] or one[0].read.of("sites") != other[0].read.of("sites"):
+            continue
+        done = [any(answer.facts and not answer.equivalent for answer in found) for _, found in (one, other)]
+        needless = one if not done[0] else other
+        if needless in kept and len(kept) > 1:
+            kept.remove(needless)
+    return kept
+
+
+_EITHER = re.compile(r"\b(?:CT|MRI?)(?: \w+)? or (?:CT|MRI?)\b", re.IGNORECASE)
 
 
 def _one_image_of_both(order: str, answered: list[tuple[Item, list[Ordered]]]) -> list[tuple[Item, list[Ordered]]]:
@@ -124,6 +154,8 @@ def sent_out(order: str) -> Mapping[str, str]:
             found[item.text] = "arranged"
         if item.sounds_measured and set(item.read.by_kind) == {"sites"} and _OF_LABORATORY.search(item.text):
             found[item.text] = "taken"
+        if item.read.words and set(item.read.by_kind) == {"specimens"}:
+            found[item.text] = "taken"  # "urinary methylhistamine"
         unknown = not item.read.by_kind and item.read.words and not item.given
         named = item.sounds_measured and (only_tests or _OF_LABORATORY.search(item.text))
         if item.measured or (unknown and (named or (only_tests and _is_short(item.text)))):
@@ -171,6 +203,7 @@ def parts_of_others(order: str) -> frozenset[str]:
     return frozenset(name for item in within for name in (item.text, _name(item.text, item.read)))
 
 
+@lru_cache(maxsize=4096)  # each call makes a pattern
 def as_written(name: str, request: str) -> str:
     """A name as the order has it, with its capitals and hyphens; or else each of its words."""
     written = re.search(
@@ -180,7 +213,11 @@ def as_written(name: str, request: str) -> str:
         return written[0].replace("_", " ") + ")" * (written[0].count("(") - written[0].count(")"))
     if not written and name.startswith("spinal fluid ") and as_written(rest := name[13:], request) in request:
         return f"{'CSF' if 'CSF' in request else 'spinal fluid'} {as_written(rest, request)}"
-    capitals = {word.lower(): word for word in re.findall(r"\b(?:[A-Z][A-Z0-9]+|\w*[A-Z]\w*[A-Z]\w*)\b", request)}
+    if name.endswith(OF_BIOPSY) and OF_BIOPSY not in request:
+        return f"{as_written(name.removesuffix(OF_BIOPSY), request)}{OF_BIOPSY}"
+    capitals = {"csf": "CSF"} | {
+        word.lower(): word for word in re.findall(r"\b(?:[A-Z][A-Z0-9]+|\w*[A-Z]\w*[A-Z]\w*)\b", request)
+    }
     return " ".join(capitals.get(word, word) for word in name.split())
 
 
@@ -332,11 +369,15 @@ _NAMING: dict[int, list[int]] = {}
 @lru_cache(maxsize=512)
 def _headings_of(facts: Facts) -> NDArray[np.intp]:
     """The number of each fact's headings."""
-    for heads in {fact.heads for fact in facts} - _HEADINGS.keys():
-        number = _HEADINGS[heads] = len(_HEADINGS)
-        for named in {named for _, signatures in _levels(heads) for named in signatures}:
-            _NAMING.setdefault(named, []).append(number)
-    return np.array([_HEADINGS[fact.heads] for fact in facts], dtype=np.intp)
+    every = [fact.heads for fact in facts]
+    numbers = list(map(_HEADINGS.get, every))
+    if None in numbers:
+        for heads in set(every) - _HEADINGS.keys():
+            number = _HEADINGS[heads] = len(_HEADINGS)
+            for named in {named for _, signatures in _levels(heads) for named in signatures}:
+                _NAMING.setdefault(named, []).append(number)
+        numbers = list(map(_HEADINGS.get, every))
+    return np.array(numbers, dtype=np.intp)
 
 
 @lru_cache(maxsize=32768)
@@ -416,6 +457,7 @@ _TOO_GENERAL = {
 }
 _OF_A_SITE = TAKEN | {"endoscopy"} | frozenset(vocabulary().reached)
 IMMUNOGLOBULINS = frozenset({"igg", "iga", "igm", "ige", "immunoglobulins"})
+_CLASSES = frozenset({"igg", "iga", "igm"})
 _PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose tolerance"})
 """Tests that measure a value after something was given: not the plain value."""
 _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
@@ -446,6 +488,8 @@ _SAMPLED = re.compile(r"\b(?:sampling|scintigraphy|manometry|plethysmography|cat
 
 def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
     targets = list(_targets(item))
+    if not targets:
+        yield _named(item, item.text, (), chart)
     for phrase, matches in targets:
         likely = _likely(matches, chart)
         found = _nearest(item.read, _placed(item.read, [pair for pair in likely if matches(*pair)], chart))
@@ -502,11 +546,15 @@ def _nearest(asked: Reading, found: Found) -> tuple[Fact, ...]:
     found = [(fact, charted) for fact, charted in found if not charted.of("timings") & special] or found
     taken = asked.of("specimens") - {"blood"}
     asked = replace(asked, by_kind={**asked.by_kind, "specimens": taken})
+    both = asked.of("sites") & _OF_BOTH_ARTERIES and "temporal and axillary arteries"
     for kind in ("timings", "sites", "specimens"):
-        found = [(fact, charted) for fact, charted in found if asked.of(kind) & charted.of(kind)] or found
+        wanted = asked.of(kind) | ({both} if both and kind == "sites" else _NOTHING)
+        found = [(fact, charted) for fact, charted in found if wanted & charted.of(kind)] or found
     return tuple(fact for fact, _ in found)
 
 
+_OF_BOTH_ARTERIES = frozenset({"temporal artery", "axillary artery"})
+"""Arteries that are looked at together."""
 _AT_ANOTHER_TIME = frozenset({"previous", "second"})
 """Results that are reported only if they are asked for: those on record, and of another sample."""
 
@@ -563,6 +611,9 @@ def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
         tests -= _ANY_METHOD | {"swab"}
         if not (read.of("sites") or read.of("specimens")):
             tests -= {"culture"}  # of this germ, not every culture
+        if read.of("tests") & {"immunohistochemistry", "pcr"} and values <= vocabulary().germs:
+            # "CMV immunohistochemistry on the biopsy", "TB PCR of the biopsy"
+            tests -= {"immunohistochemistry", "biopsy", "histopathology"}
     if len(tests) > 1:
         tests -= {"swab"}
     kinds = vocabulary().kinds
@@ -570,6 +621,8 @@ def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
         tests -= {"smear", "microscopy"}
     if "biopsy" in tests and read.of("sites"):
         tests -= {"culture"}  # of what is taken
+    if "biopsy" in tests:
+        tests -= {"histopathology"}
     if tests & kinds["questionnaire"]:
         tests -= {"questionnaire"}
     if "koh" in tests:
@@ -582,8 +635,8 @@ def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
     narrow = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
     if values:  # "pertussis PCR of a nasopharyngeal swab" is not every germ looked for there
         narrow = frozenset(panel for panel in narrow if "swab" not in words(phrases[("panels", panel)]))
-    if values or tests or narrow:
-        panels = narrow
+    if values or tests or narrow or (read.words and _OF_ONE_THING.search(item.text)):
+        panels = narrow  # not everything about the stool for "stool botulinum toxin"
     if panels & _GERMS:
         tests -= {"pcr", "swab"}  # of these germs
     if "pcr" in tests and read.of("sites"):
@@ -600,6 +653,9 @@ def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
             yield said if said in item.text else concept, partial(answers, concept, read)
     if read.of("modalities"):
         yield item.text, partial(_is_image, read)
+
+
+_OF_ONE_THING = re.compile(r"\b(?:toxins?|antigens?|antibod\w+|assay|enzymes?)\b")
 
 
 def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Ordered:
@@ -626,7 +682,8 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
     )
     if spoken:  # "Montreal Cognitive Assessment 26/30", with the mental status
         return Ordered(name, spoken)
-    for concept in sorted(named):
+    of_the_germ = item.read.of("values") and item.read.of("tests") & _OF_THE_GERM  # no antibody will do
+    for concept in sorted(named if not of_the_germ else ()):
         for alike in sorted(vocabulary().alike.get(concept, _NOTHING)):
             near = [
                 (fact, charted)
@@ -654,7 +711,7 @@ def _heading(fact: Fact) -> str:
 def _name(phrase: str, asked: Reading) -> str:
     """The usual name of a test, or the words of the order if they say less or more than it."""
     test = _known(phrase)
-    if test is None:
+    if test is None or "previous" in asked.of("timings"):
         return phrase
     usual = reading(test.name)
     if asked.of("modalities") and usual.of("tests") - asked.of("tests"):
@@ -709,6 +766,9 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if value in IMMUNOGLOBULINS and _is_class(fact, charted):
         return False
+    classes = [read.of("values") & _CLASSES for read in (asked, charted)]
+    if value not in IMMUNOGLOBULINS and all(classes) and not classes[0] & classes[1]:
+        return False  # "rubella IgM" is not the IgG
     if value == "ige" and asked.words - _ALLERGEN and not asked.words & charted.words:
         return False  # against one allergen is neither the total nor another one
     if value == "allergen testing" and _is_other_allergen(asked, charted):
@@ -724,6 +784,10 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if asked.of("tests") & _SWABBED and not _taken_from_same(asked, charted):
         return False
+    if "swab" in asked.of("tests") and charted.of("specimens") & _NOT_SWABBED:
+        return False
+    if value in _OF_GENITALS and asked.of("sites") and not (charted.of("sites") or asked.of("sites") & _GENITAL):
+        return False  # of a node or the throat, not of the urine
     if charted.of("tests") - {"swab"} == {"pcr"} == asked.of("tests") - {"swab"} and not (
         charted.of("values") | charted.words
     ):
@@ -782,6 +846,9 @@ _ALLERGEN = frozenset(
 )  # fmt: skip
 _VIRUSES = vocabulary().panels["respiratory viral panel"].values
 _SWABBED = frozenset({"swab", "pcr", "culture"})
+_NOT_SWABBED = frozenset({"csf", "blood", "urine", "stool"})
+_OF_GENITALS = frozenset({"chlamydia", "gonorrhea"})
+_GENITAL = frozenset({"vagina", "cervix", "uterus", "vulva", "genitals", "penis", "pelvis"})
 _USUAL = {"tuberculosis": frozenset({"sputum"})}
 """Where a germ is looked for if the order does not say."""
 _OF_THE_GERM = frozenset({"pcr", "culture", "microscopy", "immunohistochemistry", "histopathology", "biopsy"})
@@ -798,6 +865,8 @@ def _of_other_method(asked: Reading, charted: Reading) -> bool:
     if wanted | done == {"pcr", "culture"} and not wanted & done:
         return True
     antigen = "antigen" in charted.words or any("antigen" in name.split() for name, _ in charted.phrases)
+    if "serology" in asked.of("tests") and not against(charted) and (antigen or charted.of("tests") - done - {"swab"}):
+        return True
     if "pcr" in wanted and antigen and not done:
         return True
     return bool((wanted and against(charted) and not done) or (done and against(asked) and not wanted))
@@ -879,6 +948,7 @@ _LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
 """Tests that are also part of a panel: the microscopy of a urinalysis is not that of the skin."""
 _OF_OTHER_TISSUE = frozenset({"biopsy", "histopathology"})
 """Tests that are of the marrow only if it is named."""
+_OF_TISSUE = frozenset({"biopsy", "histopathology", "fine needle aspiration"})
 _OF_SKIN = frozenset({"koh", "mineral oil", "tzanck"})
 _EACH_ITS_OWN = frozenset(
     ("questionnaire", "mmse", "mood disorder questionnaire", "depression questionnaire", "anxiety questionnaire",
@@ -922,13 +992,17 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False  # the DNA of a germ
     if test in _OF_OTHER_TISSUE and "bone marrow" in done - asked.of("tests"):
         return False
+    unplaced = not (asked.of("specimens") or asked.of("sites"))
+    if test in _OF_TISSUE and unplaced and asked.words and not asked.words & _all_words((*fact.heads, fact.text)):
+        return False  # of a place that we do not know
     if "bone marrow" in asked.of("tests") - done and (charted.of("sites") or charted.of("specimens")):
         return False  # taken elsewhere
-    unplaced = not (asked.of("specimens") or asked.of("sites"))
     if test == "pcr" and asked.words and unplaced and not asked.words & _all_words((*fact.heads, fact.text)):
         return False  # of a germ that we do not know
     if test == "culture" and charted.of("values") - asked.of("values"):
         return False  # of one germ alone
+    if test == "culture" and asked.words and unplaced and not asked.words & _all_words((*fact.heads, fact.text)):
+        return False  # of a germ that we do not know
     if test == "questionnaire":
         named = " ".join(phrase for phrase, concepts in asked.phrases if ("tests", test) in concepts)
         own = _content(named) - _ANY_SCALE
@@ -993,7 +1067,7 @@ def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
     wanted, done = asked.of("modalities"), charted.of("modalities")
     if not done or not _same_sites(asked, _shown(fact)) or not _qualified(asked, fact, charted):
         return False
-    if _is_of_veins_alone(asked, charted):
+    if _is_of_veins_alone(asked, charted) or _is_of_heart_alone(asked, charted):
         return False
     if wanted == {"imaging"}:
         return True
@@ -1004,11 +1078,9 @@ def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
 def _is_like_image(asked: Reading, charted: Reading) -> bool:
     """Whether an image can replace another: a CT angiogram for a CT, "head imaging" for an MRI."""
     wanted, done = asked.of("modalities") - _VESSELS - {"imaging"}, charted.of("modalities")
-    if asked.of("modalities") & _VESSELS and done & _VESSELS and not asked.of("modalities") & done & _VESSELS:
-        return False  # veins, not arteries
-    if "venography" in asked.of("modalities") - done and "mri" in done:
-        return False  # the heart, for the veins of the chest
-    if _is_of_veins_alone(asked, charted):
+    if asked.of("modalities") & _VESSELS and not asked.of("modalities") & done & _VESSELS:
+        return False  # other vessels, or an organ for its vessels
+    if _is_of_veins_alone(asked, charted) or _is_of_heart_alone(asked, charted):
         return False
     same = wanted if wanted and done == {"imaging"} else wanted & done
     sited = bool(asked.of("sites") and charted.of("sites")) or "echocardiogram" in same
@@ -1019,6 +1091,17 @@ def _is_of_veins_alone(asked: Reading, charted: Reading) -> bool:
     """Whether a result is of the veins of a limb, and an order of its joints: an ultrasound of the hands."""
     jointed = any(site in _ENDS_OF_LIMBS or "joint" in vocabulary().wider[site] for site in asked.of("sites"))
     return jointed and "vein" in charted.of("sites") - asked.of("sites")
+
+
+def _is_of_heart_alone(asked: Reading, charted: Reading) -> bool:
+    """Whether a result is of the heart, and an order of the chest around it."""
+    heart = {"heart", "coronary"}
+    return (
+        bool(asked.of("sites"))
+        and charted.of("sites") <= heart
+        and bool(charted.of("sites"))
+        and not (asked.of("sites") & heart)
+    )
 
 
 _ENDS_OF_LIMBS = frozenset({"hand", "finger", "foot", "toe"})

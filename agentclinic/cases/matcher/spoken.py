@@ -10,17 +10,19 @@ mind an answer that is left out far more often than a further fact, so what is n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import or_
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
     OPENS,
+    as_asked,
     is_of_kin,
     parts_of,
     sentence_of,
@@ -67,12 +69,18 @@ AS_NEAR = 3.0
 """How far behind the nearest fact another may be."""
 AS_NEAR_OPEN = 3.0
 """The same where the patient is to describe something."""
+NAMED = 1.0
+"""How much nearer than needed a fact must be that affirms what is asked for by name."""
 MOST_ALIKE = 3
 """Facts told of one thing asked."""
 MOST_TOLD = 8
 """Facts told at once, unless more things are asked or a whole section is."""
 ELSEWHERE = 4.0
 """Subtracted from the nearness of a denial about another part of the body."""
+OPPOSITE = 2.0
+"""Subtracted from the nearness of what makes it worse if it is asked what makes it better, and the other way round."""
+OTHERS = 2.0
+"""Subtracted from the nearness of a fact about the patient if relatives are asked about, and the other way round."""
 SAME_NAME = -4.0
 """The least nearness, beside what is needed, of a fact that names what would be denied: it may be farther."""
 ANOTHER = 0.5
@@ -91,25 +99,22 @@ SURE = 3.0
 CLOSE = 2.0
 """How far behind the nearest fact one may be and still be asked for directly."""
 
-_TELL = re.compile(
+_TELL = cues.Cue(
     r"(?:tell me|describe|talk me through|walk me through|hear (?:more )?about|explain)\b"
-    r"|^what(?:'s| is| was) (?:it|the pain|that) like",
-    re.IGNORECASE,
+    r"|^what(?:'s| is| was) (?:it|the pain|that) like"
 )
-_TELL_ALL = re.compile(
-    r"\b(?:tell me|hear|talk) (?:all )?about (?:it|this|that|them|these|those)"
-    r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))",
-    re.IGNORECASE,
+_TELL_ALL = cues.Cue(
+    r"\b(?:tell me|hear|talk) (?:(?:all|everything|more) )?about (?:it|this|that|them|these|those)"
+    r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))"
 )
 """Asks for the whole story."""
-_AT_LENGTH = re.compile(
+_AT_LENGTH = cues.Cue(
     r"\bin your own words\b|\bfrom the (?:very )?(?:beginning|start)\b"
     r"|\bsince (?:it|this|then|that)(?: all)? (?:started|began)\b"
-    r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b",
-    re.IGNORECASE,
+    r"|\bthe whole story\b|\beverything that(?:['’]s| has)? happened\b"
 )
 """Asks for the story at length."""
-_TELL_OF = re.compile(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through)\b", re.IGNORECASE)
+_TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through|story|everything)\b")
 _OPEN = re.compile(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
@@ -119,12 +124,35 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 """Offers two answers, of which "no" is neither: "does it stay there, or does it travel?"."""
+DOUBTFUL = -0.5
+"""An item of a list gets no answer that is less near than this, if that is the answer to another thing asked."""
 DOUBT = -1.5
 """The least nearness, beside what is needed, of the fact that is told rather than denying a follow-up or a choice."""
 _WHICH = re.compile(
     r"(?:and |or |so |but )*(how (?:many|much|long|often|far|big|old|soon)|which|where|when|who|why)\b", re.IGNORECASE
 )
 """Asks for something that a patient may not be able to say."""
+_BY_DEFAULT = {
+    "habit": cues.Cue(
+        r"\bhow (?:much|many) (?:\w+ ){0,3}?(?:coffees?|tea|caffeine|cola|soda|drinks|water|fluids?|salt|meals|pillows"
+        r"|hours)\b|\bhow far can (?:you|he|she) walk\b|\bhow many (?:stairs|flights)\b"
+        r"|\bwhat (?:do|does) (?:you|he|she) (?:usually |normally )?eat\b|\bhow is (?:your|his|her) diet\b"
+    ),
+    "origin": cues.Cue(
+        r"\bwhere (?:did|were|was|do|are|is) (?:you|he|she) (?:grow up|grew up|born|raised|from|come from)\b"
+    ),
+}
+"""Details that every patient knows, and what is said of them if the chart is silent."""
+_FUNCTIONS = (
+    r"(?:hearing|(?:eye)?sight|vision|memory|balance|concentration|coordination|speech|voice|appetite|energy|mood|sleep"
+    r"|walking|breathing|swallowing|digestion|skin|strength|sense of (?:smell|taste)|bowels|waterworks|eyes|ears)"
+)
+_HOW_IS = re.compile(
+    rf"(?:and )?how(?:['’]s| is| are| has| have) (?:your|his|her) ({_FUNCTIONS})(?: been)?(?: lately| recently)?\W*"
+    rf"|(?:and )?how about (?:your|his|her) ({_FUNCTIONS})\W*",
+    re.IGNORECASE,
+)
+"""Asks how something of the body works."""
 _FOLLOWS = re.compile(
     r"(?:and |or |but |so )*(?:is|are|was|were|do|does|did|has|have|had|can|could)(?:n['’]t)?"
     r" (?:it|that|they|those|these|this)\b",
@@ -144,10 +172,12 @@ _ANYTHING = re.compile(
 """Names nothing, and is not denied beside its examples."""
 _ABOVE_ALL = re.compile(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
-_OWN_AND_KIN = re.compile(
+_ANY_OF_THEM = cues.Cue(r"\b(?:any|all|some|one|none) of (?:them|these|those)\b")
+_OF_THEM = cues.Cue(r"(?:do|does|did|are|is|were|was|have|has) (?:they|it|these|those|this|that)\b")
+"""Asks about what was spoken of before."""
+_OWN_AND_KIN = cues.Cue(
     r"\byou(?:rself)?\b[^?.!;]{0,25}?\b(?:or|and)\b[^?.!;]{0,20}?"
-    r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b",
-    re.IGNORECASE,
+    r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b"
 )
 """Asks about the patient and the relatives at once."""
 _BEGAN = re.compile(
@@ -160,51 +190,93 @@ _BEGAN = re.compile(
     re.IGNORECASE,
 )
 """Asks when it began: that is mostly told by the main complaint."""
-_GOES_ON = re.compile(r"\bhow long has (?:this|it|that) been\b", re.IGNORECASE)
+_LAST_SAID = re.compile(
+    r"(?:(?:i (?:understand|gather|hear|see|know)|you (?:said|say|told me|mentioned))(?: that)? )?"
+    r"([^.?!]{3,120})[.!]\W*$",
+    re.IGNORECASE,
+)
+"""What a doctor says before a question that says nothing without it."""
+_GOES_ON = cues.Cue(r"\bhow long has (?:this|it|that) been\b")
 """After another question, this asks about what that was about."""
 _ONLY_WHEN = re.compile(
-    r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|when|where|why"
-    r"|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
-    r"(?: (?:exactly|been|happen|start|begin|last|a day|each day))?\W*",
+    r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|in what way|when"
+    r"|where|why|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
+    r"(?: (?:exactly|been|happen|start|begin|last|changed?|a day|each day))?\W*",
     re.IGNORECASE,
 )
 """Says nothing without what was asked before: "how much?"."""
 _SHORT = re.compile(r"\b[a-z]+['’](?:ve|re|ll|d|s|m|t)\b", re.IGNORECASE)
-_FAMILY = re.compile(
+_FAMILY = cues.Cue(
     r"\babout (?:your|his|her|the) family\b|\bfamily (?:medical |health )?history\b"
     r"|\b(?:illness|disease|problem|condition)\w* (?:that )?(?:runs? )?in (?:your|his|her|the) family\b"
-    r"|\banything run in (?:your|his|her|the) family\b",
-    re.IGNORECASE,
+    r"|\banything run in (?:your|his|her|the) family\b"
 )
 """Asks for the history of the whole family."""
-_ANY_OTHER = re.compile(r"\b(?:any|some) other (?:\w+ )?(?:illness|disease|problem|condition)(?:e?s)?$", re.IGNORECASE)
-_MEDICINES = re.compile(
+_ANY_OTHER = cues.Cue(r"\b(?:any|some) other (?:\w+ )?(?:illness|disease|problem|condition)(?:e?s)?$")
+_MEDICINES = cues.Cue(
     r"\b(?:what|which|any|other|all|your) (?:[a-z]+ )?(?:medicines?|medications?|meds|drugs|tablets|pills)\b"
     r".*\b(?:you|he|she|they) (?:\w+ )?(?:tak|us|on\b)"
     r"|\b(?:you|he|she|they) (?:\w+ )?(?:on|taking|take|takes|using|use) (?:any|other|regular|daily|some)\b(?: \w+)?"
     r" (?:medicines?|medications?|meds|(?<!use any )drugs|tablets|pills)\b"
     r"|^(?:and )?(?:on|taking|take) any (?:other |regular )?(?:medicines?|medications?|tablets|pills)\b"
-    r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$",
-    re.IGNORECASE,
+    r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$"
 )
 """Asks for all medicines, perhaps with examples."""
-_SOCIAL = re.compile(
+_SOCIAL = cues.Cue(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
-    r"|\b(?:home|daily|everyday|family) life\b|\blife at home\b|\babout (?:your|his|her) life\b"
+    r"|\b(?:home|daily|everyday|family) life\b|\blife (?:look like |like )?at home\b|\babout (?:your|his|her) life\b"
+    r"|\b(?:your life|(?:normal|typical|usual) day) (?:look )?like\b"
     r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
-    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something|more)$",
-    re.IGNORECASE,
+    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$"
 )
-_TOUCHED = re.compile(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*", re.IGNORECASE)
+_TELL_OF_LIFE = cues.Cue(
+    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
+    r" (?:yourself|himself|herself|(?:your|his|her) (?:(?:home|daily|everyday|normal|usual) )?(?:life|home|routine|day)"
+    r")\b"
+    r"|your (?:daily|everyday) life\b"
+)
+_OF_HOME = cues.Cue(
+    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)? ?(?:a (?:bit|little)|something)? ?(?:more )?"
+    r"(?:about)? ?your home(?: situation)?\s*[.,?:;]"
+)
+_HOME = cues.Cue(
+    r"\b(?:liv(?:e|es|ing)|home|house|flat|apartment|married|wife|husband|partner|alone|kids?|child(?:ren)?|sons?"
+    r"|daughters?|parents?|mother|father|mom|dad|roommates?|widow\w*|divorced|pets?|dogs?|cats?|stairs|farm)\b"
+)
+_WORSE = cues.Cue(r"\b(?:worse\w*|aggravat\w*|brings? (?:it|them|this) on|sets? (?:it|them|this) off|triggers?)\b")
+_BETTER = cues.Cue(
+    r"\b(?:better|eas(?:e|es|ed|ier)|reliev\w*|relief|helps?|helped|sooth\w*|(?:make|makes) it (?:stop|go away))\b"
+)
+_TOUCHED = cues.Cue(r"\b(?:affect|impact|interfer|chang|mean|stop|get in the way|limit)\w*")
 """Asks what the illness does to it."""
+_ILLNESSES = cues.Cue(
+    r"\b(?:what|which|any|other|all|past|previous|earlier|long[- ]term|chronic|serious|major)"
+    r" (?:(?!heart|lung|kidney|liver|mental|skin|bowel|eye)\w+ ){0,3}?"
+    r"(?:illness(?:es)?|diseases?|conditions?|health (?:problems?|issues?)|medical (?:problems?|issues?|history)"
+    r"|diagnos[ei]s)\b|\bmedical history\b|\bpast (?:illness(?:es)?|history)\b"
+)
+"""Asks for all that the patient has or had."""
+_WELL_SINCE = cues.Cue(r"\b(?:healthy|well|illness(?:es)?|conditions?)\b")
+_NO_ILLNESS = cues.Cue(
+    r"vaccin|\b(?:shots?|jabs?|booster|periods?|smear|born|pregnan\w*|negative|never|nobody|no one|normal|hospital"
+    r"|colonoscopy|mammogram|check-?ups?|creatinine|readings?)\b|immuni|tetanus"
+    r"|^no\b"
+)
 _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 """Sections that a question can ask for as a whole: "what medicines do you take?"."""
 WHOLE = 0.0
 """How much nearer than the reader asks for a fact of such a section must be."""
 MOST_OF_SECTION = 5
-_NARROWED = re.compile(
-    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b",
-    re.IGNORECASE,
+_NARROWED = cues.Cue(
+    r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b"
+)
+_OF_LIFE = (Section.SOCIAL, Section.FAMILY)
+"""Sections that tell nothing about the illness."""
+_OF_BODY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW, Section.PAST)
+"""Sections of which no fact is about relatives, unless it names people."""
+_PEOPLE = cues.Cue(
+    r"\b(?:famil\w*|house\w*|home|every(?:body|one)|nobody|no one|others?|wife|husband|partner|parents?|mother|father"
+    r"|mom|mum|dad|brothers?|sisters?|sons?|daughters?|kids?|child\w*|cousins?|aunt|uncle|grand\w+)\b"
 )
 _TALK = {talk.value: talk for talk in Talk}
 
@@ -227,18 +299,65 @@ class _Found:
 @lru_cache(maxsize=4096)
 def _denied_elsewhere(text: str, facts: Facts) -> Floats:
     """1 for the facts that deny something at a place other than the one a text names."""
-    places = lexicon.named(text).closed & lexicon.of_types("place")
-    if not places:
+    asked, place = lexicon.named(text), lexicon.of_types("place")
+    if not asked.closed & place:
         return np.zeros(len(facts), dtype=np.float32)
-    return np.array([bool(there and not places & there) for there in _places_denied(facts)], dtype=np.float32)
+    there = _places_denied(facts)
+    return np.array(
+        [bool(wider and not (asked.names & wider or asked.closed & own) & place) for own, wider in there],
+        dtype=np.float32,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _affirm(text: str, facts: Facts) -> NDArray[np.bool_]:
+    """Which facts affirm what a text names."""
+    named = lexicon.named(text).names & lexicon.of_types("symptom", "habit", "exposure") & ~lexicon.roots()
+    named &= ~lexicon.bit("pain")
+    if not named:
+        return np.zeros(len(facts), dtype=np.bool_)
+    return np.array([not says_no_harm(fact) and bool(named & _named_in(fact)) for fact in facts], dtype=np.bool_)
 
 
 @lru_cache(maxsize=512)
-def _places_denied(facts: Facts) -> tuple[int, ...]:
-    """The places that each fact denies something of. Most have no word of a place, and are not read for that."""
+def _places_denied(facts: Facts) -> tuple[tuple[int, int], ...]:
+    """The places that each fact denies something of, and with those that they are part of.
+
+    Most have no word of a place, and are not read for that.
+    """
     place = lexicon.of_types("place")
     likely = (fact.denied and lexicon.may_name("place", _words_of(fact)) for fact in facts)
-    return tuple([_named_in(fact) & place if may else 0 for fact, may in zip(facts, likely, strict=True)])
+    return tuple(
+        [
+            (lexicon.named(_words_of(fact)).names & place, _named_in(fact) & place) if may else (0, 0)
+            for fact, may in zip(facts, likely, strict=True)
+        ]
+    )
+
+
+@lru_cache(maxsize=4096)
+def _opposite(text: str, facts: Facts) -> Floats | float:
+    """1 for the facts that tell what makes it worse if a text asks what makes it better, and the other way round."""
+    worse, better = _WORSE.search(text), _BETTER.search(text)
+    if bool(worse) == bool(better):
+        return 0.0
+    wanted, other = (_WORSE, _BETTER) if worse else (_BETTER, _WORSE)
+    words = [_words_of(fact) for fact in facts]
+    return np.array([bool(other.search(one) and not wanted.search(one)) for one in words], dtype=np.float32)
+
+
+@lru_cache(maxsize=1024)
+def _of_others(facts: Facts, of_kin: bool) -> Floats:
+    """1 for the facts about the patient if relatives are asked about, and for denials about relatives otherwise."""
+    return np.array(
+        [
+            fact.section in _OF_BODY and not _PEOPLE.search(_words_of(fact))
+            if of_kin
+            else fact.section is Section.FAMILY and fact.denied
+            for fact in facts
+        ],
+        dtype=np.float32,
+    )
 
 
 @lru_cache(maxsize=1)
@@ -247,7 +366,15 @@ def _in_general() -> int:
     return reduce(or_, map(lexicon.bit, (*_WHOLE.values(), "over the counter drug", "supplement")))
 
 
-def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
+def _asks_of_life(asks: Asks, question: str) -> str:
+    """What is asked about how someone lives: "life", or "home" alone; empty if nothing is."""
+    after = question[asks.start :]
+    if _SOCIAL.search(asks.text) or _TELL_OF_LIFE.match(after):
+        return "home" if _OF_HOME.match(after) else "life"
+    return ""
+
+
+def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin: bool) -> list[int]:
     """The facts of a section of the background that is asked for as a whole."""
     named = lexicon.named(asks.text).names
 
@@ -259,13 +386,27 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
     if whole_family and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
-    if _SOCIAL.search(asks.text) and not _TOUCHED.search(asks.text):
-        return affirmed(Section.SOCIAL)
+    if (social := _asks_of_life(asks, question)) and not _TOUCHED.search(sentence_of(question, asks)[1]):
+        rows = affirmed(Section.SOCIAL)
+        return [row for row in rows if _HOME.search(_words_of(facts[row]))] or rows if social == "home" else rows
     if of_kin or _NARROWED.search(asks.text):
         return []
     best = int(near.argmax())
     if _MEDICINES.search(asks.text) and (rows := affirmed(Section.DRUGS)):
         return rows if best in rows or near[best] < asks.needed + DIRECT else [best, *rows]
+    if _ILLNESSES.search(asks.text) and (ill := _illnesses(facts)):
+        nearer = near >= asks.needed + WHOLE
+        rows = [
+            row for row in affirmed(Section.PAST) if row in ill or (nearer[row] and not _names_no_illness(facts[row]))
+        ]
+        direct = [
+            row
+            for row in np.flatnonzero(near >= asks.needed + DIRECT).tolist()
+            if not says_no_harm(facts[row])
+            or _WELL_SINCE.search(_words_of(facts[row]))
+            or named & _named_in(facts[row])
+        ]
+        return list(dict.fromkeys((*sorted(direct, key=lambda row: -near[row])[:MOST_ALIKE], *rows)))
     for section, name in _WHOLE.items():
         if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~_in_general():
             rows = [
@@ -278,6 +419,24 @@ def _of_section(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list
     return []
 
 
+@lru_cache(maxsize=512)
+def _illnesses(facts: Facts) -> frozenset[int]:
+    """The facts of the past that name an illness or an operation."""
+    named = lexicon.of_types("disease", "procedure") & ~lexicon.roots()
+    return frozenset(
+        row
+        for row, fact in enumerate(facts)
+        if fact.section is Section.PAST
+        and not says_no_harm(fact)
+        and not _names_no_illness(fact)
+        and lexicon.named(_words_of(fact)).names & named
+    )
+
+
+def _names_no_illness(fact: Fact) -> bool:
+    return bool(_NO_ILLNESS.search(fact.says or fact.text))
+
+
 def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Found:
     index = index_of(facts)
     near = index.nearness(asks)
@@ -285,22 +444,30 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         near_before = index.nearness(before) - before.needed
         if near_before.max() >= DIRECT:
             near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
+    elif before is not None and DID_IT_HELP.fullmatch(asks.text):
+        near = near + DIRECT * (index.nearness(before) >= before.needed)
     of_kin = is_of_kin(question, asks)
     near = near - ELSEWHERE * _denied_elsewhere(with_place(asks, before, question), facts)
     near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
-    rows = _of_section(asks, near, facts, of_kin=of_kin)
+    near = near - OPPOSITE * _opposite(asks.text, facts)
+    of_any, near = near, near - OTHERS * _of_others(facts, of_kin)
+    rows = _of_section(asks, near, question, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
-    lead = AHEAD * min(MOST_AHEAD, _ahead(near))
+    lead = AHEAD * min(MOST_AHEAD, _ahead(of_any, best))
     least = OF_TALK if asks.kind == "talk" else LEAST
     if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + least:
         reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
         enough = max(asks.needed + ALSO, float(near[best]) - reach)
-        others = np.flatnonzero(near >= enough)
+        others = np.flatnonzero((near >= enough) | (near >= asks.needed + NAMED) & _affirm(asks.text, facts))
         others = others[np.argsort(-near[others], kind="stable")]
+        if facts[best].section in _OF_LIFE:
+            others = others[[facts[row].section in _OF_LIFE or near[row] >= near[best] - CLOSE for row in others]]
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
     if not whole:
-        rows = list(dict.fromkeys((*rows, *_of_pieces(asks, index))))
+        for row, nearer in _of_pieces(asks, index):
+            near[row] = max(near[row], asks.needed + nearer)
+            rows = list(dict.fromkeys((*rows, row)))
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
     if not rows and near[best] >= asks.needed + DOUBT and (_FOLLOWS.match(asks.text) or _EITHER.search(asks.text)):
@@ -312,33 +479,53 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
         near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
-    begins = max(question.rfind(mark, 0, asks.start) for mark in ".?!") + 1
-    noun = "" if rows else listed_noun(asks.text, question[begins : asks.start])
+    noun = "" if rows else _listed_noun(asks, question)
     return _Found(asks, tuple(rows), nearness, of_kin, whole, noun)
+
+
+def _listed_noun(asks: Asks, question: str) -> str:
+    begins = max(question.rfind(mark, 0, asks.start) for mark in ".?!") + 1
+    return listed_noun(asks.text, question[begins : asks.start])
+
+
+def _unless_told_beside(one: _Found, found: Sequence[_Found], question: str, facts: Facts) -> _Found:
+    """An item of a list, without a doubtful answer that is rather that to another thing of the same question."""
+    if not one.rows or one.nearness[0] >= DOUBTFUL or one.asks.kind != "no" or one.whole:
+        return one
+    if not any(one.rows[0] in other.rows and other.nearness[0] >= 0 for other in found if other is not one):
+        return one
+    named = lexicon.named(one.asks.text).closed & ~lexicon.roots() & ~lexicon.of_types("place")
+    noun = "" if named & _named_in(facts[one.rows[0]]) else _listed_noun(one.asks, question)
+    return replace(one, rows=(), nearness=(), noun=noun) if noun else one
 
 
 def _of_something_else(asks: Asks, before: Asks | None, near: Floats, facts: Facts) -> list[int]:
     """What the chart denies or calls normal, but no one asked: it is not near enough, or far from what "it" is."""
-    rows = [row for row in np.flatnonzero(near >= asks.needed + LEAST).tolist() if says_no_harm(facts[row])]
-    if not rows:
-        return []
+    rows = np.flatnonzero(near >= asks.needed + LEAST).tolist()
+    harmless = [row for row in rows if says_no_harm(facts[row])]
+    unrelated: list[int] = []
     far = near < asks.needed + ANOTHER
     if before is not None and _IT.search(asks.text):
-        far |= index_of(facts).nearness(before) < before.needed + FAR
+        apart = index_of(facts).nearness(before) < before.needed + FAR
+        far |= apart
+        if _ANY_OF_THEM.search(asks.text):
+            unrelated = [row for row in rows if apart[row] and near[row] < asks.needed + ANOTHER]
+    elif _OF_THEM.match(asks.text):
+        far |= (near < asks.needed + DIRECT) & np.array([own != 0 for own, _ in _places_denied(facts)])
+    if not harmless:
+        return unrelated
     named = lexicon.named(asks.text)
     alike = named.names & ~lexicon.roots() | named.closed & lexicon.of_types("place")
-    return [row for row in rows if far[row] and not alike & _named_in(facts[row])]
+    return [*unrelated, *(row for row in harmless if far[row] and not alike & _named_in(facts[row]))]
 
 
-def _of_pieces(asks: Asks, index: Index) -> list[int]:
-    """The facts that answer a piece of what is asked."""
-    rows: list[int] = []
+def _of_pieces(asks: Asks, index: Index) -> Iterator[tuple[int, float]]:
+    """The facts that answer a piece of what is asked, and by how much each is nearer than needed."""
     for piece in whole_pieces(asks):
         near = index.nearness(piece)
         best = int(near.argmax())
         if near[best] >= piece.needed + PIECE:
-            rows.append(best)
-    return rows
+            yield best, float(near[best]) - piece.needed
 
 
 @lru_cache(maxsize=512)
@@ -347,12 +534,12 @@ def _onset(facts: Facts) -> tuple[int, ...]:
     return tuple(row for row, fact in enumerate(facts) if is_primary(fact) and statement(fact).timed)
 
 
-def _ahead(near: Floats) -> float:
-    """How much nearer the nearest fact is than all others."""
+def _ahead(near: Floats, best: int) -> float:
+    """How much nearer a fact is than all others; 0 if another is nearer."""
     if len(near) < 2:
         return MOST_AHEAD
     second, first = np.partition(near, -2)[-2:]
-    return float(first - second)
+    return float(first - second) if near[best] == first else 0.0
 
 
 @lru_cache(maxsize=32768)
@@ -393,7 +580,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         return None
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
-    rest = said.mixed or question
+    rest = as_asked(question)
     parts = parts_of(question)
     if talk and not (parts and content_words(said.mixed)):
         first = _story(said.rest, (), facts) if said.rest else None
@@ -401,17 +588,21 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
     said_before = {one.start: before for before, one in pairwise(read(rest))}
     before = [said_before.get(one.start, last) for last, one in zip((None, *parts), parts, strict=False)]
+    if parts and before[0] is None and _ONLY_WHEN.fullmatch(parts[0].text):
+        said_first = _LAST_SAID.search(question[: max(0, question.find(parts[0].text))])
+        before[0] = (read(said_first[1]) or (None,))[-1] if said_first else None
     found = [_find(one, last, rest, facts) for last, one in zip(before, parts, strict=True)]
+    found = [_unless_told_beside(one, found, rest, facts) for one in found]
     found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
     topics: list[Topic] = []
-    answers = any(one.rows for one in found)
+    opens = (_AT_LENGTH.search(rest) and _TELL_OF.search(rest)) or _TELL_ALL.search(rest) or OPENS.search(rest)
+    answers = bool(opens) or any(one.rows for one in found)
     for one in found:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)
         if topic is not None and topic not in topics:
             topics.append(topic)
     tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
-    at_length = _AT_LENGTH.search(rest) and _TELL_OF.search(rest)
-    if not tells_story and (at_length or _TELL_ALL.search(rest) or OPENS.search(rest)):
+    if not tells_story and opens:
         topics.insert(0, Topic("opening", Asked.OPENING, _told_first(rest, facts)))
     topics.sort(key=lambda topic: topic.kind is Asked.TALK)
     topics += [topic for topic in feelings if topic not in topics]
@@ -522,8 +713,16 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
     if one.asks.kind == "no" and not any(cue.search(text) for cue in (_OPEN, _CHOICE, WELL)):
         for section in cues.BACKGROUND:
             if section.section is not Section.FAMILY and section.asked.search(text):
-                return Topic(section.section.value.replace("_", " "), section.kind, (), text)
+                return Topic(section.section.value.replace("_", " "), section.kind, (), text, asked=text)
         return Topic(name, Asked.SYMPTOM, (), called(text, names) or one.noun, main, asked=text)
+    for default, asks in _BY_DEFAULT.items():
+        if asks.search(text):
+            return Topic(default, Asked.DETAIL, ())
+    if well := _HOW_IS.fullmatch(text):
+        noun = (well[1] or well[2]).lower()
+        return Topic(
+            noun, Asked.DETAIL, (), noun, lexicon.named(f"{noun} loss, trouble with {noun}").closed & deniable()
+        )
     aspects = [aspect.name for aspect in cues.ASPECTS if aspect.asked.search(text)]
     which = _WHICH.match(text)
     if answers and not which:

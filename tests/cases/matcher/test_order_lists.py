@@ -508,9 +508,14 @@ def test_nothing_is_dropped_or_denied_or_from_another_place(request_: str, repli
         ),
         ("troponin now and at 3 h, lactate", ["troponin now", "lactate"]),
         ("renal ultrasound - hydronephrosis/collection; CRP", ["renal ultrasound", "crp"]),
-        # What is done with a biopsy that says not where from is part of it.
-        ("lung biopsy with AFB culture and TB PCR, CRP", ["lung biopsy", "afb culture", "tb pcr", "crp"]),
-        ("needle biopsy for histology and immunohistochemistry, CRP", ["needle biopsy for histology", "crp"]),
+        (
+            "lung biopsy with AFB culture and TB PCR, CRP",
+            ["lung biopsy", "afb culture of the biopsy", "tb pcr of the biopsy", "crp"],
+        ),
+        (
+            "needle biopsy for histology and immunohistochemistry, CRP",
+            ["needle biopsy for histology", "immunohistochemistry of the biopsy", "crp"],
+        ),
         ("CT angiogram of the head and venogram", ["ct angiogram of the head", "ct venogram head"]),
         ("G&S, PR, BM", ["blood group", "rectal exam", "fingerstick glucose"]),
         ("RR, PR, BP", ["rr", "pulse rate", "bp"]),
