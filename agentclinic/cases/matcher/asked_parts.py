@@ -149,6 +149,7 @@ _TELL_MORE = re.compile(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)(?: (?:a (?:bit|little)|more|something))*",
     re.IGNORECASE,
 )
+_ASIDE = cues.Cue(r"\b(?:besides|apart from|aside from|other than|in addition to|as well as)\b")
 _SET_ASIDE = re.compile(
     r"\s*(?:and |so )?(?:besides|apart from|aside from|other than|in addition to|as well as) [^,?!]*,", re.IGNORECASE
 )
@@ -200,10 +201,11 @@ def _parts_of(question: str) -> Sequence[Asks]:
         return any(start <= one.start and one.start + len(one.text) <= end for start, end in repeated)
 
     every = _asked_in(text)
+    aside = _ASIDE.search(text) is not None
     every = [
         one
         for one, after in zip_longest(every, every[1:])
-        if not (_LONE.fullmatch(one.text) or _is_set_aside(text, one) or _leads_to(one, after, text))
+        if not (_LONE.fullmatch(one.text) or (aside and _is_set_aside(text, one)) or _leads_to(one, after, text))
     ]
     asked = [one for one in every if not is_repeated(one)] or every
     parts = [one for one in asked if not is_talk(one.text) and not only_opens(one)]

@@ -2336,9 +2336,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if last is None and after and _is_placed(after[0]) and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
         known = next((item.read for item in reversed(before) if item.read.by_kind), last)
-        imaged = (
-            None if read.words else _imaged(known, after)
-        )  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
+        imaged = _imaged(known, after)  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
         if (
             imaged is None
             and before
@@ -2539,7 +2537,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         fluid = fluid and (together or not (read.of("values") & elsewhere or last.of("values") & collected))
         fluid = fluid and "blood" not in read.of("specimens")
         fluid = fluid and not (last.of("specimens") == {"blood"} and not read.of("values") & collected)
-        fluid = fluid and not ("stool" in last.of("specimens") and read.of("values") & _OF_URINE_TOO)
+        fluid = fluid and bool("stool" not in last.of("specimens") or last.of("values") & vocabulary().of_blood)
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))

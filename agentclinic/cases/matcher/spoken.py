@@ -17,7 +17,6 @@ from itertools import pairwise
 from operator import or_
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
@@ -309,14 +308,11 @@ def _denied_elsewhere(text: str, facts: Facts) -> Floats:
     )
 
 
-@lru_cache(maxsize=4096)
-def _affirm(text: str, facts: Facts) -> NDArray[np.bool_]:
-    """Which facts affirm what a text names."""
-    named = lexicon.named(text).names & lexicon.of_types("symptom", "habit", "exposure") & ~lexicon.roots()
-    named &= ~lexicon.bit("pain")
-    if not named:
-        return np.zeros(len(facts), dtype=np.bool_)
-    return np.array([not says_no_harm(fact) and bool(named & _named_in(fact)) for fact in facts], dtype=np.bool_)
+def _affirms(fact: Fact, text: str) -> bool:
+    """Whether a fact affirms what a text names."""
+    named = lexicon.named(text).names & lexicon.of_types("symptom", "habit", "exposure")
+    named &= ~lexicon.roots() & ~lexicon.bit("pain")
+    return bool(named and not says_no_harm(fact) and named & _named_in(fact))
 
 
 @lru_cache(maxsize=512)
@@ -336,11 +332,11 @@ def _places_denied(facts: Facts) -> tuple[tuple[int, int], ...]:
 
 
 @lru_cache(maxsize=4096)
-def _opposite(text: str, facts: Facts) -> Floats | float:
+def _opposite(text: str, facts: Facts) -> Floats | None:
     """1 for the facts that tell what makes it worse if a text asks what makes it better, and the other way round."""
     worse, better = _WORSE.search(text), _BETTER.search(text)
     if bool(worse) == bool(better):
-        return 0.0
+        return None
     wanted, other = (_WORSE, _BETTER) if worse else (_BETTER, _WORSE)
     words = [_words_of(fact) for fact in facts]
     return np.array([bool(other.search(one) and not wanted.search(one)) for one in words], dtype=np.float32)
@@ -449,7 +445,8 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     of_kin = is_of_kin(question, asks)
     near = near - ELSEWHERE * _denied_elsewhere(with_place(asks, before, question), facts)
     near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
-    near = near - OPPOSITE * _opposite(asks.text, facts)
+    if (opposite := _opposite(asks.text, facts)) is not None:
+        near = near - OPPOSITE * opposite
     of_any, near = near, near - OTHERS * _of_others(facts, of_kin)
     rows = _of_section(asks, near, question, facts, of_kin=of_kin)
     whole = bool(rows)
@@ -459,8 +456,9 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + least:
         reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
         enough = max(asks.needed + ALSO, float(near[best]) - reach)
-        others = np.flatnonzero((near >= enough) | (near >= asks.needed + NAMED) & _affirm(asks.text, facts))
+        others = np.flatnonzero(near >= min(enough, asks.needed + NAMED))
         others = others[np.argsort(-near[others], kind="stable")]
+        others = others[[bool(near[row] >= enough) or _affirms(facts[row], asks.text) for row in others]]
         if facts[best].section in _OF_LIFE:
             others = others[[facts[row].section in _OF_LIFE or near[row] >= near[best] - CLOSE for row in others]]
         rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
