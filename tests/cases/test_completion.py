@@ -389,8 +389,8 @@ def test_a_functional_test_follows_from_what_images_and_examination_show() -> No
     assert "not reached" in (value(short, "Cardiac Stress Test / Findings") or "")
     hips = chart(MAN, ("Neurological Examination / Motor", "Shoulders and hips 4/5"))
     assert value(hips, "Neurological Examination / Rising From a Chair") == "Pushes up with both arms"
-    anemic = chart(MAN, ("Complete Blood Count / Hemoglobin", "8.1 g/dL"))
-    assert value(anemic, "Eye Examination / Conjunctival Pallor") == "Pale on both sides"
+    pale = ("General Appearance", "Tired, pale"), ("Complete Blood Count / Hemoglobin", "11.2 g/dL")
+    assert value(chart(MAN, *pale), "Eye Examination / Conjunctival Pallor") == "Slightly pale on both sides"
     fast = chart(MAN, ("Electrocardiogram / Findings", "Regular narrow rhythm at 188 per minute"))
     assert value(fast, "Electrophysiology Study / Findings") is None
 
