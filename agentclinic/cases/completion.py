@@ -367,7 +367,10 @@ def _in_order(charted: Iterable[Fact], completed: Iterable[tuple[int, Fact]]) ->
 
 
 def is_completed(path: str) -> bool:
-    return path.startswith(f"{ROOT}/")
+    return path.startswith(_ADDED)
+
+
+_ADDED = f"{ROOT}/"
 
 
 def untold(heading: str) -> Fact:
@@ -412,10 +415,16 @@ def _is_another(fact: Fact, entry: Normal) -> bool:
 
 def _says_abnormal(fact: Fact, search: Callable[[str], object]) -> bool:
     """Whether a finding speaks of something, with the place that its heading names, and not as normal alone."""
-    found = [one for one in _CLAUSES.split(fact.text) if search(" ".join((*fact.heads[1:], one)))]
+    found = [one for one, headed in _clauses_of(fact.heads, fact.text) if search(headed)]
     if not found and not search(" ".join((*fact.heads[1:], fact.text))):
         return False
     return not found or not all(map(_reads_normal, found))
+
+
+@lru_cache(maxsize=8192)
+def _clauses_of(heads: tuple[str, ...], text: str) -> Sequence[tuple[str, str]]:
+    """The clauses of a finding, each alone and after the place that its heading names."""
+    return [(clause, " ".join((*heads[1:], clause))) for clause in _CLAUSES.split(text)]
 
 
 @lru_cache(maxsize=32768)  # charts have the same headings
@@ -831,7 +840,7 @@ class _Patient:
         """The findings that say that a joint was operated on or is dressed, by the entry of the joint."""
         found: dict[str, list[Fact]] = {}
         for fact in self._findings:
-            for clause in _CLAUSES.split(fact.text):
+            for clause in _CLAUSES.split(fact.text) if _TREATED.search(fact.text) else ():
                 if _TREATED.search(clause) and not _WITHOUT.match(clause):
                     for heading in _joints_of(reading(clause).of("sites")):
                         found.setdefault(heading, []).append(fact)
@@ -860,8 +869,8 @@ class _Patient:
         return _grouped(
             (subject, fact)
             for fact in self._findings
-            for clause in _CLAUSES.split(fact.text)
-            if not _NORMAL_CLAUSE.search(clause)
+            for clause, _ in _clauses_of(fact.heads, fact.text)
+            if not _says_normal(clause)
             for subject in _SUBJECT.findall(fold(clause))
         )
 
@@ -1053,7 +1062,13 @@ _LEADING_NUMBER = re.compile(r"\s*[<>]?\s*(\d[\d,]*(?:\.\d+)?)")
 def _reads_normal(text: str) -> bool:
     """Whether every clause of a result says that something is normal or absent."""
     clauses = [clause for clause in _CLAUSES.split(_LISTED.sub("", text.strip(" ."))) if clause]
-    return all(_NORMAL_CLAUSE.search(clause) for clause in clauses)
+    return all(map(_says_normal, clauses))
+
+
+@lru_cache(maxsize=16384)  # and in the same clauses
+def _says_normal(clause: str) -> bool:
+    """Whether a clause says that something is normal or absent."""
+    return _NORMAL_CLAUSE.search(clause) is not None
 
 
 _LISTED = re.compile(
@@ -1105,7 +1120,7 @@ def _ill_organs(text: str) -> frozenset[str]:
     """The organs that an image shows not to be normal."""
     if not any(map(text.lower().__contains__, _pieces(_ILL.pattern))):
         return frozenset()
-    likely = (clause for clause in _CLAUSES.split(text) if _ILL.search(clause) and not _NORMAL_CLAUSE.search(clause))
+    likely = (clause for clause in _CLAUSES.split(text) if _ILL.search(clause) and not _says_normal(clause))
     ill = (clause for each in likely if _ILL.search(clause := _WITHOUT.sub("", each)))
     return frozenset().union(*(reading(clause).of("sites") & _SHOWN_ALIKE for clause in ill))
 

@@ -266,6 +266,7 @@ def matched(payload: LaboratoryPayload) -> list[Ordered]:
     What was to be obtained under a condition is answered with a result of that condition, and with no other.
     """
     items = _found(payload)
+    items = [*items, *_signs_left_out(items, payload)]
     wanted = conditions(payload.request)
     untold = [condition for condition in wanted if not condition.told_by(_facts(items))]
     if not untold:
@@ -307,6 +308,33 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     if _FINGERSTICK.search(payload.request):
         items = _with_fingerstick([_by_fingerstick(item, added) for item in items], added)
     return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
+
+
+def _signs_left_out(items: Sequence[Ordered], payload: LaboratoryPayload) -> Iterator[Ordered]:
+    """The single signs that an order names among others and of which no result speaks, each as if ordered alone."""
+    signs = {
+        name: phrase
+        for phrase, concepts in reading(payload.request).phrases
+        for kind, name in concepts
+        if kind == "parts" and vocabulary().parts[name].sign
+    }
+    if payload.completion is None or len(items) < 2 or not signs:
+        return
+    told = _facts(items)
+    spoken = frozenset[str]().union(*map(_signs_in, told))
+    paths = {fact.path for fact in told}
+    for name, phrase in signs.items():
+        if name in spoken:
+            continue
+        found = _found(replace(payload, request=phrase))
+        facts = tuple(fact for fact in _facts(found) if fact.path not in paths and name in _signs_in(fact))
+        if facts:
+            yield Ordered(phrase, facts)
+
+
+def _signs_in(fact: Fact) -> frozenset[str]:
+    """The signs that a finding speaks of, in its headings or its text."""
+    return reading(" ".join(fact.heads)).of("parts") | reading(fact.text).of("parts")
 
 
 NO_BLISTER = "No blister to swab"

@@ -543,3 +543,8 @@ def test_a_dressed_joint_or_a_noisy_neck_is_not_completed_as_normal() -> None:
 def test_a_germ_is_looked_for_in_a_blister_only_if_the_order_names_one() -> None:
     assert NO_BLISTER not in reply("HSV PCR")
     assert NO_BLISTER in reply("swab of the blister for HSV PCR")
+
+
+def test_a_sign_is_told_although_it_is_listed_after_another_examination() -> None:
+    told = reply("lower limb neurological examination including saddle sensation, tender points")
+    assert "Tender Points: None" in told

@@ -180,7 +180,9 @@ def covering(asked: Reading, chart: Chart) -> tuple[Fact, ...]:
         found = [
             (fact, charted)
             for fact, charted in chart
-            if fact.section is Section.EXAMINATION and any(systems & _own_systems(reading(head)) for head in fact.heads)
+            if fact.section is Section.EXAMINATION
+            and any(systems & _own_systems(reading(head)) for head in fact.heads)
+            and not charted.of("vitals")  # the blood pressure of four limbs is no examination of the limbs
         ]
         near = [(fact, charted) for fact, charted in found if _same_place(asked, _of_path(fact.heads[1:]))]
         if found := near or found:
@@ -205,6 +207,8 @@ def mentioned(item: Item, chart: Chart) -> tuple[Fact, ...]:
         and (systems & _own_systems(charted) or not item.read.by_kind)
         and _same_place(item.read, charted)
         and wanted <= said_in(fact)
+        # That a normal finding has an unknown word by chance says nothing: "sharp disc margins", of redness.
+        and (item.read.by_kind or not fact.path.startswith(_COMPLETED))
         # The word may be part of the name of a test of another place: the circumference of the neck.
         and not any(wanted & set(words(head)) and reading(head).of("tests") for head in fact.heads)
     )
@@ -218,6 +222,8 @@ def spoken_of(item: Item, chart: Chart) -> tuple[Fact, ...]:
     return tuple(fact for fact, _ in chart if fact.section is Section.EXAMINATION and wanted <= said_in(fact))
 
 
+_COMPLETED = "Completed/"
+"""How the paths of completed facts begin."""
 _SEVERAL = 2
 _SAID_OF_ANYTHING = frozenset(
     "after at before during from until under while again later through into within over".split()

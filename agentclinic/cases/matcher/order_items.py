@@ -318,7 +318,7 @@ _WRITTEN_OUT = (
     ),
     (re.compile(r"\bIF(?= ?(?:/|and|&) ?(?:GPC|PCA|parietal))"), "intrinsic factor antibodies"),
     (re.compile(r"\b(?:UGI|upper GI) contrast\b(?! (?:study|series))", re.IGNORECASE), "upper GI contrast study"),
-    (re.compile(r"\bL/S (?=BPs?\b|blood)"), "lying and standing "),
+    (re.compile(r"\bL ?(?:/|&|and) ?S (?=BPs?\b|blood)"), "lying and standing "),
     (
         re.compile(r"\b24[- ]?h(?:ou)?r?s? (?:urine |urinary )?(?:protein electrophoresis|UPEP)\b", re.IGNORECASE),
         "24 hour urine protein, urine protein electrophoresis",
@@ -800,6 +800,19 @@ _WRITTEN_OUT = (
         ),
         "chest percussion",
     ),
+    (
+        re.compile(
+            r"\b(?:orthostatic|postural) (?:pulse and )?(?:pressures?|pulse|vitals|vital signs|obs)\b", re.IGNORECASE
+        ),
+        "lying and standing blood pressure",
+    ),
+    (re.compile(r"\b((?:anal |sphincter )?tone) and squeeze\b", re.IGNORECASE), r"\1"),
+    (re.compile(r"\b(?:herpes zoster|zoster|shingles) rash\b", re.IGNORECASE), "skin rash"),
+    (
+        re.compile(r"\bvibration(?: sense)? (?:with|using|by) (?:an? |the )?(?:\d+ ?Hz )?tuning fork\b", re.IGNORECASE),
+        "vibration sense",
+    ),
+    (re.compile(r"\bHS\b(?= ?(?:$|[,;./+&()]|and\b|with\b))"), "heart sounds"),
     (re.compile(r"\bBeck triad ?[:(] ?(?=\w)", re.IGNORECASE), ""),
     (re.compile(r"\bBeck triad\b", re.IGNORECASE), "JVP, heart sounds, BP"),
     (re.compile(r"\bCushing (?:triad|response|reflex)\b", re.IGNORECASE), "BP, HR, RR"),
@@ -1263,7 +1276,7 @@ _WRITTEN_OUT = (
         r"\1blood film",
     ),
     (re.compile(r"\bNPA\b"), "nasopharyngeal aspirate"),
-    (re.compile(r"\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
+    (re.compile(r"(?<!\bto )(?<!\bto-)\bstand(?:ing)? test\b", re.IGNORECASE), "standing ECG"),
     (
         re.compile(
             r"\b(?:active|passive) (?:and|&|/|or|,) ?(?:active|passive) (?=range|rom\b|movement)", re.IGNORECASE
@@ -2323,9 +2336,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if last is None and after and _is_placed(after[0]) and _may_be_at(after[0], read):
             return _with(own, _only(after[0], "parts"))
         known = next((item.read for item in reversed(before) if item.read.by_kind), last)
-        imaged = (
-            None if read.words else _imaged(known, after)
-        )  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
+        imaged = _imaged(known, after)  # past what we do not know: "ultrasound of the ovaries, free fluid, appendix"
         if (
             imaged is None
             and before
@@ -2345,7 +2356,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if read.of("methods") == {"auscultation"}:  # after the respiratory rate, before the liver edge: of the lungs
             near = [of for of in near if not of.of("parts") or _examined_by_part(of) & _HEARD_SYSTEMS]
         return _with(own, _examined_by(read, near))
-    if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None and last.of("sites"):
+    if read.of("parts") == {"range of motion"} and kinds == {"parts"} and last is not None:
+        # "Spine examination with curvature, range of motion"
+        last = next((item.read for item in reversed(before) if item.read.of("sites") or item.measured), last)
         places = [name for name, concepts in last.phrases if any(kind == "sites" for kind, _ in concepts)]
         if movement := next((f"{name} range of motion" for name in places if _is_sign(f"{name} range of motion")), ""):
             return replace(own, text=movement, read=reading(movement))
@@ -2524,7 +2537,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         fluid = fluid and (together or not (read.of("values") & elsewhere or last.of("values") & collected))
         fluid = fluid and "blood" not in read.of("specimens")
         fluid = fluid and not (last.of("specimens") == {"blood"} and not read.of("values") & collected)
-        fluid = fluid and not ("stool" in last.of("specimens") and read.of("values") & _OF_URINE_TOO)
+        fluid = fluid and bool("stool" not in last.of("specimens") or last.of("values") & vocabulary().of_blood)
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []
         named = replace(own, text=f"{of[0]} {own.text}") if len(of) == 1 and "urine" in of else own
         return _with(named, _only(last, "qualifiers", *(["specimens"] if fluid else [])))

@@ -292,26 +292,27 @@ def _says_method(told: Sequence[Fact], asked: Reading) -> bool:
 @lru_cache(maxsize=512)
 def chart_of(facts: Facts) -> Chart:
     """Facts, each with what its headings name."""
-    latest = _LATEST.get
-    return tuple([pair if (pair := latest(fact.path)) and pair[0] is fact else _read(fact) for fact in facts])
+    known = map(_LATEST.get, map(id, facts))
+    return tuple([pair or _read(fact) for fact, pair in zip(facts, known, strict=True)])
 
 
 def _read(fact: Fact) -> tuple[Fact, Reading]:
-    if len(_LATEST) >= _MOST_PATHS:
+    if len(_LATEST) >= _MOST_READ:
         _LATEST.clear()
-    pair = _LATEST[fact.path] = fact, charted_as(fact)
+    pair = _LATEST[id(fact)] = fact, charted_as(fact)
     return pair
 
 
-_LATEST: dict[str, tuple[Fact, Reading]] = {}
-"""The facts last read, by path: all charts are completed with the same ones, and they are found faster than hashed."""
-_MOST_PATHS = 32768
+_LATEST: dict[int, tuple[Fact, Reading]] = {}
+"""The facts last read, by their identity, which is theirs as long as they are here: all charts are completed with the
+same ones, and they are found faster than hashed."""
+_MOST_READ = 32768
 
 
 def _likely(matches: partial[bool], chart: Chart) -> Chart:
     """The facts that can be results of a measurement: their headings name one of the things that its results do."""
     wanted = _WANTED[matches.func](*matches.args[:-1])
-    return tuple([(fact, charted) for fact, charted in chart if not wanted.isdisjoint(charted.concepts)])
+    return tuple([pair for pair in chart if not wanted.isdisjoint(pair[1].concepts)])
 
 
 def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
