@@ -1185,7 +1185,7 @@ def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
         for f, c in chart
         if f.section is not Section.TESTS and wanted & reading(f.text).of("vitals") and _qualified(item.read, f, c)
     )
-    if not _wants_lying(item):
+    if not found or not _wants_lying(item):
         return found
     lying = _vitals(replace(item, read=_unqualified(item.read)), chart)
     found += () if any(_LYING.search(fact.text) for fact in found) else lying
