@@ -333,10 +333,11 @@ def is_of_kin(question: str, asks: Asks) -> bool:
     if cue is None:
         return False
     you = _YOU_TOO.search(sentence)
-    of_list = you and you.start() > cue.end() and not _HEAD.search(sentence, cue.end(), max(0, asks.start - begins))
-    if you and not of_list and not cues.ASKS_OF_KIN.search(asks.text):
+    end = asks.start + len(asks.text)
+    is_before = you is not None and cue.end() < you.start() and end <= begins + you.start()
+    if you and not is_before and not cues.ASKS_OF_KIN.search(asks.text):
         return False
-    end, named = asks.start + len(asks.text), begins + cue.start()
+    named = begins + cue.start()
     return named < end or not _HEAD.search(question, end, named)
 
 

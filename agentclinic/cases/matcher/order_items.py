@@ -270,6 +270,15 @@ _WRITTEN_OUT = (
         ),
         "",
     ),
+    (re.compile(r"\bECoG\b|\bECochG\b"), "electrocochleography"),
+    (re.compile(r"\bCT (?:of (?:the )?)?body\b", re.IGNORECASE), "CT chest abdomen pelvis"),
+    (
+        re.compile(
+            r"\bMRI (?:brain |head )?with pituitary (?:protocol )?(?:and|\+|/|&) (?:the )?cavernous sinus(?:es)?\b",
+            re.IGNORECASE,
+        ),
+        "MRI cavernous sinus",
+    ),
     (re.compile(r"\bIF (?=ab\b|abs\b|antibod)"), "intrinsic factor "),
     (re.compile(r"\bAS[- ]OCT\b"), "anterior segment OCT"),
     (re.compile(r"\bHRM\b"), "esophageal manometry"),

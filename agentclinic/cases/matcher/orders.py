@@ -1006,7 +1006,7 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False  # of a germ that we do not know
     if test == "questionnaire":
         named = " ".join(phrase for phrase, concepts in asked.phrases if ("tests", test) in concepts)
-        own = _content(named) - _ANY_SCALE
+        own = (_content(named) | asked.words) - _ANY_SCALE
         return not own or bool(own & _all_words((*fact.heads, fact.text)))
     if test in _BY_NAME_ONLY and charted.words | charted.of("values") | _germs_in_panels(charted):
         wanted = asked.words | asked.of("values") | (asked.of("panels") and _in_panels(asked))

@@ -78,7 +78,7 @@ ELSEWHERE = 4.0
 """Subtracted from the nearness of a denial about another part of the body."""
 OPPOSITE = 2.0
 """Subtracted from the nearness of what makes it worse if it is asked what makes it better, and the other way round."""
-OTHERS = 2.0
+OTHERS = 3.0
 """Subtracted from the nearness of a fact about the patient if relatives are asked about, and the other way round."""
 SAME_NAME = -4.0
 """The least nearness, beside what is needed, of a fact that names what would be denied: it may be farther."""
@@ -105,6 +105,7 @@ _TELL = cues.Cue(
 _TELL_ALL = cues.Cue(
     r"\b(?:tell me|hear|talk) (?:(?:all|everything|more) )?about (?:it|this|that|them|these|those)"
     r"(?=\s*(?:$|[^\w\s]|(?:and|from|since|how|when|in)\b))"
+    r"|\bdescribe (?:it|this|that|them)(?: (?:to|for) me)?\W*$"
 )
 """Asks for the whole story."""
 _AT_LENGTH = cues.Cue(
@@ -142,6 +143,15 @@ _BY_DEFAULT = {
     ),
 }
 """Details that every patient knows, and what is said of them if the chart is silent."""
+_ASKS_WHO = cues.Cue(
+    r"\bwho(?:'s| is| lives| else is| else lives)? (?:(?:there )?at home|with (?:you|him|her))\b"
+    r"|\bwho (?:do|does) (?:you|he|she) live with\b|\bwho (?:looks|is there to look) after (?:you|him|her)\b"
+)
+"""Asks who is at home."""
+_LIVES = cues.Cue(
+    r"\b(?:liv(?:e|es|ing) (?:with|alone|by)|married|wife|husband|partner|alone|kids?|child(?:ren)?|widow\w*|divorced"
+    r"|roommates?|flatmates?)\b"
+)
 _FUNCTIONS = (
     r"(?:hearing|(?:eye)?sight|vision|memory|balance|concentration|coordination|speech|voice|appetite|energy|mood|sleep"
     r"|walking|breathing|swallowing|digestion|skin|strength|sense of (?:smell|taste)|bowels|waterworks|eyes|ears)"
@@ -447,11 +457,12 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
     near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
     if (opposite := _opposite(asks.text, facts)) is not None:
         near = near - OPPOSITE * opposite
-    of_any, near = near, near - OTHERS * _of_others(facts, of_kin)
+    of_others = _of_others(facts, of_kin)
+    of_any, near = near, near - OTHERS * of_others
     rows = _of_section(asks, near, question, facts, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
-    lead = AHEAD * min(MOST_AHEAD, _ahead(of_any, best))
+    lead = 0.0 if of_others[best] else AHEAD * min(MOST_AHEAD, _ahead(of_any, best))
     least = OF_TALK if asks.kind == "talk" else LEAST
     if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + least:
         reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
@@ -470,6 +481,11 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = _same_name(asks, near, facts, of_kin=of_kin)
     if not rows and near[best] >= asks.needed + DOUBT and (_FOLLOWS.match(asks.text) or _EITHER.search(asks.text)):
         rows = [best]
+    if not rows and _ASKS_WHO.search(asks.text):
+        rows = [
+            row for row, fact in enumerate(facts) if fact.section is Section.SOCIAL and _LIVES.search(_words_of(fact))
+        ]
+        rows = sorted(rows, key=lambda row: -near[row])[:MOST_ALIKE]
     if rows and not whole and _OWN_AND_KIN.search(sentence_of(question, asks)[1]):
         told_of_kin = facts[rows[0]].section is Section.FAMILY
         rows = list(dict.fromkeys((*rows, *_same_name(asks, near, facts, of_kin=not told_of_kin))))
@@ -580,7 +596,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
     rest = as_asked(question)
     parts = parts_of(question)
-    if talk and not (parts and content_words(said.mixed)):
+    if talk and not (parts and (content_words(said.mixed) or _ONLY_WHEN.fullmatch(parts[0].text))):
         first = _story(said.rest, (), facts) if said.rest else None
         return [first] if first else talk
     feelings = [topic for topic in talk if topic.name in ASKED_BESIDE]
@@ -694,7 +710,8 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
     if one.asks.kind in ASKED_BESIDE and FEELINGS.search(text):
         return Topic(_TALK[one.asks.kind], Asked.TALK, ())
     if one.asks.kind == "talk" or DID_IT_HELP.fullmatch(text):
-        return None if answers else Topic(Talk.CONSENT, Asked.TALK, ())
+        is_talk = one.asks.kind == "talk"
+        return None if answers else Topic(Talk.CONSENT, Asked.TALK, ()) if is_talk else Topic(name, Asked.DETAIL, ())
     if _TELL.search(text) and not answers:
         return Topic("opening", Asked.OPENING, opening(facts))
     if cues.EXAMINED.search(text):

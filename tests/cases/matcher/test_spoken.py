@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.cases.matcher import Asked, asked_of_patient
-from agentclinic.cases.matcher.asked_parts import MOST_ASKED, parts_of
+from agentclinic.cases.matcher.asked_parts import MOST_ASKED, as_asked, parts_of
 from agentclinic.cases.matcher.reader import read
 from agentclinic.cases.matcher.spoken import asked_directly
 from agentclinic.cases.matcher.talk import Talk, small_talk
@@ -301,3 +301,69 @@ def test_what_an_illness_does_to_life_at_home_is_not_life_at_home() -> None:
 def test_the_story_is_told_from_the_beginning() -> None:
     topics = asked_of_patient("Please tell me from the beginning how this illness has gone.", WHOLE_CHART)
     assert {"numb", "spread"} <= {fact.path for topic in topics for fact in topic.facts}
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        (
+            "If you cover one eye, does the double vision go away?",
+            "does the double vision go away if you cover one eye?",
+        ),
+        (
+            "When it came on, was it at its worst, and was it sharp?",
+            "was it at its worst when it came on, and was it sharp?",
+        ),
+        ("Any lung, heart or liver disease?", "Any lung disease, heart disease or liver disease?"),
+        ("Any blood in your stool or water?", "Any blood in your stool or blood in your water?"),
+        ("Do you have dry eyes or mouth?", "Do you have dry eyes or dry mouth?"),
+        ("Do you or anyone at home smoke?", "Do you smoke or does anyone at home smoke?"),
+        ("Tell me when it started, and is it worse?", "Tell me when it started, and is it worse?"),
+    ],
+)
+def test_conditions_and_shared_nouns_are_put_where_the_network_knows_them(question: str, asked: str) -> None:
+    assert as_asked(question) == asked
+
+
+PAST_CHART = Facts(
+    (
+        fact("pressure", "High blood pressure", "What illnesses do you have?", section=Section.PAST),
+        fact("chill", "Shaking chill last night", "Did you have a shaking chill?"),
+        fact("asthma", "Asthma since childhood", "Do you have asthma?", section=Section.PAST),
+        fact("hernia", "Hernia operated on at 49", "Have you ever had surgery?", section=Section.PAST),
+        fact("shots", "Vaccinated against pneumonia", "Are you vaccinated?", section=Section.PAST),
+        fact("memory", "Memory is good", "How is your memory?", section=Section.SYMPTOMS),
+        fact("grandfather", "Grandfather had a tremor", "Any tremor in your family?", section=Section.FAMILY),
+        fact("clots", "No clots in the family", "Any blood clots in your family?", section=Section.FAMILY),
+        fact("wife", "Lives with his wife", "Are you married?", section=Section.SOCIAL),
+        fact("worse", "Effort makes it worse", "What makes it worse?"),
+        fact("weight", "Lost 5 kilograms", "Have you lost weight?"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "told", "untold"),
+    [
+        ("What illnesses have you had in the past?", {"pressure", "asthma", "hernia"}, {"shots"}),
+        ("Does anyone in your family have tremor, or memory problems?", {"grandfather"}, {"memory"}),
+        ("Have you ever had blood clots?", set(), {"clots"}),
+        ("Is there anything that makes it better?", set(), {"worse"}),
+        ("Besides the asthma, do you have chills?", {"chill"}, {"asthma"}),
+        ("Who is at home with you?", {"wife"}, set()),
+        ("I understand that you have lost some weight. How much?", {"weight"}, set()),
+    ],
+)
+def test_what_is_told_of_the_past_of_relatives_and_of_opposites(
+    question: str, told: set[str], untold: set[str]
+) -> None:
+    paths = {fact.path for topic in asked_of_patient(question, PAST_CHART) for fact in topic.facts}
+    assert told <= paths
+    assert not untold & paths
+
+
+def test_what_works_is_said_to_work_and_habits_are_the_usual() -> None:
+    (hearing,) = asked_of_patient("How is your hearing?", PAST_CHART)
+    assert (hearing.kind, hearing.words) == (Asked.DETAIL, "hearing")
+    (coffee,) = asked_of_patient("How much coffee do you drink in a day?", PAST_CHART)
+    assert (coffee.kind, coffee.name) == (Asked.DETAIL, "habit")
