@@ -517,9 +517,12 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     found = [_of_the_place(item, said) for item in found]
     tabled = [_answered(name, headings, horizon, added, chosen.get(name, ()), said) for name, headings in asked]
     # What the table does not know is not left out because it has the rest.
-    known = {name for name, _ in asked}
+    known = [set(words(name)) for name, _ in asked]
     unknown = any(
-        not item.facts and item.name not in known and sent_out(payload.request).get(item.name) for item in found
+        not item.facts
+        and not any(set(words(item.name)) <= name for name in known)
+        and sent_out(payload.request).get(item.name)
+        for item in found
     )
     if all(item.facts for item in tabled) and not unknown:
         more = [_further(item, horizon) for item in _without_like_studies(found, tabled) if not item.equivalent]
