@@ -1920,6 +1920,13 @@ _CARE = re.compile(
     r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
+_DRUG = re.compile(
+    r"\b(?:iv|im|oral|inhaled|nebuli[sz]ed|topical|intravenous|intramuscular) (?:\w+ )?(?:dexamethasone|prednis\w+"
+    r"|hydrocortisone|budesonide|(?:cortico)?steroids?|adrenaline|epinephrine|paracetamol|acetaminophen|ibuprofen"
+    r"|morphine|amoxicillin|acyclovir|aciclovir)\b"
+)
+"""A drug with the way in which it is given."""
+_PROVOKES = re.compile(r"\b(?:test|suppression|stimulation|challenge|sensitivity)\b")
 _ARRANGEMENT = re.compile(
     r"^(?:urgent |same day |please )*(?:(?:iv|intravenous|venous|wide bore|large bore|arterial|central|\d) )*"
     r"(?:access|cannula\w*|lines?)(?: (?:x ?)?\d)?$"
@@ -1952,7 +1959,7 @@ _SCORE = re.compile(
     r"|duke criteria|light s? ?criteria|ottawa (?:rules?|ankle|knee|sah)|canadian ct|nexus|stone score"
     r"|san francisco syncope|canadian syncope|lrinec|sirs|ecog|karnofsky|bode|gold stage|mmrc|eular|acr criteria"
     r"|slicc|sledai|das ?28|basdai|pasi|scorad|rome iv|pas score|pediatric appendicitis score|must score|frax|qrisk\d?"
-    r"|stop ?bang|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade|twist score|lake louise)\b"
+    r"|stop ?bang|nihss|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade|twist score|lake louise)\b"
 )
 """Scores that a doctor works out from findings; bedside scales that are done with the patient are not among them."""
 _UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
@@ -1964,6 +1971,8 @@ _TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challeng
 def is_treatment(text: str) -> bool:
     """Whether part of an order gives a drug: "dexamethasone 0.6 mg/kg orally", "start ceftriaxone"."""
     text = fold(text)
+    if _DRUG.search(text) and not _PROVOKES.search(text):
+        return True
     bare = reading(_GIVE.sub("", _DOSE.sub("", text)))
     before, *condition = _UNDER.split(text, maxsplit=1)
     if condition and (reading(before).of("values") or reading(before).of("vitals")):
@@ -2042,7 +2051,7 @@ def _is_detail(head: Item, own: Item) -> bool:
         return False  # "skin examination including scalp, small joints of the hands"
     if own.read.of("vitals") and not _examined(head.read) & _FELT_WARM:
         return False  # of the patient, not of the skin or a joint
-    if set(own.read.by_kind) == {"sites", "methods"} and _examined(head.read) == {"skin"}:
+    if set(own.read.by_kind) == {"sites", "methods"} and _examined(head.read) in ({"skin"}, {"neurological"}):
         return False  # "skin inspection including the ankles, heart auscultation"
     if head.read.of("systems") == {"general"}:  # "general examination: eyes, pallor"
         signs = {vocabulary().parts[part].main for part in own.read.of("parts")}
@@ -2273,8 +2282,8 @@ def _without_reason(segment: str) -> str:
     named, rest = reading(segment[: reason.start()]), reading(reason[0])
     kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
     bare = kinds <= {"tests"} and named.of("tests") <= TAKEN | {"swab"}
-    anywhere = not named.of("sites") or rest.of("tests") or (rest.of("values") and "swab" in named.of("tests"))
-    if bare and named.words <= {"antigen", "antibody"} and anywhere and rest.by_kind:
+    anywhere = not named.of("sites") or rest.of("tests") or (rest.of("values") and {"swab", "pcr"} & named.of("tests"))
+    if bare and named.words <= {"antigen", "antibody", "fluid"} and anywhere and rest.by_kind:
         return segment
     if rest.of("tests") & TAKEN:
         return segment

@@ -288,7 +288,8 @@ def _whole(spans: Sequence[tuple[int, int]], tokens: Sequence[re.Match[str]]) ->
 def read(question: str) -> tuple[Asks, ...]:
     """The things that a question asks, in order."""
     tokens = list(_TOKEN.finditer(_plain(question)))[:MOST_WORDS]
-    return tuple(one for piece in _pieces(tokens) for one in _asked(question, piece))
+    with np.errstate(invalid="ignore"):  # which products of finite matrices can raise wrongly
+        return tuple(one for piece in _pieces(tokens) for one in _asked(question, piece))
 
 
 def _pieces(tokens: Sequence[re.Match[str]]) -> Iterator[Sequence[re.Match[str]]]:
