@@ -57,6 +57,10 @@ class Condition:
         return [fact for fact in facts if _is_about(asked, there, fact) and _says(fact, marks)]
 
 
+_OXYGEN_TRIED = re.compile(r"\btrial of (?:[\w%-]+ ){0,3}oxygen|\boxygen trial", re.IGNORECASE)
+"""A test with an entry of its own, though it is done during an attack."""
+
+
 @lru_cache(maxsize=4096)
 def conditions(order: str) -> tuple[Condition, ...]:
     """The clauses of an order that want something measured under a condition that is not met when it is given."""
@@ -67,7 +71,7 @@ def conditions(order: str) -> tuple[Condition, ...]:
     given = False
     for part in _clauses(order):
         condition = _condition(part.strip(" ()"), before, after_treatment=given)
-        if condition:
+        if condition and not _OXYGEN_TRIED.search(part):  # a test of its own
             found.append(condition)
         before = _NOW.sub("", (condition.what if condition else part)).strip() or before
         given = is_treatment(part)

@@ -200,6 +200,40 @@ def _culture_of(found: re.Match[str]) -> str:
 _PLUS = re.compile(r" ?(?:[/+&]|\band\b) ?", re.IGNORECASE)
 _SWELLS = "ankle|pedal|leg|peripheral|pretibial|sacral|facial|face|periorbital|hand|arm"
 _WRITTEN_OUT = (
+    (re.compile(r"(?<=PCR) for (?:viruses|viral|bacteria\w*)(?: and (?:bacteria|viruses))?\b", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"\b(skin|lymph node|muscle|nerve|liver|kidney|renal|bone) and (?=(?:[a-z]+ )?[a-z]+ biops(?:y|ies)\b)"
+        ),
+        r"\1 biopsy and ",
+    ),
+    (re.compile(r"\bresults? of (?:the |her |his )?(?:pending|outstanding) ", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"\b((?:dip ?stick|urinalysis|\bUA)\b[^,;]*?) (?:with|including|and) (?:urine |urinary )?pH\b",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
+    (re.compile(r"\b(?:lying|supine) (?:and|to|/|&) sitting (?=BPs?\b|blood)", re.IGNORECASE), "lying and standing "),
+    (
+        re.compile(
+            r"\bMRI (?:of the )?brain (?:with (?:contrast|gadolinium) )?(?:including|incl\.?|and|with) (?:the )?"
+            r"pituitary"
+            r"(?: (?:and|\+) cavernous sinus(?:es)?)?",
+            re.IGNORECASE,
+        ),
+        "MRI brain with pituitary and cavernous sinus",
+    ),
+    (
+        re.compile(
+            r"\b(?:trial of (?:\d+ ?(?:%|percent) )?(?:high[- ]flow )?oxygen|high[- ]flow oxygen trial)"
+            r"(?: (?:at )?\d+ ?L/min)?(?: (?:by|via) (?:[\w-]+ )?mask)?"
+            r"(?: during (?:an? |the )?(?:attack|bout|episode)s?)?",
+            re.IGNORECASE,
+        ),
+        "oxygen trial",
+    ),
     # Both ways to an image of the heart.
     (
         re.compile(
@@ -1917,6 +1951,7 @@ _CARE = re.compile(
     r"|epley|semont"
     r"|(?:insulin|gtn|heparin|amiodarone|magnesium|labetalol|oxytocin) (?:infusion|drip|pump)|sliding scale|[vf]riii"
     r"|ivf|(?:lr|ns|hartmanns?|saline) bolus|pain control"
+    r"|(?:pericardial|surgical|abscess) drainage|pericardial window"
     r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
@@ -2073,7 +2108,7 @@ def _is_elsewhere(head: Reading, own: Reading) -> bool:
     systems, theirs = _examined(head), _examined(own)
     if set(own.by_kind) - {"sites", "methods"} or not own.of("sites") or systems == {"skin"}:
         return False
-    if own.of("sites") <= _SEEN_ANYWHERE or (head.of("parts") & _OF_LIMBS and not systems):
+    if own.of("sites") <= _SEEN_ANYWHERE or (head.of("parts") & _OF_LIMBS and not systems and not theirs & _APART):
         return False  # a discharge; "reflexes (knee, ankle)"
     if "abdominal" in systems and theirs <= {"abdominal", "pelvic"}:
         return False  # the groins

@@ -136,8 +136,18 @@ def _one_image_of_both(order: str, answered: list[tuple[Item, list[Ordered]]]) -
         )
         return bool(stand_in) and any(answer.facts and not answer.equivalent for answer in shown)
 
+    def shown_before(place: int) -> bool:
+        """Whether it is the lower half of an image of the abdomen: "CT angiography of the abdomen and pelvis"."""
+        item, found = answered[place]
+        lower = item.read.of("sites") == {"pelvis"} and not any(answer.facts for answer in found)
+        return lower and any(
+            "abdomen" in before.read.of("sites") and before.read.of("modalities") == item.read.of("modalities")
+            for before, _ in answered[:place]
+        )
+
     last = len(answered) - 1
-    return [one for place, one in enumerate(answered) if place == last or not shown_by_the_next(place)]
+    kept = [place for place in range(len(answered)) if place == last or not shown_by_the_next(place)]
+    return [answered[place] for place in kept if not (answered[place][0].read.of("modalities") and shown_before(place))]
 
 
 def sent_out(order: str) -> Mapping[str, str]:
