@@ -242,6 +242,8 @@ _TELL_OF_LIFE = cues.Cue(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
     r" (?:yourself|himself|herself|(?:your|his|her) (?:(?:home|daily|everyday|normal|usual) )?(?:life|home|routine|day)"
     r")\b"
+    r"|(?:(?:a (?:bit|little)|something) )?(?:more )?about (?:your|his|her) (?:work|job) and (?:your |his |her )?"
+    r"(?:home|life|family|living)\b"
     r"|your (?:daily|everyday) life\b"
 )
 _OF_HOME = cues.Cue(
@@ -276,6 +278,8 @@ _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 WHOLE = 0.0
 """How much nearer than the reader asks for a fact of such a section must be."""
 MOST_OF_SECTION = 5
+_WORK = re.compile(r"\b(?:work|job)\b", re.IGNORECASE)
+"""Beside life at home, it asks for more than is near."""
 _NARROWED = cues.Cue(
     r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b"
 )
@@ -386,7 +390,8 @@ def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin
 
     def affirmed(section: Section) -> list[int]:
         rows = [row for row, fact in enumerate(facts) if fact.section is section and not fact.denied]
-        return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
+        most = MOST_OF_SECTION + (2 if _WORK.search(question) else 0)
+        return sorted(rows, key=lambda row: -near[row])[:most]
 
     whole_family = _FAMILY.search(asks.text) or (of_kin and _ANY_OTHER.search(asks.text))
     if whole_family and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
