@@ -15,10 +15,10 @@ doctors played the 14 cases of OpenOSCE_Demo, which no one had played (`newest` 
 played in earlier rounds; in both, `before` is a sample of the replies of the version of round 9 that differ. In
 rounds 12 and 13, again after corrections each time, seven doctors who had seen no case played 21 cases that others
 had played in earlier rounds (except three cases of round 12); in both, `before` is a sample of the replies of the
-version of round 11 that differ. The readers of round 13 were also told which charted results cannot be back in time. In
-rounds 14 to 16, after all development cases had been reviewed and again after corrections each time, seven doctors who
-had seen no case played 21 cases that rounds 12 and 13 had left out, drawn at random; `before` is a sample of the replies
-of the version of round 13 that differ.
+version of round 11 that differ. The readers of round 13 were also told which charted results cannot be back in time.
+In rounds 14 to 16, after all development cases had been reviewed and again after corrections each time, seven doctors
+who had seen no case played 21 cases that rounds 12 and 13 had left out, drawn at random; `before` is a sample of the
+replies of the version of round 13 that differ.
 
 `python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
 called fine or faulty and in what way. `--list` prints the newest replies to which both readers gave a mark.
