@@ -22,7 +22,9 @@ from agentclinic.cases.denied_signs import Sign, contradict, denied, stated
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
 from agentclinic.cases.matcher.cues import needed
 from agentclinic.cases.matcher.order_examinations import is_of_another, may_be_noticed
-from agentclinic.cases.matcher.order_items import WITH_SPATULA, items, one_line
+from agentclinic.cases.matcher.order_items import items
+from agentclinic.cases.matcher.order_spellings import WITH_SPATULA
+from agentclinic.cases.matcher.order_text import one_line
 from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, Ordered, asked_of_measurement, charted_as
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex

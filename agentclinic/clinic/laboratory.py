@@ -32,9 +32,11 @@ from agentclinic.cases.completion import (
     untold,
 )
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement
+from agentclinic.cases.matcher.not_tests import said_of_no_test
 from agentclinic.cases.matcher.order_conditions import Condition, conditions, without
 from agentclinic.cases.matcher.order_examinations import covering
-from agentclinic.cases.matcher.order_items import MEASURED, conditional, said_of_no_test
+from agentclinic.cases.matcher.order_kinds import MEASURED
+from agentclinic.cases.matcher.order_text import conditional
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
 from agentclinic.cases.matcher.orders import (
     IMMUNOGLOBULINS,

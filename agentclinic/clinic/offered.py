@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agentclinic.cases.matcher import Ordered
-from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, said_of_no_test
+from agentclinic.cases.matcher.not_tests import said_of_no_test
+from agentclinic.cases.matcher.order_kinds import EXAM, LABORATORY, MEASURED
 from agentclinic.cases.matcher.order_words import Reading, reading, same_site, vocabulary
 from agentclinic.cases.matcher.orders import charted_as
 from agentclinic.cases.model import Fact, Section

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from agentclinic.cases.matcher import Ordered
-from agentclinic.cases.matcher.order_items import said_of_no_test
+from agentclinic.cases.matcher.not_tests import said_of_no_test
 from agentclinic.cases.matcher.order_words import reading
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.vocabulary.normals import levels, normal_of, turnaround

@@ -9,7 +9,7 @@ from dataclasses import replace
 from agentclinic.cases.completion import is_completed
 from agentclinic.cases.denied_signs import stated
 from agentclinic.cases.matcher import Ordered
-from agentclinic.cases.matcher.order_items import EXAM, TAKEN
+from agentclinic.cases.matcher.order_kinds import EXAM, TAKEN
 from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, vocabulary
 from agentclinic.cases.matcher.orders import charted_as
 from agentclinic.cases.model import Fact, Section

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from statistics import median
 
-from agentclinic.cases.matcher.order_items import EXAM, MEASURED
+from agentclinic.cases.matcher.order_kinds import EXAM, MEASURED
 from agentclinic.cases.matcher.order_words import reading, vocabulary
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.settings import bedside

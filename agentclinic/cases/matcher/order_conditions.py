@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.cases.matcher.order_items import MEASURED, is_treatment, one_line
+from agentclinic.cases.matcher.not_tests import is_treatment
+from agentclinic.cases.matcher.order_kinds import MEASURED
+from agentclinic.cases.matcher.order_text import one_line
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site
 from agentclinic.cases.model import Fact
 from agentclinic.vocabulary.text import fold, words

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from agentclinic.cases.matcher.order_items import ALL_OF_IT, MEASURED, TAKEN, Item, items
+from agentclinic.cases.matcher.order_items import Item, items
+from agentclinic.cases.matcher.order_kinds import ALL_OF_IT, MEASURED, TAKEN
 from agentclinic.cases.matcher.order_words import Reading, joined, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.normals import normal_of

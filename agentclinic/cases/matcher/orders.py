@@ -21,16 +21,9 @@ from agentclinic.cases.matcher.order_examinations import (
     spoken_of,
     whole_examination,
 )
-from agentclinic.cases.matcher.order_items import (
-    EXAM,
-    LABORATORY,
-    MEASURED,
-    OF_BIOPSY,
-    TAKEN,
-    Item,
-    items,
-    one_line,
-)
+from agentclinic.cases.matcher.order_items import OF_BIOPSY, Item, items
+from agentclinic.cases.matcher.order_kinds import EXAM, LABORATORY, MEASURED, TAKEN
+from agentclinic.cases.matcher.order_text import one_line
 from agentclinic.cases.matcher.order_words import (
     Panel,
     Reading,

@@ -6,7 +6,8 @@ import pytest
 from helpers import case_of, order, osce
 
 from agentclinic.cases.matcher import parts_of_others
-from agentclinic.cases.matcher.order_items import items, one_line
+from agentclinic.cases.matcher.order_items import items
+from agentclinic.cases.matcher.order_text import one_line
 
 CHART = case_of(
     osce(

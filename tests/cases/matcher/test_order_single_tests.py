@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.cases.completion import offered
-from agentclinic.cases.matcher.order_items import conditional, one_line
+from agentclinic.cases.matcher.order_text import conditional, one_line
 
 IRON = {"Ferritin", "Iron Studies / Serum Iron", "Iron Studies / TIBC", "Iron Studies / Transferrin Saturation"}
 AFB = {"Sputum Acid-Fast Smear / Findings", "Sputum Mycobacterial Culture / Findings"}
