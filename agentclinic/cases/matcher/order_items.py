@@ -125,11 +125,15 @@ def items(order: str) -> tuple[Item, ...]:
     head: Item | None = None
     scope: Reading | None = None
     relatives = False
+    ended = False  # whether a list after "including" has come to what is no part of the examination before it
     order = _OF_A_LESION.sub("", fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME])))
     order = _EPONYM.sub(lambda found: named if is_sign(named := f"{found[1]} {found[2]}") else found[0], order)
     segments = [s for s in split_order(order) if reading(s.text).named or LABORATORY.search(s.text)]
     segments = with_germs(with_nouns(with_skin(sharing_words(segments)), order))
     for index, segment in enumerate(segments):
+        ended = ended and segment.included and not segment.begins
+        if ended:
+            segment = replace(segment, listed=False, included=False)
         read = reading(segment.text)
         if said_of_no_test(segment.text):
             bare = GIVE.sub("", segment.text).strip()
@@ -191,6 +195,9 @@ def items(order: str) -> tuple[Item, ...]:
             own = replace(own, read=only_of(own.read, *examined) or own.read)
         if segment.joined and segment.listed and found and found[-1].within and _adds_nothing(own, found[-1]):
             continue  # "LP (cell count with differential)"
+        if segment.included and head is not None and not head.measured and not _is_detail(head, own):
+            ended = True  # "skin examination including the palms, mouth, heart and lungs"
+            segment = replace(segment, listed=False, included=False)
         if segment.listed and head is not None:
             if not head.measured and _is_detail(head, own):
                 if head in found:
@@ -412,19 +419,28 @@ _OF_LIMBS = frozenset({"reflexes", "motor", "sensory", "range of motion", "limb 
 _EVERYWHERE = frozenset({"general", "neurological", "lymphatic", "vascular", "cardiovascular"})
 """Examinations that are done at the limbs and the head too."""
 _APART = frozenset({"cardiovascular", "respiratory", "abdominal", "skin"})
+_HEAD = frozenset({"ent", "eye"})
+_INSIDE = frozenset(
+    ("eye", "orbit", "mouth", "tongue", "throat", "sinus", "thyroid", "heart", "lung", "liver", "spleen", "kidney",
+     "joint", "lymph node", "temporal artery", "rectum", "prostate", "testis")
+)  # fmt: skip
+"""Places that have no skin, so that a list of parts of the skin ends with them."""
 
 
 def _is_elsewhere(head: Reading, own: Reading) -> bool:
     """Whether a listed item names only a part of the body that the examination before it is not of."""
     systems, theirs = systems_of(head), systems_of(own)
-    if set(own.by_kind) - {"sites", "methods"} or not own.of("sites") or systems == {"skin"}:
+    if set(own.by_kind) - {"sites", "methods"} or not own.of("sites"):
         return False
+    if systems == {"skin"}:
+        return own.of("sites") <= _INSIDE
     if own.of("sites") <= SEEN_ANYWHERE or (head.of("parts") & _OF_LIMBS and not systems and not theirs & _APART):
         return False  # a discharge; "reflexes (knee, ankle)"
     if "abdominal" in systems and theirs <= {"abdominal", "pelvic"}:
         return False  # the groins
     if systems & _EVERYWHERE:
-        return bool(theirs & _APART - systems)
+        apart = _APART | _HEAD if systems == {"cardiovascular"} else _APART
+        return bool(theirs & apart - systems)
     if head.of("sites") and not any(same_site(a, b) for a in head.of("sites") for b in own.of("sites")):
         return True
     return not theirs & systems
@@ -815,6 +831,8 @@ def _is_placed(sign: Reading) -> bool:
 def _may_be_at(sign: Reading, place: Reading) -> bool:
     """Whether a sign is looked for at a place too: not the buccal mucosa, in "skin and buccal mucosa"."""
     wider = vocabulary().wider
+    if sign.of("parts") <= _NODES and "thyroid" in place.of("sites"):
+        return False
     there = systems_of(place) | place.of("sites").union(*(wider[site] for site in place.of("sites")))
     return any(vocabulary().parts[part].of & there for part in sign.of("parts"))
 

@@ -246,15 +246,16 @@ def _is_seen(text: str) -> bool:
 
 def _shared_with(text: str, after: Sequence[Segment]) -> str:
     """The last word of a sign that follows, if it names one with this place too: "subclavian and carotid bruits"."""
-    for segment in islice(after, _FURTHER):
+    for further, segment in enumerate(islice(after, _FURTHER)):
         if segment.begins or EXAM_OF_PLACE.search(segment.text):  # "hands, examination of the legs for edema"
             break
         *first, last = segment.text.split() or [""]
         adjective = reading(" ".join(first))
-        named = adjective.of("sites") or (adjective.words and first[-1] != "of")  # not "range of movement"
+        # Not "range of movement"; and not "legs, knees, peripheral pulses".
+        named = adjective.of("sites") or (not further and adjective.words and first[-1] != "of")
         if named and reading(segment.text).of("parts") and _suffix_with(text, last):
             return last
-        if set(reading(segment.text).by_kind) - {"sites"}:
+        if EXAM.search(segment.text) or set(reading(segment.text).by_kind) - {"sites"}:
             break
     return ""
 
@@ -271,6 +272,8 @@ def _shared_method(read: Reading, text: str, after: Sequence[Segment], apart: bo
         if segment.begins or named.words or set(named.by_kind) - {"sites", "methods"} or not named.of("sites"):
             return ""
         last = segment.text.split()[-1]
+        if EXAM_OF.search(segment.text) and not apart:
+            return ""  # "abdomen, joint examination, heart auscultation"
         if apart and EXAM_OF.search(segment.text) and last.startswith("exam"):
             return last
         if named.of("methods"):
@@ -281,7 +284,7 @@ def _shared_method(read: Reading, text: str, after: Sequence[Segment], apart: bo
 
 
 _METHOD = re.compile(r"(?:auscultat|palpat|percuss|inspect)ion$")
-_HEARD = frozenset({"heart", "lung", "chest", "abdomen", "neck", "carotid", "back", "precordium", "skull", "thyroid"})
+_HEARD = frozenset({"heart", "lung", "chest", "abdomen", "neck", "carotid", "back", "precordium"})
 
 
 def _suffix_with(text: str, last: str) -> str:

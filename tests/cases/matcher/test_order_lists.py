@@ -576,3 +576,25 @@ def test_percussion_is_of_the_place_named_with_it_and_blood_follows_the_antigen_
     assert percussed.read.of("sites") == {"lung"}
     assert not items(one_line("H. pylori stool antigen, creatinine"))[-1].read.of("specimens")
     assert items(one_line("stool sodium, potassium"))[-1].read.of("specimens") == {"stool"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "places"),
+    [
+        ("skin examination including palms, mouth and heart, abdomen", ["skin", "mouth", "heart", "abdomen"]),
+        ("full skin examination, including scalp, nails, thyroid", ["skin", "scalp", "nail", "thyroid"]),
+        ("cardiovascular examination including murmurs, eyes, throat", ["", "", "eye", "throat"]),
+        ("thyroid, joint examination, heart auscultation", ["thyroid", "joint", "heart"]),
+        ("legs, knees, peripheral pulses", ["lower limb", "knee", ""]),
+        ("neck, abdominal examination, neck stiffness", ["neck", "abdomen", ""]),
+    ],
+)
+def test_an_examination_in_a_list_ends_the_details_of_another_and_takes_no_word_from_a_third(
+    request_: str, places: list[str]
+) -> None:
+    assert [min(item.read.of("sites"), default="") for item in items(one_line(request_))] == places
+
+
+def test_the_nodes_of_the_neck_are_not_those_of_a_thyroid_named_before_them() -> None:
+    assert not items(one_line("thyroid, neck lymph nodes"))[0].read.of("parts")
+    assert items(one_line("palms and soles"))[1].read.of("sites") == {"foot"}
