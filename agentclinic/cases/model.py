@@ -195,6 +195,11 @@ class Case:
         return case_name(self.annotations, self.dataset, self.scenario_id)
 
     @property
+    def in_lockbox(self) -> bool:
+        """Whether the case is kept for one evaluation per release."""
+        return self.annotations.get("lockbox") is True
+
+    @property
     def symptoms_on_record(self) -> bool:
         """Whether the chart records what the patient noticed; generated cases say so under `history_source`."""
         return self.annotations.get("history_source") not in WITHOUT_SYMPTOMS
