@@ -211,6 +211,8 @@ def evaluate(
         if not cases or not all(isinstance(case, Case) for case in cases):
             raise InputError("dataset: give a name, the path of a case file, or cases from load_cases")
         overrides["dataset"] = cases[0].dataset
+        if any(case.in_lockbox for case in cases):
+            overrides["lockbox"] = True  # the run's settings and model card say so
     if isinstance(doctor, str):
         overrides["doctor"] = doctor
     settings = load_settings(
@@ -246,19 +248,24 @@ def _execute(plan: Plan, *, progress: bool) -> Finished:
     return sync_bridge.call(execute, plan, shown)  # in a notebook: the loop here is taken, so use our own
 
 
-def load_cases(dataset: str | Path, *, num_scenarios: int | None = None, seed: int | None = None) -> list[Case]:
+def load_cases(
+    dataset: str | Path, *, lockbox: bool = False, num_scenarios: int | None = None, seed: int | None = None
+) -> list[Case]:
     """The cases of a data set, by its name or by the path of a case file, in file order.
 
-    The cases of a solvable world (`Solvable:NAME`) are drawn: `num_scenarios` of them (100 by default), by `seed`.
+    The lockbox, which is for one evaluation per release, is left out unless `lockbox` is true. The cases of a solvable
+    world (`Solvable:NAME`) are drawn: `num_scenarios` of them (100 by default), by `seed`.
     """
     name = str(dataset)
     if solvable.is_world(name):
+        if lockbox:
+            raise InputError("lockbox has no meaning in a solvable world; leave it out")
         if num_scenarios is not None and num_scenarios < 1:
             raise InputError(f"num_scenarios: {num_scenarios} is less than 1")
         return registry.load_cases(name, seed=seed or 0, count=solvable.needed(None, 0, None, num_scenarios))
     if (num_scenarios, seed) != (None, None):
         raise InputError("num_scenarios and seed are for solvable worlds, whose cases are drawn; here, slice the list")
-    return registry.load_cases(name)
+    return registry.load_cases(name, lockbox=lockbox)
 
 
 def load_run(run: str | Path, judge: str | None = None) -> Run:

@@ -32,8 +32,8 @@ VERSIONS = ("OpenOSCE_1", "OpenOSCE")
 
 @cache
 def cases_of(dataset: str) -> tuple[Case, ...]:
-    """The cases of a version."""
-    return tuple(load_cases(dataset))
+    """All cases of a version, also those of the lockbox: only counts are printed."""
+    return tuple(load_cases(dataset, lockbox=True))
 
 
 @cache

@@ -51,7 +51,7 @@ class Row:
 
 
 def rows(datasets: list[str], *, rest: bool, seed: int = 0) -> list[Row]:
-    cases = [case for name in datasets for case in load_cases(name, {})]
+    cases = [case for name in datasets for case in load_cases(name, {}, lockbox=True)]
     found: dict[str, list[Row]] = defaultdict(list)
     for case in cases:
         about = tuple(_about(case)) if rest else ()

@@ -88,12 +88,12 @@ def rows_of(part: str) -> list[Row]:
 def _marked(asked: Mapping[int, dict[str, Any]], labels: str, public: Mapping[str, str]) -> list[Row]:
     """The questions that all readers of a file of labels marked, or else those that the file itself marks."""
     names = {line["dataset"] for line in asked.values()}
-    cases = {name: load_cases(name, public) for name in names}
+    cases = {(name, case.scenario_id): case for name in names for case in load_cases(name, public)}
     marks = sorted(LABELS.glob(f"{labels}_reader_*.jsonl")) or [LABELS / f"{labels}.jsonl"]
     readers = [{line["row"]: frozenset(line["paths"]) for line in _lines(path)} for path in marks]
     return [
         Row(
-            cases[line["dataset"]][line["case"]],
+            cases[line["dataset"], line["case"]],
             line["question"],
             frozenset.intersection(*(reader[row] for reader in readers)),
             frozenset.union(*(reader[row] for reader in readers)),

@@ -88,11 +88,12 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def development() -> list[Labelled]:
     """Every question marked for development."""
     public = {"MedQA_Ext": str(DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl")}
-    cases = {name: load_cases(name, public) for name in ("MedQA_Ext", "OpenOSCE_1")}
+    names = ("MedQA_Ext", "OpenOSCE_1")
+    cases = {(name, case.scenario_id): case for name in names for case in load_cases(name, public)}
     said = _lines(DATA / "judge" / "patient_questions.jsonl")
-    recorded = {row: (cases["MedQA_Ext"][line["scenario_id"]], line["question"]) for row, line in enumerate(said)}
+    recorded = {row: (cases["MedQA_Ext", line["scenario_id"]], line["question"]) for row, line in enumerate(said)}
     second = {
-        line["row"]: (cases[line["dataset"]][line["case"]], line["question"])
+        line["row"]: (cases[line["dataset"], line["case"]], line["question"])
         for line in _lines(LABELS / "questions3_second.jsonl")
     }
     found = [
@@ -105,7 +106,7 @@ def development() -> list[Labelled]:
         for line in _lines(LABELS / "questions_developer.jsonl")
     ]
     for line in _lines(LABELS / "questions3_development.jsonl"):
-        case = cases[line["dataset"]][line["case"]]
+        case = cases[line["dataset"], line["case"]]
         found.append(Labelled(line["dataset"], case, line["question"], frozenset(line["paths"])))
     return found
 

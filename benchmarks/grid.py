@@ -71,7 +71,7 @@ def counts(cases: Sequence[Case], dimension: str) -> dict[str, tuple[int, int]]:
     """How many cases have each value, and how many of them are in the lockbox."""
     value_of, first = DIMENSIONS[dimension]
     every = Counter(map(value_of, cases))
-    locked = Counter(value_of(case) for case in cases if case.annotations.get("lockbox") is True)
+    locked = Counter(value_of(case) for case in cases if case.in_lockbox)
     others = sorted(every.keys() - set(first), key=lambda value: (value == UNSTATED, value))
     return {value: (every[value], locked[value]) for value in (*first, *others)}
 
@@ -104,7 +104,7 @@ def unequal_harm(one: Case, twin: Case) -> bool:
 
 def grid(cases: Sequence[Case]) -> list[str]:
     """The lines that are printed."""
-    locked = sum(case.annotations.get("lockbox") is True for case in cases)
+    locked = sum(case.in_lockbox for case in cases)
     diagnoses = len({fold(case.diagnosis) for case in cases})
     lines = [f"{len(cases)} cases, {locked} of them in the lockbox; {diagnoses} diagnoses"]
     for dimension in DIMENSIONS:
@@ -125,7 +125,7 @@ def main() -> None:
     """Print the grid."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("dataset", nargs="?", default="OpenOSCE", help="a data set or case file")
-    print("\n".join(grid(load_cases(parser.parse_args().dataset))))
+    print("\n".join(grid(load_cases(parser.parse_args().dataset, lockbox=True))))
 
 
 if __name__ == "__main__":

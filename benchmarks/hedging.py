@@ -8,9 +8,9 @@ python benchmarks/hedging.py --checkout DIR         beside the package in anothe
 python benchmarks/hedging.py --attacks              `judge_attacks.jsonl`: code alone, and with a model that obeys
 python benchmarks/hedging.py --cascade URL MODEL    what the cascade saves, with a model at an endpoint
 
-A template is filled with true diagnoses of MedQA_Ext, OpenOSCE and NEJM_Ext, and with common diseases of other organs.
-The judge reads the case's answer key and chart, as in a run. Only counts are printed, no text of the data. Data sets
-that are not in `../shared/data` are skipped.
+A template is filled with true diagnoses of MedQA_Ext, OpenOSCE (without its lockbox) and NEJM_Ext, and with common
+diseases of other organs. The judge reads the case's answer key and chart, as in a run. Only counts are printed, no text
+of the data. Data sets that are not in `../shared/data` are skipped.
 """
 
 from __future__ import annotations
@@ -212,12 +212,13 @@ def held_out(labels: str) -> dict[str, Templates]:
 
 
 def truths(*, rare: bool = False) -> list[Truth]:
-    """The true diagnoses of all cases."""
+    """The true diagnoses of all cases outside the lockbox."""
     cases = [
         case
         for dataset, file in FILES.items()
         if file is None or (DATA / file).exists()
         for case in load_cases(dataset, {dataset: str(DATA / file)} if file else {})
+        if not case.annotations.get("lockbox")  # older checkouts load it
     ]
     others = sorted({case.diagnosis.split("(")[0].strip() for case in cases}) if rare else sum(OTHERS.values(), ())
     return [_truth(case, others) for case in cases]

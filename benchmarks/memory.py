@@ -472,7 +472,7 @@ def _lines(file: Path) -> int:
 
 
 def all_cases() -> list[Case]:
-    """OpenOSCE and, where they are, the public files; of copies in several files the first."""
+    """OpenOSCE without its lockbox and, where they are, the public files; of copies in several files the first."""
     files = {
         "MedQA_Ext": DATA / "agentclinic_medqa_extended.jsonl",
         "MedQA": DATA / "agentclinic_medqa.jsonl",

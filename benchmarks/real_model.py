@@ -90,8 +90,7 @@ def play(given: argparse.Namespace) -> None:
 
 def _rows(given: argparse.Namespace) -> list[int]:
     """The rows to play: all that are open, or a seeded sample of them."""
-    cases = [case for case in load_cases(given.dataset) if not case.annotations.get("lockbox")]
-    rows = [case.scenario_id for case in cases]
+    rows = [case.scenario_id for case in load_cases(given.dataset)]
     return sorted(random.Random(SEED).sample(rows, given.cases)) if given.cases and given.cases < len(rows) else rows
 
 

@@ -43,7 +43,7 @@ def main() -> None:
 
 def blind_line(rows: Sequence[Mapping[str, str]]) -> str:
     """How many of the blind readers' diagnoses the builtin rules accept, refuse or cannot read."""
-    cases = {case.name: case for case in load_cases("OpenOSCE")}
+    cases = {case.name: case for case in load_cases("OpenOSCE", lockbox=True)}
     verdicts: Counter[bool | None] = Counter()
     for row in rows:
         case = cases[row["case_id"]]

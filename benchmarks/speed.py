@@ -126,12 +126,13 @@ def question() -> Figures:
     Questions about version 1 of OpenOSCE are asked about the version that the checkout plays by default.
     """
     files = {"MedQA_Ext": str(labeled.DATA / "agentclinic" / labeled.FILES["MedQA_Ext"])}
-    known = {name: load_cases(name, files) for name in ("OpenOSCE", *(n for n in files if Path(files[n]).is_file()))}
+    names = ("OpenOSCE", *(name for name in files if Path(files[name]).is_file()))
+    known = {(name, case.scenario_id): case for name in names for case in load_cases(name, files)}
     rows = [row for part in QUESTIONS for row in labeled.lines(labeled.LABELS / f"questions3_{part}.jsonl")]
     named = ((row["dataset"].removesuffix("_1"), row["case"], row["question"]) for row in rows)
-    asked = dict.fromkeys(key for key in named if key[0] in known)
+    asked = dict.fromkeys(key for key in named if key[0] in names)
     load_tables()
-    charts = {key[:2]: known[key[0]][key[1]].patient_facts for key in asked}
+    charts = {key[:2]: known[key[:2]].patient_facts for key in asked}
     first = [seconds(partial(asked_of_patient, FIRST, chart)) for chart in charts.values()]
     later = [seconds(partial(asked_of_patient, key[2], charts[key[:2]])) for key in asked]
     return {**percentiles(later), **percentiles(first, "the first about a chart, ")}

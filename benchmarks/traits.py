@@ -1,10 +1,10 @@
 """Difficult patients keep the truth: every fact can be obtained, and nothing that is said is false.
 
-`python benchmarks/traits.py` lets a persistent interviewer ask the builtin patient of every bundled case for every
-fact, at every level of every trait, and prints which facts never came out and how many turns it took against level 0.
-Then it asks every patient the same questions at every level (`--questions 200`) and checks each sentence of each reply
-against the chart, and that nothing is denied that is not denied at level 0. `--cases N` takes the first N cases of each
-data set, `--obtain` or `--truth` does only one part.
+`python benchmarks/traits.py` lets a persistent interviewer ask the builtin patient of every bundled case outside the
+lockbox for every fact, at every level of every trait, and prints which facts never came out and how many turns it took
+against level 0. Then it asks every patient the same questions at every level (`--questions 200`) and checks each
+sentence of each reply against the chart, and that nothing is denied that is not denied at level 0. `--cases N` takes
+the first N cases of each data set, `--obtain` or `--truth` does only one part.
 """
 
 from __future__ import annotations

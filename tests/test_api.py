@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from browser_support import needs_browser, running_browser, serious, visiting
-from helpers import write_rows
+from helpers import osce, write_rows
 from playwright.sync_api import expect
 from runs_support import lines, point_at
 from scripted_server import ScriptedServer
@@ -188,9 +188,10 @@ def test_only_the_cases_of_worlds_are_drawn() -> None:
     assert len(load_cases("Solvable:headache")) == 100
     with pytest.raises(InputError, match="num_scenarios: 0 is less than 1"):
         load_cases("Solvable:headache", num_scenarios=0)
-    for drawn in ({"num_scenarios": 3}, {"seed": 0}):
-        with pytest.raises(InputError, match="are for solvable worlds"):
-            load_cases("OpenOSCE_Demo", **drawn)
+    with pytest.raises(InputError, match="are for solvable worlds"):
+        load_cases("OpenOSCE_Demo", num_scenarios=3)
+    with pytest.raises(InputError, match="are for solvable worlds"):
+        load_cases("OpenOSCE_Demo", seed=0)
 
 
 def test_cases_can_be_chosen_in_python(tmp_path: Path) -> None:
@@ -204,6 +205,23 @@ def test_cases_can_be_chosen_in_python(tmp_path: Path) -> None:
     for wrong in unfit:
         with pytest.raises(InputError, match="cases from load_cases"):
             evaluate("door_only", wrong, output_dir=str(tmp_path))
+
+
+def test_the_lockbox_is_loaded_and_played_only_if_it_is_asked_for(tmp_path: Path) -> None:
+    rows = (osce(truth="Gout"), osce(truth="Croup", lockbox=True), osce(truth="Measles"))
+    path = write_rows(tmp_path / "mine.jsonl", *rows)
+    assert [case.scenario_id for case in load_cases(path)] == [0, 2]
+    every = load_cases(path, lockbox=True)
+    assert [case.scenario_id for case in every] == [0, 1, 2]
+    with pytest.raises(InputError, match="lockbox has no meaning in a solvable world"):
+        load_cases("Solvable:headache", lockbox=True)
+    played = [
+        evaluate("door_only", cases, output_dir=str(tmp_path / "runs"), progress=False)
+        for cases in (path, load_cases(path), every)
+    ]
+    assert [[record.scenario_id for record in run.records] for run in played] == [[0, 2], [0, 2], [0, 1, 2]]
+    settings = [json.loads((run.folder / "config.used.json").read_text())["run"] for run in played]
+    assert [each.get("lockbox", False) for each in settings] == [False, False, True]
 
 
 @pytest.mark.anyio

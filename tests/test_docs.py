@@ -73,16 +73,16 @@ def test_the_data_card_counts_match_the_data() -> None:
     from agentclinic.cases.registry import load_cases
     from agentclinic.vocabulary.base import knowledge
 
-    cases = load_cases("OpenOSCE")
+    cases, version_1 = (load_cases(name, lockbox=True) for name in ("OpenOSCE", "OpenOSCE_1"))
     told = [case.annotations for case in cases]
     assert len(cases) == 160
-    assert sum(note["lockbox"] for note in told) == 48
-    assert sum(case.annotations["lockbox"] for case in load_cases("OpenOSCE_1")) == 32
+    assert sum(case.in_lockbox for case in cases) == 48
+    assert sum(case.in_lockbox for case in version_1) == 32
     assert sum(note["twin_of"] is not None for note in told) == 56
     assert len({case.diagnosis for case in cases}) == 140
-    first = [case for case in cases if case.name in {one.name for one in load_cases("OpenOSCE_1")}]
+    first = [case for case in cases if case.name in {one.name for one in version_1}]
     assert sum(knowledge().disease_named(case.diagnosis) is None for case in first) == 20
-    sealed = [case for case in cases if case.annotations["lockbox"]]
+    sealed = [case for case in cases if case.in_lockbox]
     assert sum(knowledge().disease_named(case.diagnosis) is not None for case in sealed) == 19
     assert Counter(str(note["tier"]) for note in told) == {"core": 49, "hard": 99, "resource-limited": 12}
     assert sum(note["atypical"] for note in told) / len(told) >= 0.15

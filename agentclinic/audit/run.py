@@ -150,7 +150,7 @@ _RESULT = {"scenario_id", "dataset", "problem_info"}
 def read_replies(place: Path, cases: Path | None = None) -> tuple[AuditReport, list[Item]]:
     """The replies of a run with the cases in its folder or in another file, and a report without findings."""
     data = load_run(place)
-    played = load_cases(str(cases)) if cases else read_cases(data.path.parent)
+    played = load_cases(str(cases), lockbox=True) if cases else read_cases(data.path.parent)
     by_hash = {case.id: case for case in played}
     # Records of the original have no hash: both row and diagnosis must agree.
     by_row = {(case.scenario_id, case.diagnosis): case for case in played}

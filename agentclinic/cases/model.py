@@ -167,7 +167,10 @@ class Case:
     """One patient and everything known about them, including what only the judge may see."""
 
     id: str
-    """Hash of the normalized clinical content (chart and truth): the same for copies in other files."""
+    """Hash of the normalized clinical content (chart and truth): the same for copies in other files.
+
+    `case_hash` in records. People name a case by its `case_id`, which is `name`.
+    """
     dataset: str
     scenario_id: int
     """Row in its file, counted from 0."""
@@ -192,7 +195,13 @@ class Case:
 
     @property
     def name(self) -> str:
+        """What people call the case: its `case_id`, as in the file and in `--scenarios`, or else data set and row."""
         return case_name(self.annotations, self.dataset, self.scenario_id)
+
+    @property
+    def in_lockbox(self) -> bool:
+        """Whether the case is kept for one evaluation per release."""
+        return self.annotations.get("lockbox") is True
 
     @property
     def symptoms_on_record(self) -> bool:

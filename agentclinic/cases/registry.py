@@ -50,22 +50,23 @@ def select(
 ) -> list[Case]:
     """Choose cases by row or id, or apply `offset`, then `sample`, then `num_scenarios`.
 
-    File order is kept, except in data sets that are mixed. Lockbox cases are left out unless `lockbox` is true.
+    File order is kept, except in data sets that are mixed. Lockbox cases are left out unless `lockbox` is true; to say
+    that a row is in the lockbox, it must be among `cases`.
     """
-    names = {case.name: row for row, case in enumerate(cases)}
-    rows = [] if scenarios is None else parse_rows(scenarios, len(cases), names)
-    if not lockbox:
-        locked = {case.scenario_id for case in cases if case.annotations.get("lockbox") is True}
-        wanted = locked.intersection(rows)
-        if wanted:
-            raise ConfigError(f"scenarios: row {min(wanted)} is in the lockbox; --lockbox opens it, once per release")
-        if scenarios is None:
-            cases = [case for case in cases if case.scenario_id not in locked]
     if scenarios is not None:
+        by_row = {case.scenario_id: case for case in cases}
+        rows = parse_rows(scenarios, max(by_row, default=-1) + 1, {case.name: row for row, case in by_row.items()})
+        for row in rows:
+            if row not in by_row:
+                raise ConfigError(f"scenarios: row {row} is not among these cases")
+            if by_row[row].in_lockbox and not lockbox:
+                raise ConfigError(f"scenarios: row {row} is in the lockbox; --lockbox opens it, once per release")
         if offset or sample is not None:
             raise ConfigError("scenarios already names the rows; leave out offset and sample")
-        chosen = [cases[row] for row in rows]
+        chosen = [by_row[row] for row in rows]
     else:
+        if not lockbox:
+            cases = [case for case in cases if not case.in_lockbox]
         if offset >= len(cases):
             raise ConfigError(f"offset {offset} skips all {len(cases)} scenarios; use a smaller one")
         chosen = _mixed(cases)[offset:]
@@ -243,9 +244,19 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def load_cases(
-    name: str, paths: Mapping[str, str] | None = None, *, seed: int = 0, count: int = solvable.USUAL, first: int = 0
+    name: str,
+    paths: Mapping[str, str] | None = None,
+    *,
+    lockbox: bool = False,
+    seed: int = 0,
+    count: int = solvable.USUAL,
+    first: int = 0,
 ) -> list[Case]:
-    """The cases of a data set; `seed`, `count` and `first` are for solvable worlds, whose cases are drawn."""
+    """The cases of a data set in file order, without its lockbox unless `lockbox` is true.
+
+    `scenario_id` is the row in the file; a place in the list is not, since rows may be missing. `seed`, `count` and
+    `first` are for solvable worlds, whose cases are drawn.
+    """
     if world := solvable.spec(name):
         path, dataset = world.path, world.name
         rows = enumerate(solvable.draw_rows(world, seed, count, first), first)
@@ -254,7 +265,10 @@ def load_cases(
     if solvable.looks_like_world(path):
         raise CaseError(f"{path}: this is a world, not a file of cases; write Solvable:{name} to draw cases from it")
     default = default_class(dataset, path, paths)
-    cases = [read_case(row, dataset, expected, default) for row in read_rows(path)]
-    if not cases:
+    every = [read_case(row, dataset, expected, default) for row in read_rows(path)]
+    if not every:
         raise CaseError(f"{path}: has no cases; write one JSON object per line (see docs/datasets.md)")
+    cases = every if lockbox else [case for case in every if not case.in_lockbox]
+    if not cases:
+        raise CaseError(f"{path}: all cases are in the lockbox; lockbox=True loads them, once per release")
     return cases

@@ -114,7 +114,7 @@ def check_command(
             raise ConfigError(f"{store}: does not respect {split}: {what}; learn again with --split {split}")
     if dataset:
         memory = Memory(loaded, "bm25")
-        cases = load_cases(dataset, opt.dataset_paths(config))
+        cases = load_cases(dataset, opt.dataset_paths(config), lockbox=True)
         found["cases"] = len(cases)
         found["cases_kept_apart"] = sum(not memory.allowed(case).all() for case in cases)
     if json:
@@ -201,7 +201,7 @@ def _finder(paths: Mapping[str, str], dataset: str | None) -> Callable[[str], Ca
     @cache
     def cases(name: str) -> list[Case]:
         try:
-            return load_cases(name, paths)
+            return load_cases(name, paths, lockbox=True)
         except AgentClinicError:
             if name == dataset:
                 raise

@@ -46,7 +46,7 @@ def export_command(
     from agentclinic.report.review_sheet import case_page, index_page, status_of
     from agentclinic.report.tables import csv_table
 
-    every = load_cases(dataset, opt.dataset_paths(config))
+    every = load_cases(dataset, opt.dataset_paths(config), lockbox=True)
     cases = sorted(select(every, **overrides), key=lambda case: case.scenario_id)
     _by_name(cases)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
@@ -101,9 +101,9 @@ def import_command(
     from agentclinic.lint.review import merge, read_reviews, review_files, summarize
 
     found_files = review_files(files)
-    every = _by_name(load_cases(dataset, opt.dataset_paths(config)))
+    every = _by_name(load_cases(dataset, opt.dataset_paths(config), lockbox=True))
     opened = overrides.get("lockbox") is True
-    cases = {name: case for name, case in every.items() if opened or case.annotations.get("lockbox") is not True}
+    cases = {name: case for name, case in every.items() if opened or not case.in_lockbox}
     kept = read_reviews([output], every) if output and output.is_file() else []
     given = [file for file in found_files if not (kept and output and file.samefile(output))]
     read = read_reviews(given, cases, reviewer, outdated=outdated)

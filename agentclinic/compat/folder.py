@@ -334,7 +334,7 @@ def _summary(_path: Path) -> _Answer:
 
 
 def _cases(images: set[Path], path: Path) -> _Answer:
-    cases = load_cases(str(path))
+    cases = load_cases(str(path), lockbox=True)
     images |= {file.resolve() for case in cases if case.image and (file := local_image(case.image))}
     return _Answer(note=f"{plural(len(cases), 'case')}; see `agentclinic data check`")
 

@@ -86,7 +86,7 @@ class Scenario:
 
 
 class ScenarioLoader:
-    """Loads a data set's scenarios from its usual file or from the given one."""
+    """Loads a data set's scenarios, without its lockbox, from its usual file or from the given one."""
 
     scenario: ClassVar[type[Scenario]] = Scenario
 
@@ -100,6 +100,7 @@ class ScenarioLoader:
     def _keep(self, cases: Sequence[Case]) -> None:
         self.scenarios = [self.scenario(case) for case in cases]
         self.num_scenarios = len(self.scenarios)
+        self._by_row = {scenario.case.scenario_id: scenario for scenario in self.scenarios}
 
     def sample_scenario(self) -> Scenario:
         return random.choice(self.scenarios)
@@ -108,10 +109,11 @@ class ScenarioLoader:
         """The scenario of that 0-based row; a random one if no row is given."""
         if id is None:
             return self.sample_scenario()
-        if not 0 <= id < self.num_scenarios:
-            name = self.scenarios[0].case.dataset
-            raise CaseError(f"scenario {id} does not exist; {name} has rows 0-{self.num_scenarios - 1}")
-        return self.scenarios[id]
+        if id not in self._by_row:
+            name, last = self.scenarios[0].case.dataset, max(self._by_row)
+            why = "is in the lockbox" if 0 <= id <= last else "does not exist"
+            raise CaseError(f"scenario {id} {why}; {name} has rows 0-{last}")
+        return self._by_row[id]
 
 
 def _pair(name: str, dataset: str) -> tuple[type[Scenario], type[ScenarioLoader]]:

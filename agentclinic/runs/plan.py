@@ -307,7 +307,8 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     settings, unsupported = _without_unsupported(settings, prompts)
     run = settings.run
     count = needed(run.scenarios, run.offset, run.sample, run.num_scenarios) if is_world(run.dataset) else 0
-    every = list(cases) or load_cases(run.dataset, settings.datasets, seed=run.seed, count=count)
+    # With the lockbox, so that `select` can say which rows are in it.
+    every = list(cases) or load_cases(run.dataset, settings.datasets, lockbox=True, seed=run.seed, count=count)
     split = read_split(Path(run.split)) if run.split else None
     chosen = list(cases) or _chosen(every, run, split)
     settings = _in_world(settings, chosen)
@@ -380,7 +381,7 @@ def _chosen(every: Sequence[Case], run: RunSettings, split: Split | None) -> lis
 
 def halves(cases: Sequence[Case]) -> Split:
     """The split of a data set that `part` means without a file; the lockbox is in neither half."""
-    return make_split([case for case in cases if case.annotations.get("lockbox") is not True], seed=0)
+    return make_split([case for case in cases if not case.in_lockbox], seed=0)
 
 
 def _require_images(cases: Iterable[Case], given: Given, beside: Path | None, *, named: bool) -> None:

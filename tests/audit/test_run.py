@@ -140,6 +140,14 @@ def test_an_older_run_without_cases_needs_their_file(tmp_path: Path) -> None:
     assert [f.kind for f in audit_run(run, own).findings] == [Kind.INVENTED_NUMBER]
 
 
+def test_a_record_of_a_lockbox_case_is_audited_with_the_file_of_its_cases(tmp_path: Path) -> None:
+    sealed = osce(patient=PATIENT, tests=TESTS, truth="Gouty arthritis", lockbox=True)
+    case = case_of(sealed)
+    run = make_run(tmp_path / "run", [record(0, [LYING], case_hash=case.id)], cases=0)
+    own = write_rows(tmp_path / "own.jsonl", sealed)
+    assert [f.kind for f in audit_run(run, own).findings] == [Kind.INVENTED_NUMBER]
+
+
 def test_cases_are_matched_by_content_and_records_of_others_are_counted(tmp_path: Path) -> None:
     strange = record(1, [LYING], case_hash="0" * 16)
     report = audit_run(make_run(tmp_path / "run", [record(0, [FAITHFUL]), strange]))

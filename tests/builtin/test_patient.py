@@ -72,7 +72,7 @@ def invented(case: Case, text: str, denied: Iterable[str] = ()) -> set[str]:
 
 
 def every_case() -> list[Case]:
-    return [*public_cases("MedQA_Ext"), *public_cases("NEJM_Ext"), *load_cases("OpenOSCE")]
+    return [*public_cases("MedQA_Ext"), *public_cases("NEJM_Ext"), *load_cases("OpenOSCE", lockbox=True)]
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from agentclinic.vocabulary.normals import normal_of, normals, turnaround
 
 
 def bundled() -> list[Case]:
-    return [case for name in ("OpenOSCE", "OpenOSCE_1", "OpenOSCE_Demo") for case in bundled_cases(name)]
+    return [case for name in ("OpenOSCE", "OpenOSCE_1", "OpenOSCE_Demo") for case in bundled_cases(name, lockbox=True)]
 
 
 def chart(person: str, *results: tuple[str, str], story: tuple[Fact, ...] = ()) -> Case:

@@ -296,6 +296,17 @@ def test_the_original_scenario_classes_give_access_to_a_case(tmp_path: Path) -> 
         loader.get_scenario(2)
 
 
+def test_a_loader_of_the_original_leaves_the_lockbox_out_and_keeps_the_numbers_of_rows(tmp_path: Path) -> None:
+    rows = (osce(truth="Gout"), osce(truth="Croup", lockbox=True), osce(truth="Measles"))
+    loader = ScenarioLoaderMedQA(write_rows(tmp_path / "m.jsonl", *rows))
+    assert [scenario.diagnosis for scenario in loader.scenarios] == ["Gout", "Measles"]
+    assert loader.get_scenario(2).diagnosis == "Measles"
+    with pytest.raises(CaseError, match="scenario 1 is in the lockbox; MedQA has rows 0-2"):
+        loader.get_scenario(1)
+    with pytest.raises(CaseError, match="scenario 3 does not exist; MedQA has rows 0-2"):
+        loader.get_scenario(3)
+
+
 def test_a_nejm_scenario_has_its_image(tmp_path: Path) -> None:
     loader = ScenarioLoaderNEJM(write_rows(tmp_path / "n.jsonl", nejm()))
     assert loader.get_scenario(0).image_url == "https://example.org/view?id=7&width=300"

@@ -38,6 +38,22 @@ def test_the_nearest_data_set_is_suggested_for_an_unknown_one(typed: str, meant:
         load_cases(typed)
 
 
+@pytest.mark.parametrize(("name", "open_cases", "every"), [("OpenOSCE", 112, 160), ("OpenOSCE_1", 64, 96)])
+def test_the_lockbox_is_loaded_only_if_it_is_asked_for_and_numbers_stay(name: str, open_cases: int, every: int) -> None:
+    cases, opened = load_cases(name, lockbox=True), load_cases(name)
+    assert [case.scenario_id for case in cases] == list(range(every))
+    assert [case.scenario_id for case in opened] == [case.scenario_id for case in cases if not case.in_lockbox]
+    assert len(opened) == open_cases
+    assert not any(case.annotations["lockbox"] for case in opened)
+
+
+def test_a_file_that_is_all_lockbox_says_so(tmp_path: Path) -> None:
+    path = str(write_rows(tmp_path / "sealed.jsonl", osce(lockbox=True), osce(truth="Gout", lockbox=True)))
+    with pytest.raises(CaseError, match="all cases are in the lockbox; lockbox=True loads them"):
+        load_cases(path)
+    assert len(load_cases(path, lockbox=True)) == 2
+
+
 def test_a_data_set_is_found_by_config_by_name_and_by_path(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "mine.jsonl", osce())
     assert resolve("MedQA", {"MedQA": str(path)}) == ("MedQA", path, OSCE)

@@ -37,10 +37,10 @@ def test_rows_and_ranges_give_each_row_once_in_file_order(text: str, expected: l
 
 
 def test_openosce_is_mixed_so_that_twins_are_not_neighbors_and_version_1_is_not() -> None:
-    cases = load_cases("OpenOSCE")
+    cases = load_cases("OpenOSCE", lockbox=True)
     played = select(cases)
     assert [case.scenario_id for case in cases] == list(range(160))
-    locked = {case.scenario_id for case in cases if case.annotations["lockbox"]}
+    locked = {case.scenario_id for case in cases if case.in_lockbox}
     assert len(locked) == 48
     assert {case.scenario_id for case in played} == set(range(160)) - locked
     assert len(select(cases, lockbox=True)) == 160
@@ -121,6 +121,13 @@ def test_the_lockbox_stays_closed_by_default() -> None:
     assert len(select(LOCKED)) == 20
     assert len(select(LOCKED, lockbox=True)) == 30
     assert len(select(LOCKED, sample=20, seed=1)) == 20
+
+
+def test_a_row_that_was_not_loaded_is_never_another_case() -> None:
+    loaded = [case for case in LOCKED if not case.in_lockbox]
+    assert [case.scenario_id for case in select(loaded, scenarios="4,5,28")] == [4, 5, 28]
+    with pytest.raises(ConfigError, match="row 3 is not among these cases"):
+        select(loaded, scenarios="3")
 
 
 def test_naming_a_row_in_the_lockbox_says_how_to_open_it() -> None:

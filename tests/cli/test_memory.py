@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fakes import plan_of
+from helpers import case_of, osce, write_rows
 from memory_support import COUNT, DURATION, ELSEWHERE, TOE, lesson, store_of, stories, story
 from runs_support import lines
 
@@ -176,6 +177,19 @@ def test_import_reads_experiences_in_every_shape_and_finds_their_cases(
     assert old.step.id == "test:complete_blood_count"
     again = said(capsys, "memory", "import", output, "-o", tmp_path / "again.jsonl")
     assert "9 experiences in 7 lessons, 0 repetitions dropped" in again
+
+
+def test_experiences_from_the_lockbox_are_found_and_kept_off_their_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [osce(truth=truth, patient={"History": truth * 9}, lockbox=truth == "Croup") for truth in ("Croup", "Gout")]
+    data = write_rows(tmp_path / "mine.jsonl", *rows)
+    advice = tmp_path / "advice.json"
+    advice.write_text(json.dumps([{"case_id": f"{data}_0", "observation": "Barking cough", "suggestion": "Listen."}]))
+    said(capsys, "memory", "import", advice, "-o", tmp_path / "found.jsonl")
+    assert load_store(tmp_path / "found.jsonl").sources[0].case == case_of(rows[0]).id
+    found = json.loads(said(capsys, "memory", "check", tmp_path / "found.jsonl", "--dataset", data, "--json"))
+    assert (found["cases"], found["cases_kept_apart"]) == (2, 1)
 
 
 def test_imported_experiences_are_withheld_from_their_case_and_a_run_says_if_it_is_not_known(tmp_path: Path) -> None:

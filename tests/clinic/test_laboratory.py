@@ -201,7 +201,7 @@ async def test_microscopy_of_a_culture_is_reported_at_once() -> None:
 def alike() -> list[list[Case]]:
     """The largest groups of patients who can have the same tests and wait equally long."""
     groups: dict[object, list[Case]] = {}
-    for case in bundled_cases():
+    for case in bundled_cases(lockbox=True):
         groups.setdefault((hours_for(case), completion(case).not_offered), []).append(case)
     return sorted(groups.values(), key=len, reverse=True)[:4]
 
@@ -218,7 +218,7 @@ def test_every_test_is_given_pending_or_unavailable_alike_in_like_patients(every
     """Each test in four of the patients of one group, which differ from test to test."""
     draw = random.Random(0)
     odd = {}
-    charted = {fact.heads[0] for case in bundled_cases() for fact in case.exam_facts}
+    charted = {fact.heads[0] for case in bundled_cases(lockbox=True) for fact in case.exam_facts}
     names = sorted(charted | {test.name for test in knowledge().tests.values()})
     for place, name in enumerate(names[::every]):
         group = alike()[place % len(alike())]

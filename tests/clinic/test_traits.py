@@ -233,7 +233,7 @@ def test_a_talkative_patient_adds_what_was_not_asked_for_each_thing_once() -> No
 @pytest.mark.parametrize("name", BENCHMARK.DATA_SETS)
 def test_a_persistent_interviewer_gets_every_fact_at_every_level_in_at_most_twice_the_turns(name: str) -> None:
     """Of the charts of version 1, two facts ("It is November.") answer no question, with traits or without."""
-    problems = [problem for problem in BENCHMARK.obtained(bundled_cases(name)) if "It is " not in problem]
+    problems = [problem for problem in BENCHMARK.obtained(bundled_cases(name, lockbox=True)) if "It is " not in problem]
     assert problems == []
 
 
@@ -241,13 +241,13 @@ def test_a_persistent_interviewer_gets_every_fact_at_every_level_in_at_most_twic
 def test_it_gets_every_fact_at_the_highest_level(name: str) -> None:
     """A share of the test above: every sixth case, each at the highest level of another trait than the one before."""
     highest = [dose for dose in BENCHMARK.DOSES if 3 in dose.levels.values()]
-    for place, case in enumerate(bundled_cases(name)[::6]):
+    for place, case in enumerate(bundled_cases(name, lockbox=True)[::6]):
         problems = BENCHMARK.obtained([case], [highest[place % len(highest)]])
         assert [problem for problem in problems if "It is " not in problem] == []
 
 
 def test_nothing_that_is_said_is_false_at_any_level() -> None:
-    """A share of benchmarks/traits.py, which asks every bundled patient 200 questions."""
+    """A share of benchmarks/traits.py, which asks the bundled patients 200 questions."""
     cases = [bundled_cases(name)[place] for name in BENCHMARK.DATA_SETS for place in (0, 9)]
     others = [question for fact in cases[0].patient_facts for question in fact.asked]
     for case in cases:

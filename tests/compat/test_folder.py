@@ -31,6 +31,11 @@ def told(folder: Path) -> dict[str, FileUse]:
     return {finding.path.as_posix(): finding for finding in check_folder(folder)}
 
 
+def test_every_case_of_a_file_is_read_the_lockbox_too(tmp_path: Path) -> None:
+    write_rows(tmp_path / "agentclinic_medqa.jsonl", osce(), osce(truth="Gout", lockbox=True))
+    assert told(tmp_path)["agentclinic_medqa.jsonl"].note.startswith("2 cases")
+
+
 def test_a_folder_made_by_init_runs_as_it_is_but_for_data_it_cannot_have(tmp_path: Path) -> None:
     write_folder(tmp_path, original=True)
 

@@ -21,7 +21,6 @@ from scripted_server import ScriptedServer
 from solvable_support import Saying, played
 
 from agentclinic.api import load_cases
-from agentclinic.cases.model import Case
 from agentclinic.config import load_settings
 from agentclinic.envs import ClinicEnv, record_of
 from agentclinic.envs.episode import Episode, open_clinic
@@ -417,12 +416,8 @@ def test_settings_without_a_meaning_here_are_refused(options: dict[str, Any], sa
 # --- what is served ---------------------------------------------------------------------------------------------------
 
 
-def development() -> list[Case]:
-    return [case for case in load_cases("OpenOSCE_1") if case.annotations.get("lockbox") is not True]
-
-
 def test_the_lockbox_is_never_served(tmp_path: Path) -> None:
-    locked = [case for case in load_cases("OpenOSCE_1") if case.annotations.get("lockbox") is True]
+    locked = [case for case in load_cases("OpenOSCE_1", lockbox=True) if case.in_lockbox]
     assert len(locked) == 32
     env = ClinicEnv("OpenOSCE_1")
     for case in locked:
@@ -430,7 +425,7 @@ def test_the_lockbox_is_never_served(tmp_path: Path) -> None:
             with pytest.raises(ConfigError, match="is not served here"):
                 env.reset(case=name)
     served = {env._clinic.unit(seed).case.id for seed in range(3_000)}
-    assert served == {case.id for case in development()}, "each of the others is"
+    assert served == {case.id for case in load_cases("OpenOSCE_1")}, "each of the others is"
     with pytest.raises(ConfigError, match="is in the lockbox"):
         ClinicEnv("OpenOSCE_1", scenarios=str(locked[0].scenario_id))
 
@@ -449,9 +444,9 @@ def test_a_lockbox_case_planted_in_a_file_is_not_served(tmp_path: Path) -> None:
 
 def test_the_halves_divide_the_open_cases_and_keep_twins_and_clusters_together() -> None:
     train, test = (open_clinic("OpenOSCE", part=part).plan.cases for part in ("train", "test"))
-    every = [case for case in load_cases("OpenOSCE") if case.annotations["lockbox"] is not True]
+    every = load_cases("OpenOSCE")
     assert sorted(case.id for case in (*train, *test)) == sorted(case.id for case in every)
-    split, ids = halves(load_cases("OpenOSCE")), {case.id for case in every}
+    split, ids = halves(load_cases("OpenOSCE", lockbox=True)), {case.id for case in every}
     assert split.train | split.test == ids, "the lockbox is in neither"
     clusters = case_clusters(every)
     assert not {clusters[case.id] for case in train} & {clusters[case.id] for case in test}

@@ -218,7 +218,7 @@ def test_the_lockbox_is_never_served(tmp_path: Path) -> None:
     assert served == set(range(12)) - {3}
     with pytest.raises(ConfigError, match="lockbox"):
         env.reset(options={"case": 3})
-    locked = next(case for case in load_cases("OpenOSCE_1") if case.annotations.get("lockbox"))
+    locked = next(case for case in load_cases("OpenOSCE_1", lockbox=True) if case.in_lockbox)
     for name in (locked.name, locked.scenario_id):
         with pytest.raises(ConfigError, match="lockbox"):
             made(dataset="OpenOSCE_1").reset(options={"case": name})

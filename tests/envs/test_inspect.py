@@ -211,7 +211,7 @@ def test_the_lockbox_and_credentialed_data_are_refused_in_one_line(server: Scrip
 def test_no_case_of_the_lockbox_is_a_sample() -> None:
     from agentclinic.cases.registry import load_cases
 
-    locked = {case.name for case in load_cases("OpenOSCE") if case.annotations.get("lockbox")}
+    locked = {case.name for case in load_cases("OpenOSCE", lockbox=True) if case.in_lockbox}
     served = {sample.id for sample in inspect_task.openosce().dataset}
     halves = [{sample.id for sample in inspect_task.openosce(part=part).dataset} for part in ("train", "test")]
 

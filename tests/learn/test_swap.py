@@ -134,7 +134,7 @@ def verdicts(report: Json, group: str) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("attribute", GROUPS)
 def test_nothing_clinical_differs_between_versions_of_any_bundled_case(attribute: str) -> None:
-    cases = [case for name in ("OpenOSCE", "OpenOSCE_Demo") for case in bundled_cases(name)]
+    cases = [case for name in ("OpenOSCE", "OpenOSCE_Demo") for case in bundled_cases(name, lockbox=True)]
     found = versions(cases, attribute, DataClass.PUBLIC)
     assert len(cases) == 174
     assert len(found.cases) == {"name": 174, "ethnicity": 161, "insurance": 174, "sex": 1}[attribute]

@@ -667,7 +667,7 @@ def test_the_tests_of_twins_may_differ_since_they_follow_from_the_disease() -> N
 
 
 def test_the_twins_of_openosce_open_alike_and_most_can_be_told_apart_before_any_test() -> None:
-    by_id = {case.annotations["case_id"]: case for case in load_cases("OpenOSCE", {})}
+    by_id = {case.annotations["case_id"]: case for case in load_cases("OpenOSCE", {}, lockbox=True)}
     pairs = [
         (case, by_id[twin]) for name, case in by_id.items() if (twin := case.annotations["twin_of"]) and name < twin
     ]

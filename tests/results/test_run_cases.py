@@ -31,7 +31,7 @@ def check_round_trip(cases: Sequence[Case], folder: Path) -> None:
 @pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("dataset", ["OpenOSCE", "OpenOSCE_Demo"])
 def test_every_bundled_case_is_written_and_read_back_equal(dataset: str, every: int, tmp_path: Path) -> None:
-    check_round_trip(bundled_cases(dataset)[::every], tmp_path)
+    check_round_trip(bundled_cases(dataset, lockbox=True)[::every], tmp_path)
 
 
 @needs_public_data

@@ -114,7 +114,7 @@ def test_every_row_is_about_an_open_case_that_has_not_changed_and_its_facts_exis
     case = CASES[int(entry["scenario_id"])]
 
     assert case.id == entry["case"]
-    assert not case.annotations["lockbox"]
+    assert not case.in_lockbox
     facts = case.patient_facts if entry["role"] == "patient" else case.exam_facts
     assert {fact.path for fact in facts} >= {*entry["paths"], *entry.get("equivalent", ())}
 

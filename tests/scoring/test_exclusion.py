@@ -111,7 +111,7 @@ NEEDS_THE_SITE = {
 @pytest.mark.parametrize("dataset", ["OpenOSCE", "OpenOSCE_Demo"])
 def test_every_finding_that_excludes_a_disease_can_be_obtained(dataset: str, every: int) -> None:
     out_of_reach = []
-    for case in bundled_cases(dataset)[::every]:
+    for case in bundled_cases(dataset, lockbox=True)[::every]:
         ways = [way for entry in case.annotations["Must_Not_Miss"] for way in entry["excluded_by"]]
         for path in dict.fromkeys(path for way in ways for path in ([way] if isinstance(way, str) else way)):
             fact, place = (
@@ -128,7 +128,7 @@ def test_every_finding_that_excludes_a_disease_can_be_obtained(dataset: str, eve
 @pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("dataset", ["OpenOSCE", "OpenOSCE_Demo"])
 def test_what_is_known_at_the_door_and_the_opening_question_exclude_nothing(dataset: str, every: int) -> None:
-    for case in bundled_cases(dataset)[::every]:
+    for case in bundled_cases(dataset, lockbox=True)[::every]:
         reply = ask(case, "What brings you in today?")
         turns = [
             Turn(turn=1, role="doctor", text="What brings you in today?"),

@@ -45,9 +45,9 @@ def public_cases(name: str) -> tuple[Case, ...]:
 
 
 @lru_cache(maxsize=8)
-def bundled_cases(name: str = "OpenOSCE") -> tuple[Case, ...]:
+def bundled_cases(name: str = "OpenOSCE", *, lockbox: bool = False) -> tuple[Case, ...]:
     """The cases of a bundled data set, read once; no test may change them."""
-    return tuple(load_cases(name, {}))
+    return tuple(load_cases(name, {}, lockbox=lockbox))
 
 
 _ALL = pytest.param(1, id="all", marks=pytest.mark.slow)

@@ -43,11 +43,9 @@ def own_rows(count: int) -> list[str]:
     bundled = ROOT / "agentclinic" / "cases" / "bundled"
     files = [bundled / "openosce.jsonl", bundled / "openosce_demo.jsonl"]
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    assert len(lines) >= count
-    rows = [json.loads(line) for line in lines[:count]]
-    for row in rows:
-        row["OSCE_Examination"]["lockbox"] = False
-    return [json.dumps(row, ensure_ascii=False) for row in rows]
+    rows = [row for row in map(json.loads, lines) if row["OSCE_Examination"].get("lockbox") is not True]
+    assert len(rows) >= count
+    return [json.dumps(row, ensure_ascii=False) for row in rows[:count]]
 
 
 def own_cases(folder: Path, count: int) -> Path:

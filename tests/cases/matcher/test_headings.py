@@ -68,8 +68,8 @@ SYNONYMS = {
 @lru_cache(maxsize=1)
 def charts() -> tuple[Facts, ...]:
     """The bundled charts, each once."""
-    every = (case.exam_facts for name in ("OpenOSCE_1", "OpenOSCE_Demo", "OpenOSCE") for case in bundled_cases(name))
-    return tuple(dict.fromkeys(every))
+    names = ("OpenOSCE_1", "OpenOSCE_Demo", "OpenOSCE")
+    return tuple(dict.fromkeys(case.exam_facts for name in names for case in bundled_cases(name, lockbox=True)))
 
 
 @lru_cache(maxsize=1)
@@ -217,7 +217,7 @@ def test_no_bundled_chart_reports_an_image_of_another_organ(every: int) -> None:
 
 def chart_of(row: str) -> Facts:
     """A chart of OpenOSCE 1 by its row: a19 is the nineteenth of the first 24."""
-    return bundled_cases("OpenOSCE_1")["abcd".index(row[0]) * 24 + int(row[1:]) - 1].exam_facts
+    return bundled_cases("OpenOSCE_1", lockbox=True)["abcd".index(row[0]) * 24 + int(row[1:]) - 1].exam_facts
 
 
 @pytest.mark.parametrize("row", ["a09", "a19", "d05", "d06", "d07", "d12", "d18", "d21", "d24"])
