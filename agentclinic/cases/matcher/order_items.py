@@ -50,8 +50,11 @@ _OF_A_TAP = frozenset(
 )
 """Values that follow the tap of a fluid as its own: "pleural tap for protein, LDH, pH"."""
 _OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"} | vocabulary().collected
+_SPOT = frozenset({"sodium", "potassium", "chloride", "creatinine", "osmolality", "urea", "total protein", "glucose"})
+"""Values that are measured in urine that was not collected."""
 _OF_FLUIDS_TOO = frozenset({"amylase", "uric acid", "cea", "triglycerides", "cholesterol", "osmolality", "myoglobin"})
 """Values of blood that are also measured in what is tapped, or in urine."""
+_NOT_IN_TAPS = frozenset({"phosphate", "magnesium", "calcium", "potassium"})
 _AT_A_LIMB = frozenset({"reflexes", "range of motion"})
 _ELICITED = frozenset({"special tests", "palpation"})
 """How single signs are elicited; one that is listed may be charted by itself."""
@@ -401,7 +404,7 @@ def _is_detail(head: Item, own: Item) -> bool:
         return False
     if EXAM_OF_PLACE.search(own.text):
         return False  # "cardiovascular examination including neck veins, joint examination of the hands"
-    if {"joint"} < own.read.of("sites") and "musculoskeletal" not in systems_of(head.read):
+    if "joint" in own.read.of("sites") and "musculoskeletal" not in systems_of(head.read):
         return False  # "skin examination including scalp, small joints of the hands"
     if own.read.of("vitals") and not systems_of(head.read) & _FELT_WARM:
         return False  # of the patient, not of the skin or a joint
@@ -418,7 +421,7 @@ _FELT_WARM = frozenset({"skin", "musculoskeletal", "vascular"})
 _OF_LIMBS = frozenset({"reflexes", "motor", "sensory", "range of motion", "limb pulses", "edema"})
 _EVERYWHERE = frozenset({"general", "neurological", "lymphatic", "vascular", "cardiovascular"})
 """Examinations that are done at the limbs and the head too."""
-_APART = frozenset({"cardiovascular", "respiratory", "abdominal", "skin"})
+_APART = frozenset({"cardiovascular", "respiratory", "abdominal", "skin", "genital", "breast"})
 _HEAD = frozenset({"ent", "eye"})
 _INSIDE = frozenset(
     ("eye", "orbit", "mouth", "tongue", "throat", "sinus", "thyroid", "heart", "lung", "liver", "spleen", "kidney",
@@ -732,6 +735,10 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         fluid = fluid and bool(urine or "urine" not in last.of("specimens"))
         # Not "H. pylori stool antigen, creatinine".
         fluid = fluid and bool(last.of("values") & _OF_URINE_TOO or not last.of("specimens") & _NOT_PUNCTURED)
+        # "Urine calcium, phosphate", but not "urine sodium, magnesium", nor "CSF glucose, phosphate".
+        spot = last.of("values") <= _SPOT and not last.of("timings")
+        fluid = fluid and (read.of("values") <= _SPOT or not (spot and "urine" in last.of("specimens")))
+        fluid = fluid and not (last.of("specimens") & PUNCTURED and read.of("values") & _NOT_IN_TAPS)
         # Not "CSF oligoclonal bands, B12".
         collected = vocabulary().collected
         together = bool(last.of("values") & collected) and read.of("values") <= collected | vocabulary().of_blood

@@ -598,3 +598,10 @@ def test_an_examination_in_a_list_ends_the_details_of_another_and_takes_no_word_
 def test_the_nodes_of_the_neck_are_not_those_of_a_thyroid_named_before_them() -> None:
     assert not items(one_line("thyroid, neck lymph nodes"))[0].read.of("parts")
     assert items(one_line("palms and soles"))[1].read.of("sites") == {"foot"}
+
+
+def test_magnesium_is_of_blood_after_the_sodium_of_a_spot_urine_and_the_glucose_of_a_tap() -> None:
+    assert not items(one_line("urine sodium, magnesium"))[-1].read.of("specimens")
+    assert not items(one_line("CSF protein and glucose, phosphate"))[-1].read.of("specimens")
+    assert items(one_line("24-hour urine sodium, magnesium"))[-1].read.of("specimens") == {"urine"}
+    assert items(one_line("urine sodium, osmolality"))[-1].read.of("specimens") == {"urine"}
