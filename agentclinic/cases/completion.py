@@ -719,7 +719,7 @@ class _Patient:
             # A normal examination says nothing against a normal sign that it does not mention.
             summed_up = self._summarized_ill if entry.rare and entry.examination else self._summarized
             found += [fact for fact in summed_up.get(entry.system, ()) if not _of_other_places(fact, entry)]
-        found += self._ill_regions.get(entry.region or "", ())[:1]
+        found += self._ill_images(entry)[:1]
         found += self._ill_skin if entry.system == _SKIN and not entry.sign else ()
         if not found and entry.examination and not entry.apart:
             found += [fact for subject in _subjects_of(entry) for fact in self._subjects.get(subject, ())]
@@ -727,6 +727,12 @@ class _Patient:
                 found += self._denying(entry)
         found += self._against(entry)
         return tuple(dict.fromkeys(found)) if found and not self._follows(entry) else ()
+
+    def _ill_images(self, entry: Normal) -> Sequence[Fact]:
+        """Charted images of an entry's region that show something, and of what the entry is about if it is narrower."""
+        ill = self._ill_regions.get(entry.region or "", ())
+        said = entry.fields.get("said")
+        return [fact for fact in ill if _says_abnormal(fact, _searched(said)[0].search)] if said else ill
 
     def _follows(self, entry: Normal) -> bool:
         """Whether the result of an entry follows from what the chart says, so that it is completed in any case."""
@@ -831,7 +837,7 @@ class _Patient:
         if entry.sign:
             return self._of_sign(_parts_of(entry), said)
         treated = self._treated.get(entry.heading, []) if entry.system == _JOINTS else []
-        if not said:
+        if not said or entry.region:
             return treated
         pattern, pieces = _searched(said)
         likely = (self._spoken[place][0] for place in self._speaking(pieces))

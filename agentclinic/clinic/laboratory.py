@@ -370,7 +370,7 @@ def _with_contrast(item: Ordered, request: str, added: Completion) -> Ordered:
         if not is_completed(fact.path)
         and fact not in plain
         and _ENHANCED.search(fact.text)
-        and same_study(charted_as(fact), own)
+        and (same_study(charted_as(fact), own) or _shows_all_of(charted_as(fact), own))
     ]
     if not enhanced:
         said = {fact: replace(fact, text=f"{fact.text}; no images with contrast were taken") for fact in plain}
@@ -378,6 +378,11 @@ def _with_contrast(item: Ordered, request: str, added: Completion) -> Ordered:
     nearest = min(enhanced, key=lambda fact: len(charted_as(fact).of("sites") ^ own.of("sites")))
     shown = tuple(fact for fact in item.facts if fact not in plain or _BOTH_WAYS.search(request))
     return replace(item, facts=(*shown, *([] if nearest in shown else [nearest])))
+
+
+def _shows_all_of(vessels: Reading, image: Reading) -> bool:
+    """Whether an angiogram is of the very place that an image is of."""
+    return vessels.of("sites") == image.of("sites") and image.of("modalities") < vessels.of("modalities")
 
 
 def _wants_contrast(image: Reading, request: str) -> bool:
@@ -963,6 +968,7 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
                 order.charge(done_in(told.disclosures))
     lines = parts.written
     lines += [capital(condition.untold) for condition in _untold_conditions(payload.request, ordered)]
+    lines += [f"{capital(as_written(name, payload.request))}: {said}." for name, said in _scores(payload)]
     lines += [_CONDITION.format(part=capital(part)) for part in conditional(payload.request)]
     if order:
         if disclosures:
@@ -970,6 +976,14 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
         lines += order.refusals
         disclosures += order.refused
     return f"{RESULTS} {' '.join(lines)}", tuple(disclosures)
+
+
+def _scores(payload: LaboratoryPayload) -> Iterator[tuple[str, str]]:
+    """The scores that are examined for, if an order names them beside others, with what is said of them: the NIHSS."""
+    for phrase, concepts in reading(payload.request).phrases if payload.completion else ():
+        beside_others = set(words(payload.request)) - set(words(phrase))
+        if beside_others and {kind for kind, _ in concepts} == {"tests"} and (said := said_of_no_test(phrase)):
+            yield phrase, said
 
 
 _CONDITION = "{part}: not done yet; please order it when the result it depends on is known."
@@ -1001,6 +1015,8 @@ class _Told(NamedTuple):
 
 def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer | None = None) -> _Told:
     """What is reported of an item, and where it comes from; an offer of a limited setting has a time of its own."""
+    if not item.facts and (said := _of_other_ages(item.name, payload.completion)):
+        return _Told([f"{capital(written)}: {said}."], [Disclosure(item.name, Provenance.UNAVAILABLE)], waiting=False)
     named = replace(item, name=written)
     horizon = None if not item.facts and _says_not_what_of(item.name) else payload.horizon
     back, waiting = (
@@ -1014,6 +1030,15 @@ def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer 
     told.parts.extend(f"{name}: {until}, result pending." for name, until in waiting.items())
     told.disclosures.extend([Disclosure(item.name, Provenance.PENDING)] if waiting else [])
     return told
+
+
+def _of_other_ages(name: str, added: Completion | None) -> str:
+    """What the table says of a test that it has for patients of other ages alone: an infant blows no spirometry."""
+    if added is None or reading(name).by_kind.keys().isdisjoint(("values", "panels", "tests")):
+        return ""
+    entries = [normal_of(levels(heading)) for _, headings in offered(name, frozenset()) for heading in headings]
+    said = {e.fields.get("otherwise", "") if e and e.rank in added.not_offered else "" for e in entries}
+    return said.pop() if len(said) == 1 else ""
 
 
 def _sent(item: Ordered, payload: LaboratoryPayload) -> str:

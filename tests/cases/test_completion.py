@@ -314,6 +314,27 @@ def test_an_image_stands_for_another_that_would_contradict_it_and_for_no_other()
     assert value(pelvis, "MRI Abdomen / Findings")
 
 
+@pytest.mark.parametrize(
+    ("charted", "found", "study", "completed"),
+    [
+        ("CT Angiography Abdomen", "Aorta with a single lumen and calcified plaque", "Endoscopic Ultrasound", True),
+        ("Abdominal Ultrasound", "Liver enlarged, gallbladder without echogenic foci", "ERCP", True),
+        ("Abdominal Ultrasound", "Several echogenic foci in the gallbladder", "Endoscopic Ultrasound", False),
+        ("CT Abdomen and Pelvis", "3 cm mass in the head of the pancreas", "ERCP", False),
+        ("CT Abdomen and Pelvis", "Bile ducts dilated to 14 mm", "Endoscopic Ultrasound", False),
+        ("MRI Brain", "Volume loss usual for age, a few bright spots", "CT Perfusion", True),
+        ("MRI Brain", "Restricted diffusion in the left temporal lobe", "CT Perfusion", False),
+        ("Renal Ultrasound", "4 mm echogenic focus in the right kidney, no widening", "Renal Scintigraphy", True),
+        ("Renal Ultrasound", "Left renal pelvis widened", "Renal Scintigraphy", False),
+    ],
+)
+def test_a_study_of_few_organs_stands_back_for_an_image_that_shows_something_of_these(
+    charted: str, found: str, study: str, completed: bool
+) -> None:
+    case = chart(MAN, (f"{charted} / Findings", found))
+    assert (value(case, f"{study} / Findings") is not None) == completed
+
+
 def test_an_abnormal_result_under_another_name_is_not_completed_with_a_normal_one() -> None:
     case = chart(MAN, ("Video Head Impulse Test / Findings", "Corrective eye movements to the left"))
     assert value(case, "Neurological Examination / Head Impulse Test") is None

@@ -10,7 +10,7 @@ from simulator_support import CASE
 
 from agentclinic.builtin.roles import report
 from agentclinic.cases.completion import completion
-from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.cases.model import Case, Door, Fact, Section
 from agentclinic.clinic.laboratory import NO_BLISTER
 from agentclinic.clinic.payloads import LaboratoryPayload
 
@@ -27,6 +27,9 @@ TESTED = {
     ("Serum Protein Electrophoresis", "Findings"): "Narrow band in the gamma region; total protein 10.1 g/dL",
     ("Joint Fluid Analysis", "Crystals"): "None",
 }
+
+
+INFANT = replace(CASE, door=Door("Assess a 5-month-old boy.", "5-month-old boy"))
 
 
 def charted() -> Case:
@@ -548,3 +551,52 @@ def test_a_germ_is_looked_for_in_a_blister_only_if_the_order_names_one() -> None
 def test_a_sign_is_told_although_it_is_listed_after_another_examination() -> None:
     told = reply("lower limb neurological examination including saddle sensation, tender points")
     assert "Tender Points: None" in told
+
+
+@pytest.mark.parametrize("order", ["spirometry", "Peak flow", "lung volumes, DLCO", "Chest X-ray, FeNO", "walk test"])
+def test_what_an_infant_cannot_do_is_not_waited_for(order: str) -> None:
+    payload = LaboratoryPayload((), order, "completed", completion(INFANT), 72)
+    assert "not possible at this age" in report(payload).text
+    assert "pending" not in report(payload).text
+    assert "not possible" not in reply(order, horizon=72)
+
+
+def test_what_only_sounds_like_a_test_for_other_ages_is_none() -> None:
+    payload = LaboratoryPayload((), "reassessment after dexamethasone", "completed", completion(INFANT), 72)
+    assert "at this age" not in report(payload).text
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("saline sonogram", "Saline sonogram: arranged"),
+        ("CT colonography", "CT colonography: arranged"),
+        ("pain diary", "Pain diary: arranged"),
+        ("visual field perimetry", "Visual field perimetry: arranged"),
+        ("FLIP", "FLIP: arranged"),
+        ("lymph node aspirate", "Lymph Node Biopsy: taken"),
+    ],
+)
+def test_a_study_without_a_result_is_arranged(order: str, said: str) -> None:
+    assert said in reply(order, horizon=72)
+
+
+def test_a_score_beside_the_findings_it_is_worked_out_from_is_not_passed_over() -> None:
+    said = "NIHSS: a score to work out from the findings, not a test."
+    assert said in reply("Neurological examination, NIHSS, ECG")
+    assert "Neurological Examination: " in reply("NIHSS, ECG")
+    assert said not in reply("NIHSS")
+    assert reply("ECG, HEART score").count("a score to work out") == 1
+
+
+def test_an_image_with_contrast_is_of_the_same_place_if_there_is_one() -> None:
+    found = {
+        ("CT Chest", "Findings"): "Rounded area beside the heart, without contrast",
+        ("CT Chest Abdomen Pelvis", "Findings"): "Rounded area, not enhancing; liver normal",
+        ("CT Angiography Chest", "Findings"): "Rounded area, not enhancing; single lumen",
+    }
+    facts = [Fact("/".join(heads), Section.TESTS, heads, text) for heads, text in found.items()]
+    case = replace(CASE, facts=(*CASE.patient_facts, *facts))
+    payload = LaboratoryPayload(case.exam_facts, "CT chest with contrast", "completed", completion(case))
+    assert "single lumen" in report(payload).text
+    assert "liver" not in report(payload).text

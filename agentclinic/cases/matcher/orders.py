@@ -237,8 +237,16 @@ def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> b
     if not item.given and any(_signature(item.read) == _signature(other.read) for other in before):
         return True
     values = item.read.of("values")
+    if _is_blot(item.read) and any("serology" in other.read.of("tests") for other in before):
+        return True  # "Lyme serology with IgM and IgG immunoblot"
     panels = (vocabulary().panels[panel] for other in missing for panel in other.read.of("panels"))
     return bool(values) and any(values <= panel.values for panel in panels)
+
+
+def _is_blot(asked: Reading) -> bool:
+    """Whether the classes of antibodies against something are asked for, not how much there is of each class."""
+    values = asked.of("values")
+    return bool(values) and values <= IMMUNOGLOBULINS and "serology" in asked.of("tests")
 
 
 def _whole(item: Item) -> bool:
@@ -768,7 +776,7 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if _of_other_method(asked, charted):
         return False
-    if value in IMMUNOGLOBULINS and _is_class(fact, charted):
+    if value in IMMUNOGLOBULINS and (_is_class(fact, charted) or (_is_blot(asked) and not _is_blot(charted))):
         return False
     classes = [read.of("values") & _CLASSES for read in (asked, charted)]
     if value not in IMMUNOGLOBULINS and all(classes) and not classes[0] & classes[1]:
@@ -799,6 +807,8 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
             return False
         if (named := _in_panels(charted)) and value not in named:
             return False  # measles is not looked for with chlamydia and gonorrhea
+        if named and value in _OF_GENITALS and not (asked.of("sites") or asked.of("specimens")):
+            return True
         usual = _NOTHING if asked.of("sites") else _USUAL.get(value, _NOTHING)
         return bool(
             (asked.of("specimens") or usual) & charted.of("specimens") or asked.of("sites") & charted.of("sites")
