@@ -98,12 +98,17 @@ _IN_GENERAL = re.compile(
 """Tells something although it begins like a question: "when people feel low, they sometimes ..."."""
 _YOU_SAID = re.compile(
     r"(?:^|[.?!;]\s)\s*(?:(?:so|and|but|well|now|ok(?:ay)?|right|thank you|thanks|i see)[,. ]+)*"
-    r"(?:you (?:just )?(?:say|said|mention(?:ed)?|told me|were saying)|(?:going|coming|if we go) back to)\b"
+    r"(?:(?:when |since |as )?you (?:just )?(?:say|said|mention(?:ed)?|told me|were saying)"
+    r"|(?:going|coming|if we go) back to)\b"
     r"[^,.?!;:–—]*(?:[,:;–—]| - )",
     re.IGNORECASE,
 )
 """What a doctor repeats before asking: "you said it wakes you, is it ..."."""
-_SAYS = re.compile(r"(?:(?:and|so|well|okay|right)[, ]+)*(?:i|you|he|she|it|we|they)\b", re.IGNORECASE)
+_SAYS = re.compile(
+    r"(?:(?:and|so|well|okay|right)[, ]+)*"
+    r"(?:(?:i|you|he|she|it|we|they)\b|(?:this|that|there)(?:['’]s| is| are| was)\b)",
+    re.IGNORECASE,
+)
 """A statement before a dash, where "and the cough - how long?" asks."""
 _ASKS_AFTER = (
     r"(?:(?:do|does|did|is|are|was|were|has|have|had|can|could)\b|what happens|(?:what|where|how(?: \w+)?)"
@@ -112,7 +117,7 @@ _ASKS_AFTER = (
 _CONDITION_FIRST = re.compile(
     r"(?P<before>^|[.?!:;]\s+|\b(?:and|but|so|or|sure|check|clear),?\s)"
     r"(?P<condition>(?:when|if|while|whenever|once|after|as soon as)"
-    r" (?:you|he|she|they|it|that|this|your|his|her|the) [^,.?!;:]{3,80}), (?:then )?"
+    r" (?:you|he|she|they|it|that|this|your|his|her|the) (?!say\b|said\b|mention)[^,.?!;:]{3,80}), (?:then )?"
     rf"(?P<asks>{_ASKS_AFTER} [^,.?!;:]{{3,80}}?)(?P<end>,? (?:(?:and|or) )?{_ASKS_AFTER}|[.?!;:])",
     re.IGNORECASE,
 )
