@@ -70,3 +70,28 @@ def test_beside_other_answers_a_denial_says_what_it_denies(name: str, question: 
     reply = replied(name, question)
     assert says in reply
     assert "nothing like that" not in reply
+
+
+def test_beside_what_is_kept_back_nothing_is_denied_without_a_name() -> None:
+    reply = replied("osce-d19", "Do you have any pain in your testicles, your groin or your tongue?")
+    assert "nothing like that" not in reply
+    assert reply.endswith("As for the rest, I'd rather not go into that right now.")
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "says"),
+    [
+        ("osce-d17", "How old is your mother?", "I'd have to work that out."),
+        ("osce-t07", "Where did you grow up?", "Is that important, doctor?"),
+        ("osce-b05", "What do you usually eat?", "I don't really keep track of meals."),
+        ("osce-d17", "How much coffee do you drink?", "I couldn't put a number on it."),
+    ],
+)
+def test_what_every_patient_knows_is_neither_made_up_nor_unknown(name: str, question: str, says: str) -> None:
+    assert replied(name, question) == says
+    assert says in SET_PHRASES
+
+
+def test_what_a_fact_affirms_in_the_same_word_is_not_denied() -> None:
+    asked = "You mentioned the back room. Is there a gas boiler, heater or stove?"
+    assert replied("osce-t09", asked).endswith("next to the gas water heater. No stove.")
