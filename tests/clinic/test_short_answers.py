@@ -92,6 +92,36 @@ def test_what_every_patient_knows_is_neither_made_up_nor_unknown(name: str, ques
     assert says in SET_PHRASES
 
 
-def test_what_a_fact_affirms_in_the_same_word_is_not_denied() -> None:
-    asked = "You mentioned the back room. Is there a gas boiler, heater or stove?"
-    assert replied("osce-t09", asked).endswith("next to the gas water heater. No stove.")
+@pytest.mark.parametrize(
+    ("name", "question", "unsaid"),
+    [
+        (
+            "osce-b21",
+            "What illnesses have you had in the past, for instance with your heart, and have you ever had an operation"
+            " on your belly?",
+            "nothing like that",
+        ),
+        (
+            "osce-d19",
+            "This is a question I ask every boy with belly pain, and there is nothing to be embarrassed about: do you"
+            " have any swelling in your groin?",
+            "My belly hurts",
+        ),
+        ("osce-c24", "When you say you can't take much more, have you had thoughts of harming yourself?", "I pace up"),
+        ("osce-c24", "How is your eyesight, during and between the attacks?", "I pace up"),
+        (
+            "osce-t09",
+            "You said your flatmate gets the same headaches in the back room. What is in that room, is there a gas"
+            " boiler, heater or stove, and do your headaches go away when you are out of the flat?",
+            "heater or",
+        ),
+        ("osce-a04", "Tell me a little more about that left leg, please.", "left side of my chest"),
+        (
+            "osce-a21",
+            "You mentioned a squeezing in your chest when practice gets hard. Can you tell me more about that?",
+            "I passed out",
+        ),
+    ],
+)
+def test_what_is_not_asked_is_neither_told_nor_denied(name: str, question: str, unsaid: str) -> None:
+    assert unsaid not in replied(name, question)

@@ -23,6 +23,7 @@ from agentclinic.cases.matcher.asked_parts import (
     OPENS,
     as_asked,
     is_of_kin,
+    mentioned_before,
     parts_of,
     sentence_of,
     whole_pieces,
@@ -658,7 +659,9 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     found = [_unless_told_beside(one, found, rest, facts) for one in found]
     found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
     topics: list[Topic] = []
-    opens = (_AT_LENGTH.search(rest) and _TELL_OF.search(rest)) or _TELL_ALL.search(rest) or OPENS.search(rest)
+    tell_all = _TELL_ALL.search(rest)
+    of_all = tell_all and not mentioned_before(rest, tell_all.start())
+    opens = (_AT_LENGTH.search(rest) and _TELL_OF.search(rest)) or of_all or OPENS.search(rest)
     answers = bool(opens) or any(one.rows for one in found)
     for one in found:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)

@@ -421,10 +421,7 @@ def test_home_and_work_come_first() -> None:
     "question",
     [
         "In the past few weeks, have you had asthma?",
-        "Do you have asthma, for instance in your lungs?",
         "Do you have asthma, or any other product?",
-        "This is a question I ask everyone, and there is nothing to be embarrassed about: do you have asthma?",
-        "When you say you can't take much more, do you have asthma?",
     ],
 )
 def test_what_asks_for_nothing_by_itself_is_not_denied(question: str) -> None:
