@@ -37,21 +37,22 @@ NOT_SURE = "I'm not sure."
 NOT_WATCHED = "Maybe, I'm not sure."
 REST_NOT_WATCHED = "As for the rest, maybe, I'm not sure."
 CANNOT_SAY = "I couldn't really say."
+IS_IT_IMPORTANT = "Is that important, doctor?"
 REST = "About the rest I couldn't say."
 _CANNOT_SAY = {
     "timing": "I couldn't say exactly when.",
     "frequency": "I couldn't say how often.",
     "course": "I couldn't say what makes it better or worse.",
-    "severity": "I couldn't put a number on it.",
     "character": "I can't describe it any better than that.",
     "spread": "I couldn't say whether it goes anywhere else.",
     **{
         which: f"I couldn't say {which}."
-        for which in ("how many", "how much", "how long", "how often", "how far", "how big", "how old", "how soon")
+        for which in ("how long", "how often", "how far", "how big", "how soon", "which", "where", "when", "why")
     },
-    "habit": "Just the usual, nothing has changed there.",
-    "origin": "I grew up around here.",
-    **{which: f"I couldn't say {which}." for which in ("which", "where", "when", "who", "why")},
+    **dict.fromkeys(("severity", "how many", "how much"), "I couldn't put a number on it."),
+    "how old": "I'd have to work that out.",
+    "meals": "I don't really keep track of meals.",
+    "personal": IS_IT_IMPORTANT,
 }
 """What is said of an aspect of a complaint, or of a number or name, that the chart does not mention."""
 UNCLEAR = "I'm not sure what you mean. Could you ask in another way?"
@@ -63,8 +64,11 @@ IN_FAMILY = " in the family that I know of."
 AS_FAR_AS = ", as far as I can tell."
 NOTHING_MORE = "I think that's everything."
 NOT_NOW = "I'd rather not go into that right now."
+REST_NOT_NOW = "As for the rest, I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
 FORGOTTEN = "I can't think of it right now."
+_VAGUE = (CANNOT_SAY, _CANNOT_SAY["how old"], IS_IT_IMPORTANT, NOTHING_TO_TELL)
+"""What is left out beside other answers, where it does not say what it is about."""
 NO_DRUGS = ("No, I don't take anything like that.", NOTHING_LIKE_THAT)
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 _TALK: Mapping[str, str] = {
@@ -121,6 +125,7 @@ SET_PHRASES = (
         IN_FAMILY,
         NOTHING_MORE,
         NOT_NOW,
+        REST_NOT_NOW,
         NOTHING_TO_TELL,
         FORGOTTEN,
         "I'm not sure what you mean by",
@@ -148,6 +153,8 @@ class Part:
     """For a plain denial, what it denies."""
     short: str = ""
     """For a plain denial, how it is said beside other answers if it has no name: "No, I'm not."."""
+    kept: bool = False
+    """Whether there are facts that the patient keeps back."""
 
     @property
     def named(self) -> str:
@@ -280,8 +287,22 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
                 text = NOTHING_LIKE_THAT
         disclosure = Disclosure(topic.name, provenance, paths, shaped.withheld, shaped.vague)
         about = topic.words if topic.kind in (Asked.SYMPTOM, Asked.FAMILY) else ""
-        parts.append(Part(disclosure, tuple(facts), text, about, short_no(topic.asked)))
-    return tuple(_without_false_denial_of_kin(parts, payload, told))
+        kept = bool(asked_for) and not facts
+        parts.append(Part(disclosure, tuple(facts), text, about, short_no(topic.asked), kept))
+    return tuple(_without_denial_of_kept(_without_false_denial_of_kin(parts, payload, told)))
+
+
+def _without_denial_of_kept(parts: Iterable[Part]) -> Iterator[Part]:
+    """The parts; beside something that is kept back, which "nothing like that" would deny, only what has a name is."""
+    parts = tuple(parts)
+    for part in parts:
+        if part.text not in _PLAIN_DENIALS or not any(one.kept for one in parts):
+            yield part
+        elif part.named != part.text:
+            yield replace(part, text=part.named)
+        else:
+            unknown = replace(part.disclosure, provenance=Provenance.UNAVAILABLE)
+            yield replace(part, disclosure=unknown, text=part.short)
 
 
 def _without_false_denial_of_kin(parts: Sequence[Part], payload: PatientPayload, told: Set[str]) -> Iterator[Part]:
@@ -404,11 +425,10 @@ def worded(parts: Sequence[Part]) -> str:
     if NOT_WATCHED in said and (len(said) > 1 or denied):
         said.remove(NOT_WATCHED)
         said.append(_unsure([part.about for part in parts if part.text == NOT_WATCHED]))
-    for vague in (
-        CANNOT_SAY,
-        NOT_NOW,
-        NOTHING_TO_TELL,
-    ):  # beside other answers they do not say what they are about
+    if NOT_NOW in said and (len(said) > 1 or denied):
+        said[said.index(NOT_NOW)] = REST_NOT_NOW
+        said.sort(key=REST_NOT_NOW.__eq__)
+    for vague in _VAGUE:
         if (len(said) > 1 or denied) and vague in said:
             said.remove(vague)
     if denied and all(part.disclosure.provenance is Provenance.DEFAULT_NEGATIVE for part in parts) and said:

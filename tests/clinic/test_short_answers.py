@@ -70,3 +70,58 @@ def test_beside_other_answers_a_denial_says_what_it_denies(name: str, question: 
     reply = replied(name, question)
     assert says in reply
     assert "nothing like that" not in reply
+
+
+def test_beside_what_is_kept_back_nothing_is_denied_without_a_name() -> None:
+    reply = replied("osce-d19", "Do you have any pain in your testicles, your groin or your tongue?")
+    assert "nothing like that" not in reply
+    assert reply.endswith("As for the rest, I'd rather not go into that right now.")
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "says"),
+    [
+        ("osce-d17", "How old is your mother?", "I'd have to work that out."),
+        ("osce-t07", "Where did you grow up?", "Is that important, doctor?"),
+        ("osce-b05", "What do you usually eat?", "I don't really keep track of meals."),
+        ("osce-d17", "How much coffee do you drink?", "I couldn't put a number on it."),
+    ],
+)
+def test_what_every_patient_knows_is_neither_made_up_nor_unknown(name: str, question: str, says: str) -> None:
+    assert replied(name, question) == says
+    assert says in SET_PHRASES
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "unsaid"),
+    [
+        (
+            "osce-b21",
+            "What illnesses have you had in the past, for instance with your heart, and have you ever had an operation"
+            " on your belly?",
+            "nothing like that",
+        ),
+        (
+            "osce-d19",
+            "This is a question I ask every boy with belly pain, and there is nothing to be embarrassed about: do you"
+            " have any swelling in your groin?",
+            "My belly hurts",
+        ),
+        ("osce-c24", "When you say you can't take much more, have you had thoughts of harming yourself?", "I pace up"),
+        ("osce-c24", "How is your eyesight, during and between the attacks?", "I pace up"),
+        (
+            "osce-t09",
+            "You said your flatmate gets the same headaches in the back room. What is in that room, is there a gas"
+            " boiler, heater or stove, and do your headaches go away when you are out of the flat?",
+            "heater or",
+        ),
+        ("osce-a04", "Tell me a little more about that left leg, please.", "left side of my chest"),
+        (
+            "osce-a21",
+            "You mentioned a squeezing in your chest when practice gets hard. Can you tell me more about that?",
+            "I passed out",
+        ),
+    ],
+)
+def test_what_is_not_asked_is_neither_told_nor_denied(name: str, question: str, unsaid: str) -> None:
+    assert unsaid not in replied(name, question)

@@ -98,12 +98,17 @@ _IN_GENERAL = re.compile(
 """Tells something although it begins like a question: "when people feel low, they sometimes ..."."""
 _YOU_SAID = re.compile(
     r"(?:^|[.?!;]\s)\s*(?:(?:so|and|but|well|now|ok(?:ay)?|right|thank you|thanks|i see)[,. ]+)*"
-    r"(?:you (?:just )?(?:say|said|mention(?:ed)?|told me|were saying)|(?:going|coming|if we go) back to)\b"
+    r"(?:(?:when |since |as )?you (?:just )?(?:say|said|mention(?:ed)?|told me|were saying)"
+    r"|(?:going|coming|if we go) back to)\b"
     r"[^,.?!;:–—]*(?:[,:;–—]| - )",
     re.IGNORECASE,
 )
 """What a doctor repeats before asking: "you said it wakes you, is it ..."."""
-_SAYS = re.compile(r"(?:(?:and|so|well|okay|right)[, ]+)*(?:i|you|he|she|it|we|they)\b", re.IGNORECASE)
+_SAYS = re.compile(
+    r"(?:(?:and|so|well|okay|right)[, ]+)*"
+    r"(?:(?:i|you|he|she|it|we|they)\b|(?:this|that|there)(?:['’]s| is| are| was)\b)",
+    re.IGNORECASE,
+)
 """A statement before a dash, where "and the cough - how long?" asks."""
 _ASKS_AFTER = (
     r"(?:(?:do|does|did|is|are|was|were|has|have|had|can|could)\b|what happens|(?:what|where|how(?: \w+)?)"
@@ -112,7 +117,7 @@ _ASKS_AFTER = (
 _CONDITION_FIRST = re.compile(
     r"(?P<before>^|[.?!:;]\s+|\b(?:and|but|so|or|sure|check|clear),?\s)"
     r"(?P<condition>(?:when|if|while|whenever|once|after|as soon as)"
-    r" (?:you|he|she|they|it|that|this|your|his|her|the) [^,.?!;:]{3,80}), (?:then )?"
+    r" (?:you|he|she|they|it|that|this|your|his|her|the) (?!say\b|said\b|mention)[^,.?!;:]{3,80}), (?:then )?"
     rf"(?P<asks>{_ASKS_AFTER} [^,.?!;:]{{3,80}}?)(?P<end>,? (?:(?:and|or) )?{_ASKS_AFTER}|[.?!;:])",
     re.IGNORECASE,
 )
@@ -149,6 +154,12 @@ _TELL_MORE = re.compile(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)(?: (?:a (?:bit|little)|more|something))*",
     re.IGNORECASE,
 )
+_TELL_MORE_ABOUT = re.compile(rf"(?:{_TELL_MORE.pattern}) about(?: (?:that|this|it))?", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:that|this|it|them|those|these)?", re.IGNORECASE)
+_MENTIONED = re.compile(
+    r"\byou (?:just )?(?:mentioned|said|told me)(?: about| that)? ([^.?!;]{3,100})[.!]\s*$", re.IGNORECASE
+)
+"""What a doctor repeats and then asks about: "you mentioned a fall. Can you tell me more about that?"."""
 _ASIDE = cues.Cue(r"\b(?:besides|apart from|aside from|other than|in addition to|as well as)\b")
 _SET_ASIDE = re.compile(
     r"\s*(?:and |so )?(?:besides|apart from|aside from|other than|in addition to|as well as) [^,?!]*,", re.IGNORECASE
@@ -207,6 +218,7 @@ def _parts_of(question: str) -> Sequence[Asks]:
         for one, after in zip_longest(every, every[1:])
         if not (_LONE.fullmatch(one.text) or (aside and _is_set_aside(text, one)) or _leads_to(one, after, text))
     ]
+    every = [_with_object(one, text) for one in every]
     asked = [one for one in every if not is_repeated(one)] or every
     parts = [one for one in asked if not is_talk(one.text) and not only_opens(one)]
     return _with_subjects(_at_their_place(_with_predicates(parts, text), text), text)
@@ -216,6 +228,24 @@ def _leads_to(one: Asks, after: Asks | None, question: str) -> bool:
     """Whether it only leads to what follows: "tell me more about ..."."""
     between = question[one.start + len(one.text) : after.start].split() if after else []
     return between == ["about"] and _TELL_MORE.fullmatch(one.text) is not None
+
+
+def _with_object(one: Asks, question: str) -> Asks:
+    """What it asks to be told about, if the network read only "tell me more about": what follows, or was mentioned."""
+    lead = _TELL_MORE_ABOUT.match(one.text)
+    if lead is None or not _TELL_MORE_ABOUT.fullmatch(one.text):
+        return one
+    follows = re.split(r"[.,?!:;]", question[one.start + lead.end() :], maxsplit=1)[0].strip()
+    if _PRONOUN.fullmatch(follows):
+        follows = mentioned_before(question, one.start)
+    return (_read_as_one(f"how about {follows}?", one.start) if follows else None) or one
+
+
+def mentioned_before(question: str, at: int) -> str:
+    """What the doctor said the patient mentioned, in the sentence before the one at a place."""
+    begins = max(question.rfind(mark, 0, at) for mark in ".!?") + 1
+    mentioned = _MENTIONED.search(question, 0, begins)
+    return mentioned[1] if mentioned else ""
 
 
 def _is_set_aside(question: str, asks: Asks) -> bool:

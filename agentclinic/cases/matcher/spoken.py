@@ -23,12 +23,13 @@ from agentclinic.cases.matcher.asked_parts import (
     OPENS,
     as_asked,
     is_of_kin,
+    mentioned_before,
     parts_of,
     sentence_of,
     whole_pieces,
     with_place,
 )
-from agentclinic.cases.matcher.asking import DID_IT_HELP
+from agentclinic.cases.matcher.asking import DID_IT_HELP, stems
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.reader import Asks, Floats, Index, index_of, knows, read
 from agentclinic.cases.matcher.statements import statement
@@ -132,26 +133,32 @@ _WHICH = re.compile(
     r"(?:and |or |so |but )*(how (?:many|much|long|often|far|big|old|soon)|which|where|when|who|why)\b", re.IGNORECASE
 )
 """Asks for something that a patient may not be able to say."""
-_BY_DEFAULT = {
-    "habit": cues.Cue(
-        r"\bhow (?:much|many) (?:\w+ ){0,3}?(?:coffees?|tea|caffeine|cola|soda|drinks|water|fluids?|salt|meals|pillows"
-        r"|hours)\b|\bhow far can (?:you|he|she) walk\b|\bhow many (?:stairs|flights)\b"
-        r"|\bwhat (?:do|does) (?:you|he|she) (?:usually |normally )?eat\b|\bhow is (?:your|his|her) diet\b"
-    ),
-    "origin": cues.Cue(
-        r"\bwhere (?:did|were|was|do|are|is) (?:you|he|she) (?:grow up|grew up|born|raised|from|come from)\b"
+_KNOWN_TO_ALL = {
+    "meals": cues.Cue(r"\bwhat (?:(?:do|does) )?(?:you|he|she) (?:usually |normally |mostly )?eat\b|\bdiet\b"),
+    "personal": cues.Cue(
+        r"^(?:and |or |so |but )*who\b"
+        r"|\bwhere (?:did|were|was|do|does|are|is) (?:you|he|she) (?:grow up|grew up|born|raised|from|come from|live)\b"
     ),
 }
-"""Details that every patient knows, and what is said of them if the chart is silent."""
+"""Details that every patient knows: none says "I couldn't say who"."""
 _ASKS_WHO = cues.Cue(
     r"\bwho(?:'s| is| lives| else is| else lives)? (?:(?:there )?at home|with (?:you|him|her))\b"
     r"|\bwho (?:do|does) (?:you|he|she) live with\b|\bwho (?:looks|is there to look) after (?:you|him|her)\b"
 )
 """Asks who is at home."""
-_LIVES = cues.Cue(
-    r"\b(?:liv(?:e|es|ing) (?:with|alone|by)|married|wife|husband|partner|alone|kids?|child(?:ren)?|widow\w*|divorced"
-    r"|roommates?|flatmates?)\b"
+_HOUSEHOLD = (
+    r"married|wife|husband|partner|alone|kids?|child(?:ren)?|sons?|daughters?|parents?|mother|father|mom|mum|dad"
+    r"|roommates?|flatmates?|widow\w*|divorced"
 )
+_LIVES = cues.Cue(rf"\b(?:liv(?:e|es|ing) (?:with|by)|{_HOUSEHOLD})\b")
+"""Tells with whom someone lives."""
+_HOME = cues.Cue(rf"\b(?:liv(?:e|es|ing)|home|house|flat|apartment|pets?|dogs?|cats?|stairs|farm|{_HOUSEHOLD})\b")
+"""Tells how someone lives at home."""
+_PEOPLE = cues.Cue(
+    r"\b(?:famil\w*|house\w*|home|every(?:body|one)|nobody|no one|others?|brothers?|sisters?|cousins?|aunt|uncle"
+    rf"|grand\w+|{_HOUSEHOLD})\b"
+)
+"""Tells of other people."""
 _FUNCTIONS = (
     r"(?:hearing|(?:eye)?sight|vision|memory|balance|concentration|coordination|speech|voice|appetite|energy|mood|sleep"
     r"|walking|breathing|swallowing|digestion|skin|strength|sense of (?:smell|taste)|bowels|waterworks|eyes|ears)"
@@ -171,7 +178,13 @@ _FOLLOWS = re.compile(
 such questions about other charts have an answer that was not recognized."""
 _EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
 """Two things that the reader does not tell apart, often a choice, and so not denied beside other answers."""
-_EXAMPLE = re.compile(r"for (?:example|instance)\b", re.IGNORECASE)
+_EXAMPLE = re.compile(r"(?:for (?:example|instance)|such as|including)\b", re.IGNORECASE)
+_SPANS = frozenset(
+    "hour day week month year time past last few recent recently lately today daily before during while now".split()
+)
+"""What only says when: what is near to that alone is not what was asked."""
+_ANY_OTHER_THING = re.compile(r"(?:any |some )?(?:other|similar) \w+", re.IGNORECASE)
+"""Ends a list without naming anything: "or other products"."""
 _ANYTHING = re.compile(
     r"(?:have|has|did|do|does) (?:you|he|she|they) (?:ever |also )?(?:noticed?|had|have|seen|feel|felt)"
     r" (?:anything|any (?:other )?(?:changes?|symptoms?|problems?))"
@@ -231,29 +244,17 @@ _MEDICINES = cues.Cue(
     r"|^(?:and )?(?:what|any|any other) (?:medicines?|medications?)\W*$"
 )
 """Asks for all medicines, perhaps with examples."""
-_SOCIAL = cues.Cue(
+_LIFE = cues.Cue(
     r"\bsocial (?:history|background|situation)\b|\blife ?styles?\b"
-    r"|\b(?:home|daily|everyday|family) life\b|\blife (?:look like |like )?at home\b|\babout (?:your|his|her) life\b"
+    r"|\b(?:(?:home|daily|everyday|family) life|life (?:look like |like )?at home)\b"
     r"|\b(?:your life|(?:normal|typical|usual) day) (?:look )?like\b"
-    r"|\babout (?:yourself|himself|herself|your (?:home|daily routine|living situation|home situation))\b"
-    r"|^(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)$"
+    r"|\babout (?:yourself|himself|herself)\b"
+    r"|\babout (?:your|his|her) (?:(?:work|job) and (?:your |his |her )?(?:life|home|family|living)"
+    r"|life|home|(?:daily|normal|usual) (?:routine|day)|living situation)\b"
 )
-_TELL_OF_LIFE = cues.Cue(
-    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk) (?:a (?:bit|little)|something)? ?(?:more )?about"
-    r" (?:yourself|himself|herself|(?:your|his|her) (?:(?:home|daily|everyday|normal|usual) )?(?:life|home|routine|day)"
-    r")\b"
-    r"|(?:(?:a (?:bit|little)|something) )?(?:more )?about (?:your|his|her) (?:work|job) and (?:your |his |her )?"
-    r"(?:home|life|family|living)\b"
-    r"|your (?:daily|everyday) life\b"
-)
-_OF_HOME = cues.Cue(
-    r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)? ?(?:a (?:bit|little)|something)? ?(?:more )?"
-    r"(?:about)? ?your home(?: situation)?\s*[.,?:;]"
-)
-_HOME = cues.Cue(
-    r"\b(?:liv(?:e|es|ing)|home|house|flat|apartment|married|wife|husband|partner|alone|kids?|child(?:ren)?|sons?"
-    r"|daughters?|parents?|mother|father|mom|dad|roommates?|widow\w*|divorced|pets?|dogs?|cats?|stairs|farm)\b"
-)
+"""Asks how someone lives."""
+_HOME_ALONE = re.compile(r".*\babout (?:your|his|her) home(?: situation)?", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[.,?:;]")
 _WORSE = cues.Cue(r"\b(?:worse\w*|aggravat\w*|brings? (?:it|them|this) on|sets? (?:it|them|this) off|triggers?)\b")
 _BETTER = cues.Cue(
     r"\b(?:better|eas(?:e|es|ed|ier)|reliev\w*|relief|helps?|helped|sooth\w*|(?:make|makes) it (?:stop|go away))\b"
@@ -278,8 +279,8 @@ _WHOLE = {Section.PAST: "medical condition", Section.DRUGS: "medication"}
 WHOLE = 0.0
 """How much nearer than the reader asks for a fact of such a section must be."""
 MOST_OF_SECTION = 5
-_WORK = re.compile(r"\b(?:work|job)\b", re.IGNORECASE)
-"""Beside life at home, it asks for more than is near."""
+_TOOK = cues.Cue(r"\b(?:took|tried|chewed|gave (?:me|him|her|us)|put (?:me|him|her) on|had|course|courses|rounds?)\b")
+"""Tells that something was taken."""
 _NARROWED = cues.Cue(
     r"\b(?:new|chang\w+|start\w*|stopp?\w*|for (?:it|this|the|that|your)|miss\w*|often|dose|how|help\w*)\b"
 )
@@ -287,10 +288,6 @@ _OF_LIFE = (Section.SOCIAL, Section.FAMILY)
 """Sections that tell nothing about the illness."""
 _OF_BODY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW, Section.PAST)
 """Sections of which no fact is about relatives, unless it names people."""
-_PEOPLE = cues.Cue(
-    r"\b(?:famil\w*|house\w*|home|every(?:body|one)|nobody|no one|others?|wife|husband|partner|parents?|mother|father"
-    r"|mom|mum|dad|brothers?|sisters?|sons?|daughters?|kids?|child\w*|cousins?|aunt|uncle|grand\w+)\b"
-)
 _TALK = {talk.value: talk for talk in Talk}
 
 
@@ -378,10 +375,11 @@ def _in_general() -> int:
 
 def _asks_of_life(asks: Asks, question: str) -> str:
     """What is asked about how someone lives: "life", or "home" alone; empty if nothing is."""
-    after = question[asks.start :]
-    if _SOCIAL.search(asks.text) or _TELL_OF_LIFE.match(after):
-        return "home" if _OF_HOME.match(after) else "life"
-    return ""
+    end = _CLAUSE_END.search(question, asks.start + len(asks.text))
+    clause = question[asks.start : end.start() if end else None]
+    if not _LIFE.search(clause):
+        return ""
+    return "home" if _HOME_ALONE.fullmatch(clause) else "life"
 
 
 def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin: bool) -> list[int]:
@@ -390,20 +388,19 @@ def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin
 
     def affirmed(section: Section) -> list[int]:
         rows = [row for row, fact in enumerate(facts) if fact.section is section and not fact.denied]
-        most = MOST_OF_SECTION + (2 if _WORK.search(question) else 0)
-        return sorted(rows, key=lambda row: -near[row])[:most]
+        return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
 
     whole_family = _FAMILY.search(asks.text) or (of_kin and _ANY_OTHER.search(asks.text))
     if whole_family and not named & lexicon.of_types("disease", "symptom") & ~lexicon.roots():
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
-    if (social := _asks_of_life(asks, question)) and not _TOUCHED.search(sentence_of(question, asks)[1]):
-        rows = affirmed(Section.SOCIAL)
-        return [row for row in rows if _HOME.search(_words_of(facts[row]))] or rows if social == "home" else rows
+    if (life := _asks_of_life(asks, question)) and not _TOUCHED.search(sentence_of(question, asks)[1]):
+        return _of_life(near, facts, at_home=life == "home")
     if of_kin or _NARROWED.search(asks.text):
         return []
     best = int(near.argmax())
     if _MEDICINES.search(asks.text) and (rows := affirmed(Section.DRUGS)):
+        rows += [row for row in _also_taken(facts) if near[row] >= asks.needed + SAME_NAME]
         return rows if best in rows or near[best] < asks.needed + DIRECT else [best, *rows]
     if _ILLNESSES.search(asks.text) and (ill := _illnesses(facts)):
         nearer = near >= asks.needed + WHOLE
@@ -430,6 +427,22 @@ def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin
     return []
 
 
+def _of_life(near: Floats, facts: Facts, *, at_home: bool) -> list[int]:
+    """What someone's life is like: first home and work, then habits; how one feels is not asked."""
+    rows = [row for row, fact in enumerate(facts) if fact.section is Section.SOCIAL and not fact.denied]
+    home = [row for row in rows if _HOME.search(_words_of(facts[row]))]
+    if at_home and home:
+        return sorted(home, key=lambda row: -near[row])[:MOST_OF_SECTION]
+    first = {*home, *(row for row in rows if _tells_job(facts[row]))}
+    symptoms = lexicon.of_types("symptom")
+    kept = [row for row in rows if row in first or not lexicon.named(_words_of(facts[row])).names & symptoms]
+    return sorted(kept or rows, key=lambda row: (row not in first, -near[row]))[:MOST_OF_SECTION]
+
+
+def _tells_job(fact: Fact) -> bool:
+    return bool(_named_in(fact) & lexicon.bit("occupation") or cues.TELLS_JOB.search(_words_of(fact)))
+
+
 @lru_cache(maxsize=512)
 def _illnesses(facts: Facts) -> frozenset[int]:
     """The facts of the past that name an illness or an operation."""
@@ -441,6 +454,22 @@ def _illnesses(facts: Facts) -> frozenset[int]:
         and not says_no_harm(fact)
         and not _names_no_illness(fact)
         and lexicon.named(_words_of(fact)).names & named
+    )
+
+
+@lru_cache(maxsize=512)
+def _also_taken(facts: Facts) -> tuple[int, ...]:
+    """The facts of the story that tell of a drug which no fact about medicines names: lozenges that were tried."""
+    drugs = lexicon.of_types("drug") & ~lexicon.roots() & ~_in_general()
+    named = [lexicon.named(_words_of(fact)).names & drugs for fact in facts]
+    listed = reduce(or_, (one for one, fact in zip(named, facts, strict=True) if fact.section is Section.DRUGS), 0)
+    return tuple(
+        row
+        for row, fact in enumerate(facts)
+        if fact.section is Section.HISTORY
+        and not fact.denied
+        and named[row] & ~listed
+        and _TOOK.search(fact.says or fact.text)
     )
 
 
@@ -484,6 +513,9 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
             rows = list(dict.fromkeys((*rows, row)))
     if not rows and asks.kind == "no":
         rows = _same_name(asks, near, facts, of_kin=of_kin)
+    noun = _listed_noun(asks, question)
+    if not rows and noun:
+        rows = _same_words(noun, asks, near, facts, of_kin=of_kin)
     if not rows and near[best] >= asks.needed + DOUBT and (_FOLLOWS.match(asks.text) or _EITHER.search(asks.text)):
         rows = [best]
     if not rows and _ASKS_WHO.search(asks.text):
@@ -498,8 +530,7 @@ def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Foun
         rows = list(dict.fromkeys((*_onset(facts), *rows)))
         near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
     nearness = tuple(float(near[row]) - asks.needed for row in rows)
-    noun = "" if rows else _listed_noun(asks, question)
-    return _Found(asks, tuple(rows), nearness, of_kin, whole, noun)
+    return _Found(asks, tuple(rows), nearness, of_kin, whole, "" if rows else noun)
 
 
 def _listed_noun(asks: Asks, question: str) -> str:
@@ -588,6 +619,20 @@ def _same_name(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[
     return [-max(alike)[1]] if alike else []
 
 
+def _same_words(noun: str, asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
+    """The nearest fact that has, in what it affirms, the words of what would be denied: "heater"."""
+    asked = stems(noun)
+    alike = [
+        (float(near[row]), -int(row))
+        for row in np.flatnonzero(near >= asks.needed + SAME_NAME)
+        if asked
+        and not says_no_harm(facts[row])
+        and (facts[row].section is Section.FAMILY) == of_kin
+        and asked <= stems(_words_of(facts[row]))
+    ]
+    return [-max(alike)[1]] if alike else []
+
+
 @lru_cache(maxsize=512)
 def _has_questions(facts: Facts) -> bool:
     return any(fact.asked for fact in facts)
@@ -614,7 +659,9 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     found = [_unless_told_beside(one, found, rest, facts) for one in found]
     found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
     topics: list[Topic] = []
-    opens = (_AT_LENGTH.search(rest) and _TELL_OF.search(rest)) or _TELL_ALL.search(rest) or OPENS.search(rest)
+    tell_all = _TELL_ALL.search(rest)
+    of_all = tell_all and not mentioned_before(rest, tell_all.start())
+    opens = (_AT_LENGTH.search(rest) and _TELL_OF.search(rest)) or of_all or OPENS.search(rest)
     answers = bool(opens) or any(one.rows for one in found)
     for one in found:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)
@@ -631,16 +678,32 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
 
 
 def _asks_vaguely(one: _Found) -> bool:
-    """Whether it asks for nothing by itself: "anything else", "especially at night", or an example that is unknown."""
+    """Whether it asks for nothing by itself: "anything else", "especially at night", or an example that is unknown.
+
+    Beside answers, it would only be denied without a name: "otherwise, nothing like that".
+    """
     text = one.asks.text
     nearest = one.nearness[0] if one.rows else LEAST
     if _ABOVE_ALL.match(text) and nearest < BY_ITSELF:
         return not finding_names(text)
-    if nearest >= DIRECT:
+    if nearest >= DIRECT or one.whole:
         return False
+    if _names_nothing(text) and (not one.rows or content_words(text) <= _SPANS):
+        return True
     if cues.ANYTHING_ELSE.search(text) or (not one.rows and _ANYTHING.fullmatch(text)):
         return not finding_names(text)
-    return bool(_EXAMPLE.match(text)) and not lexicon.named(text).names
+    if one.rows or not _EXAMPLE.match(text):
+        return bool(_EXAMPLE.match(text) or _ANY_OTHER_THING.fullmatch(text)) and not lexicon.named(text).names
+    return not (one.noun or called(text, finding_names(text)))
+
+
+def _names_nothing(text: str) -> bool:
+    """Whether words ask for nothing, or only say when: "in the past few weeks", "also at night"."""
+    if cues.YES_OR_NO.match(text) or cues.OPEN.search(text) or _AT_LENGTH.search(text):
+        return False
+    named = lexicon.named(text)
+    when = ("time", "trigger") if named.closed & lexicon.bit("time of day") else ("time",)
+    return not named.names & ~lexicon.of_types(*when) and not strange_words(text)
 
 
 @lru_cache(maxsize=4096)
@@ -735,9 +798,9 @@ def _silent(one: _Found, name: str, names: Sequence[str], *, answers: bool, fact
             if section.section is not Section.FAMILY and section.asked.search(text):
                 return Topic(section.section.value.replace("_", " "), section.kind, (), text, asked=text)
         return Topic(name, Asked.SYMPTOM, (), called(text, names) or one.noun, main, asked=text)
-    for default, asks in _BY_DEFAULT.items():
+    for known, asks in _KNOWN_TO_ALL.items():
         if asks.search(text):
-            return Topic(default, Asked.DETAIL, ())
+            return Topic(known, Asked.DETAIL, ())
     if well := _HOW_IS.fullmatch(text):
         noun = (well[1] or well[2]).lower()
         return Topic(

@@ -192,13 +192,15 @@ _CLAUSE = re.compile(
 """In what is no plain list of nouns."""
 _NO_NOUN = re.compile(
     r"(?:better|worse|to|not|just|such|like|even|else|other|more|less|kind|sort|of|before|after|now|ever|yet|too|either"
-    r"|unable|hard|able|above|below|under|around|over|in|on|at|for|up|out|off|away|back|down|through|along|one|body|\w+ed|\w+ly"
+    r"|with|without|while|when|during|since|from|by|unable|hard|able|above|below|under|around|over|in|on|at|for|up|out|off|away|back|down|through|along|one|body|\w+ed|\w+ly"
     r"|(?!body|kidney|allergy|surgery|injury|biopsy|therapy|anxiety)\w+y$|\w+ing(?! (?:in|of|when|on|at|from|after)\b))"
-    r"(?: |$)",
+    r"(?: |$)|(?:torn|worn|broken|burst|bent|blown|stuck|split|sunken|swollen)$",
     re.IGNORECASE,
 )
 """The beginning of what is no noun: adjectives by themselves, and what someone does."""
-_BEFORE_LISTED = re.compile(r"^(?:(?:and|or|any|an?|some|the) )+", re.IGNORECASE)
+_TAKES_AWAY = re.compile(r"\b(?:los[et]|losing|gain\w*|miss\w*|skip\w*|chang\w*|stop\w*|put on) any$", re.IGNORECASE)
+"""What is lost or changed is not what the patient has: "lost any weight" is not denied as "no weight"."""
+_BEFORE_LISTED = re.compile(r"^(?:(?:and|or|any|an?|some|the|many|much) )+", re.IGNORECASE)
 _EXAMPLES = re.compile(r",| (?:such as|like|including) ", re.IGNORECASE)
 _WHEN_YOU = re.compile(r"\bwhen you(?= \w+$)", re.IGNORECASE)
 _YOUR = re.compile(r"\byour\b", re.IGNORECASE)
@@ -209,8 +211,9 @@ def listed_noun(text: str, before: str) -> str:
 
     `before` is what comes before it in its sentence.
     """
-    lists = list(_LISTS_NOUNS.finditer(f"{before}{text}"))
-    if not lists or _CLAUSE.search(before[lists[-1].end() :]):
+    said = f"{before}{text}"
+    lists = list(_LISTS_NOUNS.finditer(said))
+    if not lists or _CLAUSE.search(before[lists[-1].end() :]) or _TAKES_AWAY.search(said[: lists[-1].end()]):
         return ""
     item = text[max(0, lists[-1].end() - len(before)) :].strip(" ?.,")
     noun = _YOUR.sub("the", _EXAMPLES.split(_BEFORE_LISTED.sub("", item))[0])

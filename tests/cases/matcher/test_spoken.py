@@ -200,6 +200,11 @@ def test_what_is_asked_before_a_worry_is_asked_for_as_well() -> None:
         ("been abroad", "Any fever, or have you ", ""),
         ("hard to wake", "Has he been floppy or ", ""),
         ("any better", "", ""),
+        ("a torn", "Has anyone had ", ""),
+        ("torn ligaments", "Has anyone had ", "torn ligaments"),
+        ("many infections", "Has she had ", "infections"),
+        ("have you lost any weight", "", ""),
+        ("with anything in particular", "Do you have ", ""),
     ],
 )
 def test_what_stands_in_a_list_of_nouns_is_denied_by_its_noun(text: str, before: str, noun: str) -> None:
@@ -362,8 +367,62 @@ def test_what_is_told_of_the_past_of_relatives_and_of_opposites(
     assert not untold & paths
 
 
-def test_what_works_is_said_to_work_and_habits_are_the_usual() -> None:
+def test_what_works_is_said_to_work() -> None:
     (hearing,) = asked_of_patient("How is your hearing?", PAST_CHART)
     assert (hearing.kind, hearing.words) == (Asked.DETAIL, "hearing")
-    (coffee,) = asked_of_patient("How much coffee do you drink in a day?", PAST_CHART)
-    assert (coffee.kind, coffee.name) == (Asked.DETAIL, "habit")
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("How much coffee do you drink in a day?", "severity"),
+        ("Where did you grow up?", "personal"),
+        ("Who told you that?", "personal"),
+        ("What do you usually eat?", "meals"),
+    ],
+)
+def test_what_every_patient_knows_is_a_detail_of_its_own(question: str, name: str) -> None:
+    assert [(topic.kind, topic.name) for topic in asked_of_patient(question, PAST_CHART)] == [(Asked.DETAIL, name)]
+
+
+LIFE_CHART = Facts(
+    (
+        fact("beer", "Beer at weekends", "Do you drink?", section=Section.SOCIAL),
+        fact("low", "Mood low since ill", "How is your mood?", section=Section.SOCIAL),
+        fact("orchard", "Runs an orchard", "What work do you do?", section=Section.SOCIAL),
+        fact("wife", "Lives with his wife", "Who do you live with?", section=Section.SOCIAL),
+        fact("pill", "Ramipril daily", "What medicines do you take?", section=Section.DRUGS),
+        fact("lozenges", "Tried lozenges, little help", "Did anything help your throat?"),
+        fact("family", "Father died of a stroke", "Any strokes in your family?", section=Section.FAMILY),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "paths"),
+    [
+        ("Could you tell me a bit about your life?", {"orchard", "wife", "beer"}),
+        ("Tell me a little about your work and home.", {"orchard", "wife", "beer"}),
+        ("Tell me about your home situation.", {"wife"}),
+        ("Tell me a little about your daily life: what do you do?", {"orchard", "wife", "beer"}),
+        ("What medicines are you taking?", {"pill", "lozenges"}),
+    ],
+)
+def test_a_section_of_the_background_is_told_without_what_is_not_of_it(question: str, paths: set[str]) -> None:
+    assert {fact.path for topic in asked_of_patient(question, LIFE_CHART) for fact in topic.facts} == paths
+
+
+def test_home_and_work_come_first() -> None:
+    (topic,) = asked_of_patient("Could you tell me a bit about your life?", LIFE_CHART)
+    assert [fact.path for fact in topic.facts][-1] == "beer"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "In the past few weeks, have you had asthma?",
+        "Do you have asthma, or any other product?",
+    ],
+)
+def test_what_asks_for_nothing_by_itself_is_not_denied(question: str) -> None:
+    assert [[fact.path for fact in topic.facts] for topic in asked_of_patient(question, PAST_CHART)] == [["asthma"]]
