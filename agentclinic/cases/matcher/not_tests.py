@@ -49,7 +49,7 @@ _ARRANGEMENT = re.compile(
     r"|(?:screening|testing) (?:of|for) (?:the |her |his )?(?:siblings?|family|relatives?|partners?|contacts?)"
     r"|(?:family|partner|sibling|contact) (?:screening|testing|ecgs?|tracing|cascade screening)"
     r"|fluid balance(?: chart)?|(?:urinary|foley|indwelling) catheter(?! specimen| sample)"
-    r"|\w+ (?:review|opinion|input)$)"
+    r"|\w+ (?:review|opinion|input|call)$)"
 )
 """What is arranged for a patient, or told them: no test, and no treatment either."""
 _REFERRAL = re.compile(r"\b(?:referral|consult|consultation)s?$")

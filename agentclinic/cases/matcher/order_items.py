@@ -210,6 +210,11 @@ def items(order: str) -> tuple[Item, ...]:
             if head.measured and not head.read.of("sites") and head.read.of("modalities") and only_sites(own.read):
                 head = _replaced(found, head, _with(head, own.read))  # "CT aortogram (chest and abdomen)"
                 continue
+            if segment.included and _sited(head.read) and only_sites(own.read):
+                image = " ".join(sorted(head.read.of("modalities")))  # "CT head including temporal bones"
+                narrower = _with(own, only_of(head.read, "modalities"))
+                found.append(replace(narrower, text=f"{image} {own.text}", detail=True))
+                continue
             if own.read.of("values") and own.read.of("values") <= head.read.of("values"):
                 continue  # "urinary antigens (Legionella)"
             if not own.read.by_kind and _is_method(head.read) and head not in found:
@@ -257,6 +262,8 @@ def items(order: str) -> tuple[Item, ...]:
         ):
             continue  # "dermoscopy of the hands and wrists"
         together = before.joined and same_list
+        if (segment.joined or together) and found and found[-1].measured and read.by_kind == {"parts": {"valsalva"}}:
+            continue  # "echocardiogram with the gradient at rest and on Valsalva"
         if not read.by_kind and (segment.joined or together):
             own = replace(own, detail=True)  # "with recall and cueing"
         ends = any(following.begins for following in segments[index + 1 : index + 2])
@@ -597,7 +604,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(replace(own, text=f"{own.text} {what}"), only_of(after[0], "values"))
     both_of_vessels = bool(after) and read.of("modalities") & after[0].of("modalities") & _VESSELS
     sited = read.of("modalities") <= _SITED or both_of_vessels
-    if kinds == {"modalities"} and sited and after and _sited(after[0]):
+    if kinds == {"modalities"} and sited and not read.words and after and _sited(after[0]):
         where = " ".join(n for n, concepts in after[0].phrases if any(kind == "sites" for kind, _ in concepts))
         return _with(
             replace(own, text=f"{own.text} {where}".strip()), only_of(after[0], "sites")
@@ -653,7 +660,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         again = read.of("tests") <= {"biopsy", "histopathology"} and not read.of("values")
         named = own if again or "biops" in own.text else replace(own, text=f"{own.text}{OF_BIOPSY}")
         if not source or not source.named:
-            return None if again else named
+            return None if again else _with(named, Reading({"tests": frozenset({"biopsy"})}))
         return replace(_with(named, source), detail=again)
     if kinds == {"tests", "values"} and "pcr" in read.of("tests"):
         swabbed = {"swab", "pcr"} <= last.of("tests") and last.of("sites")
@@ -708,15 +715,21 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(own, Reading({"vitals": frozenset({"vital signs"})}))
     if kinds == {"values"} and read.of("values") <= GERMS and not by_another and (method := _method_of_list(after)):
         return _with(own, method)  # "Mycoplasma and Legionella PCR"
-    if kinds == {"values"} and read.of("values") <= GERMS >= last.of("values") and _methodical(last) and not by_another:
-        return _with(own, only_of(last, "specimens", "sites", "tests"))  # "CSF PCR for HSV and VZV"
+    if kinds <= {"values"} and _is_germ(own) and _methodical(last) and last.of("values") <= _GERMS_BY_NAME:
+        if kinds and read.of("values") <= GERMS >= last.of("values"):
+            return _with(own, only_of(last, "specimens", "sites", "tests"))  # "CSF PCR for HSV and VZV"
+        same_pcr = takewhile(lambda item: _methodical(item.read) or item.text.endswith(" pcr"), reversed(before))
+        if any(_LISTS_GERMS.search(item.text) for item in same_pcr):  # "CSF PCR for HSV, pneumococcus and Listeria"
+            return _with(replace(own, text=f"{own.text} pcr"), only_of(last, "specimens", "sites", "tests"))
     if read.of("values") == {"flow cytometry"} and kinds == {"values"} and "bone marrow" in last.of("tests"):
         return _with(replace(own, text=f"bone marrow {own.text}"), only_of(last, "tests"))
     tapped = last.of("specimens") & PUNCTURED and (last.of("panels") or last.of("values") & _IN_FLUIDS)
     if kinds == {"values"} and tapped and read.of("values") <= _OF_A_TAP:
         return _of_fluid(replace(own, text=f"{min(last.of('specimens') & PUNCTURED)} {own.text}"), last)
     if kinds == {"values"} and last.of("specimens") & PUNCTURED and last.of("tests") & TAKEN:
-        return _with(own, only_of(last, "specimens")) if read.of("values") <= _IN_FLUIDS else own
+        if not read.of("values") <= _IN_FLUIDS | {"adenosine deaminase"}:
+            return own
+        return _of_fluid(replace(own, text=f"{min(last.of('specimens') & PUNCTURED)} {own.text}"), last)
     sediment = read.of("values") and read.of("values") <= _IN_SEDIMENT and read.of("tests") <= {"microscopy"}
     if sediment and kinds <= {"values", "tests"} and "urine" in last.of("specimens"):
         return _with(own, only_of(last, "specimens"))
@@ -753,6 +766,20 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if read.of("vitals") == {"heart rate"} and kinds == {"vitals"} and last.of("vitals"):
         return _with(own, only_of(last, "qualifiers"))
     return own
+
+
+_GERMS_BY_NAME = GERMS | {"pneumococcal antigen", "legionella antigen"}
+"""Germs, some of which are mostly looked for by their antigen."""
+_LISTS_GERMS = re.compile(r"\bpcr +\w")
+"""A PCR for germs that follow."""
+
+
+def _is_germ(item: Item) -> bool:
+    """Whether an item may be one more germ of a list: one that we know, or a single word that we do not."""
+    read = item.read
+    if read.words & _KINDS_OF_TEST or item.sounds_measured:
+        return False
+    return read.of("values") <= _GERMS_BY_NAME if read.by_kind else len(read.words) == 1
 
 
 def _examined_by(method: Reading, near: Sequence[Reading]) -> Reading | None:

@@ -110,7 +110,7 @@ def split_order(order: str) -> Iterable[Segment]:
             examined = examined and (site or bool(EXAM.search(text)) or _names_examination(named))
         on_skin = given and "skin" in reading(whole).of("sites") - reading(text).of("sites")
         if not reasoned or given:
-            for piece in _by_specimen(text):
+            for piece in (place for part in _by_specimen(text) for place in _by_place(part)):
                 included = bool(lists) and lists[-1].startswith("inc")
                 yield Segment(piece, bool(lists), together, included, given, on_skin, begins)
                 begins = False
@@ -178,6 +178,13 @@ def _by_specimen(text: str) -> list[str]:
         if is_measured(before) and is_measured(after) and before.phrases + after.phrases == reading(text).phrases:
             return [text[: cut.start()].strip(), *_by_specimen(text[cut.start() :])]
     return [text] if text else []
+
+
+def _by_place(text: str) -> list[str]:
+    """Split places that stand side by side: "joints skin eyes"."""
+    places = text.split()
+    alone = [only_sites(reading(place)) and (place.endswith("s") or place == "skin") for place in places]
+    return places if all(alone) and len(places) > 1 else [text]
 
 
 _NODES_IN = re.compile(r"\bnodes? (?:in|of|at|over)\b")

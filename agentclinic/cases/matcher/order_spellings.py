@@ -46,6 +46,16 @@ def _is_organ(text: str) -> bool:
 
 _CONJUNCTION = re.compile(r"\b(?:and|or)\b")
 WRITTEN_OUT = (
+    (
+        # When an image is taken after the contrast.
+        re.compile(
+            r"(?:\s*,)?\s*\b(?:(?:in|with|and|including) )?(?:the )?"
+            r"(?:(?:early|late|arterial|portal|venous|delayed|nephrographic|excretory|equilibrium|parenchymal)\b"
+            r"\s*(?:(?:,|/|&|and|or)\s*)*)+phases?\b",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
     (re.compile(r"(?<=PCR) for (?:viruses|viral|bacteria\w*)(?: and (?:bacteria|viruses))?\b", re.IGNORECASE), ""),
     (
         re.compile(

@@ -605,3 +605,32 @@ def test_magnesium_is_of_blood_after_the_sodium_of_a_spot_urine_and_the_glucose_
     assert not items(one_line("CSF protein and glucose, phosphate"))[-1].read.of("specimens")
     assert items(one_line("24-hour urine sodium, magnesium"))[-1].read.of("specimens") == {"urine"}
     assert items(one_line("urine sodium, osmolality"))[-1].read.of("specimens") == {"urine"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "named"),
+    [
+        (
+            "CSF PCR for HSV, pneumococcus and Listeria, CBC",
+            ["csf pcr  hsv", "pneumococcus pcr", "spinal fluid listeria pcr", "cbc"],
+        ),
+        ("HSV PCR, neopterin", ["hsv pcr", "neopterin"]),
+        ("CT head with contrast including temporal bones", ["ct head", "ct temporal bones"]),
+        ("echocardiogram with LVOT gradient at rest and Valsalva, troponin", ["echocardiogram", "troponin"]),
+        ("pleural fluid culture, adenosine deaminase", ["pleural fluid culture", "pleural adenosine deaminase"]),
+        ("genital examination, joints skin and eyes", ["genital examination", "joints", "skin", "eyes"]),
+        ("CT liver with arterial and portal venous phases, CBC", ["ct liver", "cbc"]),
+    ],
+)
+def test_a_list_says_of_its_items_what_they_are_of_and_how_they_are_done(request_: str, named: list[str]) -> None:
+    assert [item.text for item in items(one_line(request_))] == named
+
+
+def test_what_is_done_with_a_biopsy_of_no_place_is_done_with_a_biopsy() -> None:
+    found = items(one_line("biopsy, histology, mycobacterial PCR"))
+    assert found[-1].read.of("tests") == {"biopsy", "pcr"}
+
+
+def test_carbon_monoxide_in_the_air_is_not_that_in_blood() -> None:
+    (air,) = items(one_line("ambient carbon monoxide measurement"))
+    assert not air.read.of("values")
