@@ -53,9 +53,7 @@ _ARRANGEMENT = re.compile(
 )
 """What is arranged for a patient, or told them: no test, and no treatment either."""
 _REFERRAL = re.compile(r"\b(?:referral|consult|consultation)s?$")
-_OXYGEN_TRIED = re.compile(
-    r"^(?:(?:100%?|high flow|\d+ ?l(?:itres?)?) )*(?:o2|oxygen)\b.*\d+ ?l\b|^trial of (?:[\w%]+ )*(?:o2|oxygen)\b"
-)
+_OXYGEN = re.compile(r"^(?:(?:100%?|high flow|\d+ ?l(?:itres?)?) )*(?:o2|oxygen)\b.*\d+ ?l\b")
 _SCORE = re.compile(
     r"\b(?:q?sofa|news ?2?|mews|pews|curb ?65|crb ?65|psi port|port score|wells|geneva|perc (?:rule|score|criteria)"
     r"|years criteria|centor"
@@ -97,7 +95,7 @@ def said_of_no_test(text: str) -> str:
         return "a treatment, not a test"
     if _SCORE.search(text) and not (LABORATORY.search(text) or _TRIED.search(text)):
         return "a score to work out from the findings, not a test"
-    if _OXYGEN_TRIED.search(text):
+    if _OXYGEN.search(text):
         return "a treatment, not a test"
     if _REFERRAL.search(text):
         return "not a test"

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from agentclinic.cases.matcher.not_tests import is_treatment
 from agentclinic.cases.matcher.order_kinds import MEASURED
+from agentclinic.cases.matcher.order_spellings import OXYGEN_TRIAL
 from agentclinic.cases.matcher.order_text import one_line
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site
 from agentclinic.cases.model import Fact
@@ -59,10 +60,6 @@ class Condition:
         return [fact for fact in facts if _is_about(asked, there, fact) and _says(fact, marks)]
 
 
-_OXYGEN_TRIED = re.compile(r"\btrial of (?:[\w%-]+ ){0,3}oxygen|\boxygen trial", re.IGNORECASE)
-"""A test with an entry of its own, though it is done during an attack."""
-
-
 @lru_cache(maxsize=4096)
 def conditions(order: str) -> tuple[Condition, ...]:
     """The clauses of an order that want something measured under a condition that is not met when it is given."""
@@ -73,7 +70,7 @@ def conditions(order: str) -> tuple[Condition, ...]:
     given = False
     for part in _clauses(order):
         condition = _condition(part.strip(" ()"), before, after_treatment=given)
-        if condition and not _OXYGEN_TRIED.search(part):  # a test of its own
+        if condition and not OXYGEN_TRIAL.search(part):
             found.append(condition)
         before = _NOW.sub("", (condition.what if condition else part)).strip() or before
         given = is_treatment(part)

@@ -45,6 +45,12 @@ def _is_organ(text: str) -> bool:
 
 
 _CONJUNCTION = re.compile(r"\b(?:and|or)\b")
+OXYGEN_TRIAL = re.compile(
+    r"\b(?:trial of (?:[\w%-]+ ){0,3}(?:oxygen|O2)|(?:high[- ]flow )?oxygen trial)\b"
+    r"(?: (?:at )?\d+ ?L/min)?(?: (?:by|via) (?:[\w-]+ )?mask)?(?: during (?:an? |the )?(?:attack|bout|episode)s?)?",
+    re.IGNORECASE,
+)
+"""What oxygen does to an attack: a test with a result of its own, though it is done during the attack."""
 WRITTEN_OUT = (
     (
         # When an image is taken after the contrast.
@@ -81,15 +87,7 @@ WRITTEN_OUT = (
         ),
         "MRI brain with pituitary and cavernous sinus",
     ),
-    (
-        re.compile(
-            r"\b(?:trial of (?:\d+ ?(?:%|percent) )?(?:high[- ]flow )?oxygen|high[- ]flow oxygen trial)"
-            r"(?: (?:at )?\d+ ?L/min)?(?: (?:by|via) (?:[\w-]+ )?mask)?"
-            r"(?: during (?:an? |the )?(?:attack|bout|episode)s?)?",
-            re.IGNORECASE,
-        ),
-        "oxygen trial",
-    ),
+    (OXYGEN_TRIAL, "oxygen trial"),
     # Both ways to an image of the heart.
     (
         re.compile(
