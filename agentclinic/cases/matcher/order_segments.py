@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
+from agentclinic.cases.matcher.not_tests import said_of_no_test
 from agentclinic.cases.matcher.order_kinds import (
     EXAM,
     EXAM_OF,
@@ -322,12 +323,15 @@ def with_nouns(segments: Sequence[Segment], order: str) -> list[Segment]:
     done = list(segments)
     for place, (segment, after) in enumerate(pairwise(segments)):
         own, shared = reading(segment.text), after.text.split()
-        if own.by_kind or own.sides or len(own.words) != 1 or len(shared) == 1 or segment.begins < after.begins:
+        if own.by_kind or own.sides or not own.words or len(shared) == 1 or segment.begins < after.begins:
             continue
         if f"{segment.text} and {after.text}" not in order and f"{segment.text} or {after.text}" not in order:
             continue
         nouns = (" ".join(shared[first:]) for first in range(1, len(shared)))
-        if noun := next((noun for noun in nouns if is_measured(reading(noun)) or noun in _PRECIPITINS), None):
+        arranged = said_of_no_test(after.text) and not said_of_no_test(segment.text)  # "surgical or urology review"
+        if len(own.words) > 1 and not arranged:
+            continue
+        if noun := next((n for n in nouns if is_measured(reading(n)) or n in _PRECIPITINS or arranged), None):
             done[place] = replace(segment, text=f"{segment.text} {noun}")
     return done
 

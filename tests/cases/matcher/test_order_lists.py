@@ -620,6 +620,7 @@ def test_magnesium_is_of_blood_after_the_sodium_of_a_spot_urine_and_the_glucose_
         ("pleural fluid culture, adenosine deaminase", ["pleural fluid culture", "pleural adenosine deaminase"]),
         ("genital examination, joints skin and eyes", ["genital examination", "joints", "skin", "eyes"]),
         ("CT liver with arterial and portal venous phases, CBC", ["ct liver", "cbc"]),
+        ("urgent surgical or urology review, CBC", ["urgent surgical review", "urology review", "cbc"]),
     ],
 )
 def test_a_list_says_of_its_items_what_they_are_of_and_how_they_are_done(request_: str, named: list[str]) -> None:
@@ -634,3 +635,9 @@ def test_what_is_done_with_a_biopsy_of_no_place_is_done_with_a_biopsy() -> None:
 def test_carbon_monoxide_in_the_air_is_not_that_in_blood() -> None:
     (air,) = items(one_line("ambient carbon monoxide measurement"))
     assert not air.read.of("values")
+
+
+def test_an_ultrasound_of_the_chest_is_of_the_lungs_and_a_swab_for_two_germs_no_screen_of_blood() -> None:
+    assert items(one_line("thoracic ultrasound"))[0].read.of("sites") == {"lung"}
+    chart = case_of(osce(tests={"HIV_Antigen_Antibody": "Negative", "Chlamydia_Gonorrhea_NAAT": {"Findings": "None"}}))
+    assert "HIV" not in order(chart, "chlamydia and gonorrhoea swabs").text
