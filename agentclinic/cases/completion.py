@@ -70,6 +70,7 @@ class Completion:
         self.not_offered = _not_for(patient.age, patient.sex, patient.pregnant)
         """Ranks of the entries that patients of this age and sex cannot have."""
         self._charted: dict[int, Answer | None] = {}
+        self._entries: dict[str, Normal | None] = {}
         self.chart = _Tabled(_completed_rows(), self._adds, patient.facts)
         """Charted and completed facts, in the order of the table. The completed ones have no value yet (`worded`)."""
 
@@ -108,8 +109,10 @@ class Completion:
 
     def _added(self, fact: Fact) -> Normal | None:
         """The entry that is completed with a fact."""
-        row = _completed_rows().by_path.get(fact.path)
-        return row.entry if row and self._adds(row) else None
+        if fact.path not in self._entries:
+            row = _completed_rows().by_path.get(fact.path)
+            self._entries[fact.path] = row.entry if row and self._adds(row) else None
+        return self._entries[fact.path]
 
     def is_rare(self, fact: Fact) -> bool:
         """Whether a fact was added that is reported only if ordered by its own name."""

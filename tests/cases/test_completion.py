@@ -7,6 +7,7 @@ import pytest
 from helpers import EVERY, FEW, bundled_cases
 
 from agentclinic.cases.completion import _searched, completed, completed_chart, completion, is_completed
+from agentclinic.cases.matcher.orders import asked_of_chart, asked_of_measurement
 from agentclinic.cases.model import Case, Door, Fact, Section
 from agentclinic.lint import physiology
 from agentclinic.lint.chart import Chart
@@ -465,3 +466,27 @@ def test_who_cannot_stand_on_a_foot_does_not_turn_in_two_steps() -> None:
     lame = chart(MAN, ("Neurological Examination / Romberg", "Not testable, cannot put weight on the left foot"))
     for sign in ("Gait", "Tandem Gait", "Timed Up and Go", "Turning", "Rising From a Chair"):
         assert value(lame, f"Neurological Examination / {sign}") is None
+
+
+ILL = (
+    ("Complete Blood Count / Hemoglobin", "9.1 g/dL (ref 13.5-17.5)"),
+    ("Abdominal Ultrasound / Findings", "Gallbladder wall 6 mm thick, stones in its neck"),
+    ("Neurological Examination / Motor", "Left arm weak"),
+)
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["CBC", "CT of the abdomen", "Neurological exam", "Full physical exam", "Troponin", "Throat swab", "Babinski sign"],
+)
+def test_an_order_is_answered_as_if_the_whole_chart_were_completed_first(order: str) -> None:
+    added = completion(chart(MAN, *ILL))
+    assert asked_of_chart(order, added.chart) == asked_of_measurement(order, added.everything)
+
+
+def test_an_order_for_one_test_does_not_read_the_examination_for_the_rest_of_the_table() -> None:
+    patient = completion(chart(WOMAN, *ILL)).patient
+    assert asked_of_chart("Serum sodium", completion(chart(WOMAN, *ILL)).chart)
+    assert "_denied_at" not in vars(patient)
+    assert completion(chart(WOMAN, *ILL)).everything
+    assert "_denied_at" in vars(patient)
