@@ -8,6 +8,7 @@ not completed.
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from bisect import bisect
@@ -21,16 +22,25 @@ from typing import NamedTuple, TypeVar
 from agentclinic.cases.denied_signs import Sign, contradict, denied, stated
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
 from agentclinic.cases.matcher.cues import needed
-from agentclinic.cases.matcher.order_examinations import is_of_another, may_be_noticed
+from agentclinic.cases.matcher.order_examinations import FOUND, Charted, is_of_another, may_be_noticed
 from agentclinic.cases.matcher.order_items import items
 from agentclinic.cases.matcher.order_spellings import WITH_SPATULA
 from agentclinic.cases.matcher.order_text import one_line
-from agentclinic.cases.matcher.order_words import Reading, american, joined, reading, same_site, spelled_out, vocabulary
-from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, Ordered, asked_of_measurement, charted_as
+from agentclinic.cases.matcher.order_words import (
+    Reading,
+    Tokens,
+    american,
+    joined,
+    reading,
+    same_site,
+    spelled_out,
+    vocabulary,
+)
+from agentclinic.cases.matcher.orders import IMMUNOGLOBULINS, Ordered, asked_of_chart, chart_of, charted_as, names_above
 from agentclinic.cases.model import Case, Fact, Facts, Section, age_in_years, sex
 from agentclinic.cases.values import analyte_of, measured_in, pressures_in
 from agentclinic.cases.versions import original_of
-from agentclinic.vocabulary.normals import Normal, Spread, is_examination, levels, normal_of, normals
+from agentclinic.vocabulary.normals import Normal, Spread, entry_of, is_examination, levels, normal_of, normals
 from agentclinic.vocabulary.text import fold, words
 
 ROOT = "Completed"
@@ -46,30 +56,72 @@ _ROOTS = {
 }
 
 
-@dataclass(frozen=True)
 class Completion:
-    """What the table adds to a chart."""
+    """What the table adds to a chart. Whether it adds an entry is decided when something is asked of the entry."""
 
-    everything: Facts
-    """Charted and completed facts, in the order of the table. The completed ones have no value yet (`worded`)."""
-    rare: frozenset[str]
-    """Paths of facts that are reported only if ordered by their own name."""
-    answers: Mapping[str, Answer]
-    """What an order for an entry of the table is answered with, by its heading."""
-    not_offered: frozenset[int]
-    """Ranks of the entries that patients of this age and sex cannot have."""
-    patient: _Patient
-    entries: Mapping[str, Normal]
-    """The entries of the completed facts, by their paths."""
+    def __init__(self, patient: _Patient, normal: Set[str]) -> None:
+        self.patient = patient
+        self._normal = normal
+        self.not_offered = _not_for(patient.age, patient.sex, patient.pregnant)
+        """Ranks of the entries that patients of this age and sex cannot have."""
+        self._charted: dict[int, Answer | None] = {}
+        self._entries: dict[str, Normal | None] = {}
+        self.chart = _Tabled(_completed_rows(), self._adds, patient.facts)
+        """Charted and completed facts, in the order of the table. The completed ones have no value yet (`worded`)."""
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
-        """The place of each fact in `everything`, by its path."""
-        return {fact.path: place for place, fact in enumerate(self.everything)}
+    def everything(self) -> Facts:
+        """All the facts of the chart."""
+        return Facts([fact for fact, _ in self.chart])
+
+    def answer(self, heading: str) -> Answer:
+        """What an order for an entry of the table is answered with."""
+        entry = entry_of(heading)
+        return self._charted_for(entry) or _unworded_answer(self.patient.heading(entry), entry)
+
+    def _charted_for(self, entry: Normal) -> Answer | None:
+        """The charted results for an entry, if it is not completed."""
+        if entry.rank not in self._charted:
+            self._charted[entry.rank] = self._held_or_covered(entry)
+        return self._charted[entry.rank]
+
+    def _held_or_covered(self, entry: Normal) -> Answer | None:
+        patient = self.patient
+        if charted := patient.held.get(entry.heading):
+            return Answer(tuple(charted), own=True)
+        may_cover = patient.may_cover(entry) and entry.heading not in self._normal
+        covered = patient.covering(entry) if may_cover else ()
+        return Answer(covered, own=False) if covered else None
+
+    def _adds(self, row: _Row) -> bool:
+        """Whether an entry is completed with this fact: the headings of some depend on the case."""
+        entry = row.entry
+        return (
+            entry.rank not in self.not_offered
+            and self._charted_for(entry) is None
+            and (len(entry.heads) == 1 or levels(self.patient.heading(entry)) == row.fact.heads)
+        )
+
+    def _added(self, fact: Fact) -> Normal | None:
+        """The entry that is completed with a fact."""
+        if fact.path not in self._entries:
+            row = _completed_rows().by_path.get(fact.path)
+            self._entries[fact.path] = row.entry if row and self._adds(row) else None
+        return self._entries[fact.path]
+
+    def is_rare(self, fact: Fact) -> bool:
+        """Whether a fact was added that is reported only if ordered by its own name."""
+        entry = self._added(fact)
+        return entry is not None and entry.rare
+
+    def place(self, fact: Fact) -> tuple[float, float]:
+        """What facts are sorted by; those that the chart does not hold come last."""
+        entry = self._added(fact)
+        return (entry.rank, math.inf) if entry else self.chart.charted.get(fact.path, (math.inf, math.inf))
 
     def worded(self, fact: Fact) -> Fact:
         """A fact with its result: a charted one has it, and that of a completed one is drawn."""
-        entry = self.entries.get(fact.path)
+        entry = self._added(fact)
         return Fact(fact.path, fact.section, fact.heads, self.patient.result(entry)) if entry else fact
 
 
@@ -92,8 +144,7 @@ def completed_chart(case: Case) -> tuple[Fact, ...]:
 
 
 def completion(case: Case) -> Completion:
-    drawn_for = original_of(case).id
-    return _completion(drawn_for, _door(case), _sex(case), case.patient_facts, case.exam_facts, _normal_here(case))
+    return _completion(_patient(case), _normal_here(case))
 
 
 def _normal_here(case: Case) -> frozenset[str]:
@@ -109,7 +160,17 @@ def in_normal_range(case: Case, fact: Fact) -> bool:
 
 
 def _patient(case: Case) -> _Patient:
-    return _Patient(original_of(case).id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
+    return _patient_of(original_of(case).id, _door(case), _sex(case), case.patient_facts, case.exam_facts)
+
+
+@lru_cache(maxsize=512)
+def _patient_of(case_id: str, door: str, sex_: str | None, told: Facts, charted: Facts) -> _Patient:
+    return _Patient(case_id, door, sex_, told, charted)
+
+
+@lru_cache(maxsize=512)
+def _completion(patient: _Patient, normal: frozenset[str]) -> Completion:
+    return Completion(patient, normal)
 
 
 def _door(case: Case) -> str:
@@ -123,81 +184,80 @@ def _sex(case: Case) -> str | None:
     return sex(door.demographics) or sex(door.objective)
 
 
-@lru_cache(maxsize=512)
-def _completion(
-    case_id: str, door: str, sex_: str | None, told: Facts, charted: Facts, normal: frozenset[str]
-) -> Completion:
-    patient = _Patient(case_id, door, sex_, told, charted)
-    without = _not_for(patient.age, patient.sex, patient.pregnant)
-    usual = _usual(without)
-    answers, entries, rare = dict(usual.answers), dict(usual.entries), set(usual.rare)
-    charted_or_covered = set()
-    for entry in {entry.rank: entry for _, entry in patient.entries if entry.rank not in without}.values():
-        answers[entry.heading] = Answer(tuple(patient.held[entry.heading]), own=True)
-        charted_or_covered.add(entry.rank)
-    for rank in patient.reached - without - charted_or_covered:
-        entry = normals()[rank]
-        if entry.heading not in normal and (covered := patient.covering(entry)):
-            answers[entry.heading] = Answer(covered, own=False)
-            charted_or_covered.add(rank)
-    facts = [(rank, fact) for rank, fact in usual.facts if rank not in charted_or_covered]
-    for rank in charted_or_covered & usual.paths.keys():
-        del entries[usual.paths[rank]]
-        rare.discard(usual.paths[rank])
-    for entry in usual.worded_variously:
-        if entry.rank not in charted_or_covered:
-            answer = _unworded_answer(patient.heading(entry), entry)
-            fact = answer.facts[0]
-            answers[entry.heading] = answer
-            facts.append((entry.rank, fact))
-            entries[fact.path] = entry
-            if entry.rare:
-                rare.add(fact.path)
-    return Completion(
-        _in_order(charted, facts),
-        frozenset(rare),
-        answers,
-        without,
-        patient,
-        entries,
-    )
+class _Row(NamedTuple):
+    """A fact for an entry of the table, under one of its headings."""
+
+    entry: Normal
+    fact: Fact
+    read: Reading
+    """What the headings name."""
 
 
-class _Usual(NamedTuple):
-    """How a chart that holds nothing is completed."""
+class _Rows:
+    """Facts for the entries of the table, in its order."""
 
-    answers: Mapping[str, Answer]
-    facts: Sequence[tuple[int, Fact]]
-    """The facts that are the same for all patients, with their ranks."""
-    entries: Mapping[str, Normal]
-    """Their entries, by path."""
-    paths: Mapping[int, str]
-    """Their paths, by rank."""
-    rare: frozenset[str]
-    """The paths of those that are rare."""
-    worded_variously: Sequence[Normal]
-    """The other entries: they have several headings, and the case decides."""
+    def __init__(self, facts: Iterable[tuple[Normal, Fact]]) -> None:
+        self.every = [_Row(entry, fact, charted_as(fact)) for entry, fact in facts]
+        self.by_path = {row.fact.path: row for row in self.every}
+        self.findings = [row for row in self.every if row.fact.section in FOUND]
+        self.below: dict[int, list[_Row]] = {}
+        """Those of which one of the headings names something, as the order matcher numbers it."""
+        self._naming: dict[tuple[str, str], list[int]] = {}
+        for place, row in enumerate(self.every):
+            for name in names_above(row.fact.heads):
+                self.below.setdefault(name, []).append(row)
+            for concept in row.read.concepts:
+                self._naming.setdefault(concept, []).append(place)
 
-
-@lru_cache(maxsize=32)
-def _usual(without: frozenset[int]) -> _Usual:
-    """`without` are the ranks of entries that the patient cannot have."""
-    known = [(e, fact) for e, fact in _unworded_all() if e.rank not in without]
-    alike = [(e, fact) for e, fact in known if fact]
-    return _Usual(
-        {e.heading: Answer((fact,) if fact else (), own=True) for e, fact in known},
-        [(e.rank, fact) for e, fact in alike],
-        {fact.path: e for e, fact in alike},
-        {e.rank: fact.path for e, fact in alike},
-        frozenset([fact.path for e, fact in alike if e.rare]),
-        [e for e, fact in known if not fact],
-    )
+    def naming(self, concepts: Tokens) -> Iterator[_Row]:
+        places = set[int]().union(*(self._naming.get(concept, ()) for concept in concepts))
+        return map(self.every.__getitem__, sorted(places))
 
 
 @lru_cache(maxsize=1)
-def _unworded_all() -> Sequence[tuple[Normal, Fact | None]]:
-    """Each entry of the table with its fact, if that is the same for all patients."""
-    return [(e, _unworded(next(iter(e.heads)), e) if len(e.heads) == 1 else None) for e in normals()]
+def _completed_rows() -> _Rows:
+    """The facts with which entries are completed."""
+    return _Rows((entry, _unworded(heading, entry)) for entry in normals() for heading in entry.heads)
+
+
+class _Tabled:
+    """Charted facts and those of a table that a chart has, in the order of the table, for the order matcher."""
+
+    def __init__(self, rows: _Rows, has: Callable[[_Row], bool], charted: Facts) -> None:
+        self._rows, self._has, self._chart = rows, has, chart_of(charted)
+        self.charted = dict(_placed(charted))
+        """The place of each charted fact: the rank of its entry, and its own in the chart."""
+
+    def __iter__(self) -> Iterator[Charted]:
+        return iter(self._every)
+
+    @cached_property
+    def _every(self) -> Sequence[Charted]:
+        return self._in_order(self._chart, self._rows.every)
+
+    @cached_property
+    def findings(self) -> Sequence[Charted]:
+        return self._in_order(self._chart.findings, self._rows.findings)
+
+    def below(self, name: int) -> Sequence[Charted]:
+        return self._in_order(self._chart.below(name), self._rows.below.get(name, ()))
+
+    def naming(self, concepts: Tokens) -> Sequence[Charted]:
+        return self._in_order(self._chart.naming(concepts), self._rows.naming(concepts))
+
+    def _in_order(self, charted: Iterable[Charted], rows: Iterable[_Row]) -> Sequence[Charted]:
+        found = [(self.charted[pair[0].path][0], pair) for pair in charted]
+        found += [(row.entry.rank, (row.fact, row.read)) for row in rows if self._has(row)]
+        return [pair for _, pair in sorted(found, key=itemgetter(0))]
+
+
+def _placed(charted: Facts) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Charted facts by their paths; one that is not in the table keeps its place after the one before it."""
+    last = -1
+    for number, fact in enumerate(charted):
+        entry = normal_of(fact.heads)
+        last = entry.rank if entry else last
+        yield fact.path, (last, number)
 
 
 @lru_cache(maxsize=512)  # more than there are ages in years, of either sex
@@ -218,17 +278,17 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
 
     `without` are the ranks of entries that the patient cannot have.
     """
-    facts, entries = _catalog(without)
     asked = said_in(order)
     found = []
-    items = asked_of_measurement(order, facts)
+    items = asked_of_chart(order, _catalog(without))
+    spelled = _spelled().by_path
     for item in items:
-        named = [fact for fact in item.facts if not entries[fact.path].rare or named_in(fact, asked)]
+        named = [fact for fact in item.facts if not spelled[fact.path].entry.rare or named_in(fact, asked)]
         # What an order does not name is not reported for want of anything else: gait is not gait after a spinal tap.
         likely = named or _of_the_place(item)
         if not likely and len(items) == 1:
             likely = [fact for fact in item.facts if not is_sign(fact)]
-        headings = dict.fromkeys(entries[fact.path].heading for fact in likely)
+        headings = dict.fromkeys(spelled[fact.path].entry.heading for fact in likely)
         found.append((item.name, () if item.equivalent else tuple(headings)))
     return tuple(found)
 
@@ -244,21 +304,20 @@ def _of_the_place(item: Ordered) -> list[Fact]:
 
 
 @lru_cache(maxsize=32)
-def _catalog(without: frozenset[int]) -> tuple[Facts, Mapping[str, Normal]]:
-    """A fact for every spelling of every entry, for the matcher, with the entries by path."""
-    spelled = [(fact, entry) for fact, entry in _spelled() if entry.rank not in without]
-    return Facts([fact for fact, _ in spelled]), {fact.path: entry for fact, entry in spelled}
+def _catalog(without: frozenset[int]) -> _Tabled:
+    """A fact for every spelling of every entry, for the matcher."""
+    return _Tabled(_spelled(), lambda row: row.entry.rank not in without, Facts())
 
 
 @lru_cache(maxsize=1)
-def _spelled() -> Sequence[tuple[Fact, Normal]]:
-    """A fact for every spelling of every entry, in the order of the table."""
-    return [
-        (_unworded(heading, entry) if entry.region else _headed(heading), entry)
+def _spelled() -> _Rows:
+    """A fact for every spelling of every entry."""
+    return _Rows(
+        (entry, _unworded(heading, entry) if entry.region else _headed(heading))
         for entry in normals()
         for heading in entry.headings
         if not _names_more(heading, entry)
-    ]
+    )
 
 
 def _names_more(heading: str, entry: Normal) -> bool:
@@ -352,20 +411,6 @@ def _label(fact: Fact) -> str:
         return levels(entry.heading)[-1]  # the flow-volume loop, charted as the findings of a spirometry
     summary = fact.section is Section.EXAMINATION and not (entry and entry.maneuver)
     return "" if summary else fact.heads[0]
-
-
-def _in_order(charted: Iterable[Fact], completed: Iterable[tuple[int, Fact]]) -> Facts:
-    """Charted facts, and completed ones with their rank, in the order of the table.
-
-    A charted one that is not in the table keeps its place after the one before it.
-    """
-    placed, last = [], -1
-    for fact in charted:
-        entry = normal_of(fact.heads)
-        last = entry.rank if entry else last
-        placed.append((last, fact))
-    placed += completed
-    return Facts([fact for _, fact in sorted(placed, key=itemgetter(0))])
 
 
 def is_completed(path: str) -> bool:
@@ -566,9 +611,7 @@ _ANCHOR = re.compile(r"[\^$]")
 class _Patient:
     """A chart while it is completed."""
 
-    def __init__(
-        self, case_id: str, door: str, sex_: str | None, told: tuple[Fact, ...], charted: tuple[Fact, ...]
-    ) -> None:
+    def __init__(self, case_id: str, door: str, sex_: str | None, told: Facts, charted: Facts) -> None:
         self._id = case_id
         age = age_in_years(door)
         self.age = _ADULT if age is None else age
@@ -657,31 +700,21 @@ class _Patient:
         return _grouped((e.region, f) for f, e in self.entries if e.region and self.abnormal(f, e))
 
     @cached_property
-    def _ill_skin(self) -> list[Fact]:
+    def _ill_skin(self) -> Mapping[str, list[Fact]]:
         """Abnormal findings of the skin: charts name places in many ways, so that another place may be the same."""
-        return [fact for fact in self.facts if fact.heads[:1] == (_SKIN,) and not _reads_normal(fact.text)]
+        return _grouped((_SKIN, f) for f in self.facts if f.heads[:1] == (_SKIN,) and not _reads_normal(f.text))
 
-    @cached_property
-    def reached(self) -> frozenset[int]:
-        """Ranks of the entries that the chart may cover (`covering`): they share something with a charted fact."""
-        shared = [
-            *(("same", name) for name in self._same),
-            *self._tokens,
-            *(("system", name) for name in self._systems),
-            *(("summary", name) for name in self._summarized),
-            *(("region", name) for name in self._ill_regions),
-            *(("subject", name) for name in self._subjects),
-            *([_OF_SKIN] if self._ill_skin else []),
-            *(("denied", *where) for where in self._denied_at),
-            *(("organ", organ) for organ in self._ill_organs),
-        ]
-        known = _spoken_of()
-        return known.always.union(
-            *(_shared_by().get(key, ()) for key in shared),
-            *(known.by_piece[piece] for piece in self._said.keys() & known.by_piece.keys()),
-            *(known.against_by_piece[piece] for piece in self._lines_with.keys() & known.against_by_piece.keys()),
-            *(known.by_part[part] for part in self._naming.keys() & known.by_part.keys()),
-        )
+    def may_cover(self, entry: Normal) -> bool:
+        """Whether the chart shares something with an entry, without which it does not cover it (`covering`)."""
+        shared = _shared_by()[entry.rank]
+        if shared is None:
+            return True
+        for index, keys in shared:
+            held = getattr(self, index)
+            for key in keys:
+                if key in held:
+                    return True
+        return False
 
     @cached_property
     def _said(self) -> Mapping[str, Sequence[int]]:
@@ -709,7 +742,7 @@ class _Patient:
 
     def covering(self, entry: Normal) -> tuple[Fact, ...]:
         """Charted facts that say something about an entry which the chart does not hold; it is not completed then."""
-        found = list(self._same.get(entry.same or "", ()))
+        found = list(self._same.get(entry.same, ()) if entry.same else ())
         found += self._saying(entry)
         about = (fact for token in _entry_about(entry) for fact in self._tokens.get(token, ()))
         found += [fact for fact in about if not _is_another(fact, entry)]
@@ -720,7 +753,7 @@ class _Patient:
             summed_up = self._summarized_ill if entry.rare and entry.examination else self._summarized
             found += [fact for fact in summed_up.get(entry.system, ()) if not _of_other_places(fact, entry)]
         found += self._ill_images(entry)[:1]
-        found += self._ill_skin if entry.system == _SKIN and not entry.sign else ()
+        found += self._ill_skin.get(entry.system, ()) if not entry.sign else ()
         if not found and entry.examination and not entry.apart:
             found += [fact for subject in _subjects_of(entry) for fact in self._subjects.get(subject, ())]
             if not found:
@@ -1047,7 +1080,7 @@ def _joints_of(sites: Set[str]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _of_joints() -> tuple[tuple[str, frozenset[str]], ...]:
-    entries = (entry for _, entry in _spelled() if entry.system == _JOINTS and not entry.sign)
+    entries = (row.entry for row in _spelled().every if row.entry.system == _JOINTS and not row.entry.sign)
     return tuple((entry.heading, reading(levels(entry.heading)[-1]).of("sites")) for entry in entries)
 
 
@@ -1166,8 +1199,6 @@ _COLD_LIMBS = re.compile(
 )
 _WARM = re.compile(r"\bwarm\b|\bcapillary refill\b", re.IGNORECASE)
 _SKIN = "Skin Examination"
-_OF_SKIN = ("skin",)
-_SAID = ("said",)
 _CSF = frozenset({"Lumbar Puncture", "Cerebrospinal Fluid"})
 _SUMMARIES = frozenset({"findings", "general"})
 
@@ -1207,62 +1238,41 @@ def _subjects_in_forms(entry: Normal) -> tuple[tuple[str, ...], ...]:
 
 
 @lru_cache(maxsize=1)
-def _shared_by() -> Mapping[tuple[str, ...], Sequence[int]]:
-    """Ranks of the entries that a charted fact may cover, by what it has to share with them."""
-    found: dict[tuple[str, ...], list[int]] = {}
-    for entry in normals():
-        keys = {("same", entry.same or ""), ("region", entry.region or ""), *_entry_about(entry)}
-        if _is_summary(entry):
-            keys.add(("system", entry.system))
-        elif not entry.apart:
-            keys.add(("summary", entry.system))
-        if entry.system == _SKIN:
-            keys.add(_OF_SKIN)
-        if entry.sign or entry.fields.get("said") or entry.fields.get("follows"):
-            keys.add(_SAID)
-        if entry.examination:
-            keys |= {("denied", sign, place) for form in _denied_in_forms(entry) for sign, place, _ in form}
-        keys |= {("organ", organ) for organ in _organs_shown(entry)}
-        if entry.examination and not entry.apart:
-            keys |= {("subject", name) for names in (_subjects_of(entry), *_subjects_in_forms(entry)) for name in names}
-        for key in keys:
-            found.setdefault(key, []).append(entry.rank)
-    return found
+def _shared_by() -> Sequence[Sequence[tuple[str, Set[object]]] | None]:
+    """What a charted fact that covers an entry shares with it, by rank."""
+    return list(map(_shared, normals()))
 
 
-class _SpokenOf(NamedTuple):
-    """The entries of which findings may speak in their own words, by rank."""
-
-    always: frozenset[int]
-    """Those that have to be looked at in any chart."""
-    against_by_piece: Mapping[str, Sequence[int]]
-    """Those that are not normal if the chart says certain things, by the pieces of words that it then has."""
-    by_piece: Mapping[str, Sequence[int]]
-    """By the pieces of words of which a finding that speaks of them has one."""
-    by_part: Mapping[str, Sequence[int]]
-    """By the parts that a finding names."""
-
-
-@lru_cache(maxsize=1)
-def _spoken_of() -> _SpokenOf:
-    always: set[int] = set()
-    against_by_piece: dict[str, list[int]] = {}
-    by_piece: dict[str, list[int]] = {}
-    by_part: dict[str, list[int]] = {}
-    for entry in (normals()[rank] for rank in _shared_by().get(_SAID, ())):
-        said = entry.fields.get("said")
-        if entry.may_follow and (entry.system == _JOINTS or (entry.examination and not _denied_in_forms(entry))):
-            always.add(entry.rank)
-        for pattern in {pattern for pattern, says in _all_that_follows(entry) if says is None}:
-            if not _pieces(pattern):
-                always.add(entry.rank)
-            for piece in _pieces(pattern):
-                against_by_piece.setdefault(piece, []).append(entry.rank)
-        for piece in _searched(said)[1] if said else ():
-            by_piece.setdefault(piece, []).append(entry.rank)
-        for part in _parts_of(entry) if entry.sign else ():
-            by_part.setdefault(part, []).append(entry.rank)
-    return _SpokenOf(frozenset(always), against_by_piece, by_piece, by_part)
+def _shared(entry: Normal) -> Sequence[tuple[str, Set[object]]] | None:
+    """What a chart shares with an entry that it covers, by the index that has it; None: it may be anything."""
+    keys: dict[str, Set[object]] = {
+        "_same": {entry.same} - {None},
+        "_tokens": set(_entry_about(entry)),
+        "_ill_regions": {entry.region} - {None},
+        "_ill_skin": {entry.system} & {_SKIN},
+        "_ill_organs": _organs_shown(entry),
+    }
+    if _is_summary(entry):
+        keys["_systems"] = {entry.system}
+    elif not entry.apart:
+        keys["_summarized"] = {entry.system}
+    if entry.examination:
+        keys["_denied_at"] = frozenset[object]().union(*_places_denied(entry))
+        if not entry.apart:
+            keys["_subjects"] = {name for names in (_subjects_of(entry), *_subjects_in_forms(entry)) for name in names}
+        if not _denied_in_forms(entry):
+            return None
+    against = {_pieces(pattern) for pattern, says in _all_that_follows(entry) if says is None}
+    if frozenset() in against:
+        return None
+    keys["_lines_with"] = frozenset[object]().union(*against)
+    if "said" in entry.fields:
+        keys["_said"] = _searched(entry.fields["said"])[1]
+    if entry.sign:
+        keys["_naming"] = _parts_of(entry)
+    elif entry.system == _JOINTS:
+        keys["_treated"] = {entry.heading}
+    return [(index, held) for index, held in keys.items() if held]
 
 
 def _chosen(weights: Mapping[str, int], seed: str) -> str:

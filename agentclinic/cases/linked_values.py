@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from agentclinic.cases.model import Fact, Section
+from agentclinic.cases.model import Facts, Section
 
 
 class Patient(Protocol):
@@ -15,7 +15,7 @@ class Patient(Protocol):
 
     age: float
     sex: str | None
-    facts: tuple[Fact, ...]
+    facts: Facts
     """Charted examination findings and test results."""
 
     def charted(self, analyte: str) -> float | None:

@@ -41,7 +41,7 @@ from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
 from agentclinic.cases.matcher.orders import (
     IMMUNOGLOBULINS,
     PHYSICAL_EXAMINATION,
-    chart_of,
+    asked_of_chart,
     charted_as,
     same_study,
     sent_out,
@@ -504,7 +504,7 @@ _BOTH = re.compile(r"\b(?:both|bilateral\w*|each|knees|ankles|shoulders|elbows|w
 
 def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[Ordered]:
     said = said_in(payload.request)
-    ordered = asked_of_measurement(payload.request, added.everything)
+    ordered = asked_of_chart(payload.request, added.chart)
     found = [_without_rare(_without_maneuvers(item, said), said) for item in _without_unnamed_signs(ordered, said)]
     # Which entries of the table an order asks for does not depend on the chart.
     every = offered(payload.request, added.not_offered)
@@ -570,8 +570,8 @@ def _covered(name: str, added: Completion) -> tuple[Fact, ...]:
         return ()
     if not any(read.of(kind) for kind in ("parts", "sites", "systems")):
         return ()
-    chart = chart_of(added.everything)
-    usual = tuple((fact, charted) for fact, charted in chart if fact.path not in added.rare)
+    chart = added.chart
+    usual = tuple((fact, charted) for fact, charted in chart if not added.is_rare(fact))
     here = frozenset[str]().union(*(vocabulary().examined[site] for site in read.of("sites")))
     there = tuple(
         (fact, charted)
@@ -589,7 +589,7 @@ def _without_tests_apart(item: Ordered, added: Completion) -> Ordered:
 
 def _stands_apart(fact: Fact, added: Completion) -> bool:
     entry = normal_of(fact.heads)
-    return fact.path in added.rare and entry is not None and entry.apart
+    return added.is_rare(fact) and entry is not None and entry.apart
 
 
 def _as_charted_alone(item: Ordered) -> Ordered:
@@ -612,9 +612,11 @@ def _one_maneuver(item: Ordered) -> tuple[Fact, ...]:
 
     def again(fact: Fact) -> bool:
         entry = normal_of(fact.heads) if fact.heads[0].endswith("Examination") else None
+        told = alone.get(entry.heading) if entry else None
+        if not told:
+            return False
         own = words(fact.text)
-        told = alone.get(entry.heading, set()) if entry else set()
-        return bool(told) and sum(word in told for word in own) > _MOST * len(own)
+        return sum(word in told for word in own) > _MOST * len(own)
 
     return tuple(fact for fact in item.facts if not again(fact))
 
@@ -816,7 +818,7 @@ def _further(item: Ordered, horizon: float | None) -> Ordered:
 
 def _usual(item: Ordered, added: Completion, said: Said) -> Ordered:
     """An item without completed results that are reported only if asked for by name, if it has others."""
-    kept = tuple([fact for fact in item.facts if fact.path not in added.rare or named_in(fact, said)])
+    kept = tuple([fact for fact in item.facts if not added.is_rare(fact) or named_in(fact, said)])
     return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
 
 
@@ -833,8 +835,7 @@ _OF_ANTIBODIES = frozenset({"ena", "myositis antibodies", "neuromuscular antibod
 def _without_unnamed_signs(ordered: Sequence[Ordered], said: Said) -> Iterator[Ordered]:
     """Items without the completed single signs that the order does not name."""
     for item in ordered:
-        added = {fact for fact in item.facts if is_completed(fact.path) and is_sign(fact)}
-        kept = tuple([fact for fact in item.facts if fact not in added or named_in(fact, said)])
+        kept = tuple([f for f in item.facts if not (is_completed(f.path) and is_sign(f)) or named_in(f, said)])
         yield replace(item, facts=kept)
 
 
@@ -880,7 +881,7 @@ def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion
     for item in items:
         extra = left.pop(item.name, ())
         own = extra if item.equivalent else (*item.facts, *extra)
-        facts = tuple(sorted(own, key=lambda fact: added.places.get(fact.path, len(added.places))))
+        facts = tuple(sorted(own, key=added.place))
         merged.append(Ordered(item.name, facts) if extra else replace(item, facts=facts or item.facts))
     return merged + [Ordered(name, facts) for name, facts in left.items() if facts]
 
@@ -902,7 +903,7 @@ def _answered(
     others: dict[Fact, None] = {}
     beside_signs = False
     for heading in headings:
-        answer = added.answers[heading]
+        answer = added.answer(heading)
         if answer.own:
             own.update(dict.fromkeys(_one_report(name, answer.facts, said)))
         elif late(heading, horizon):

@@ -43,12 +43,13 @@ def _denying(facts: Sequence[Fact]) -> frozenset[str]:
     told = frozenset(
         sign for fact in found if not is_completed(fact.path) for sign, *_ in stated(fact.heads, fact.text)
     )
-    labels = {fact.path: frozenset(words(fact.heads[-1])) for fact in found if is_completed(fact.path)}
-    return frozenset(path for path, label in labels.items() if label & told)
+    return frozenset(f.path for f in found if told and is_completed(f.path) and told & set(words(f.heads[-1])))
 
 
 def _each_by_its_name(items: Sequence[Ordered]) -> list[Ordered]:
     """Results that answer several items with the one that names them best: the others may be told later."""
+    if len(items) < 2:
+        return list(items)
     owner: dict[str, tuple[int, str]] = {}
     for item in items:
         for fact in item.facts:

@@ -198,7 +198,9 @@ class _Book:
         """The words of all synonyms of a usual name."""
         for group in (*name_table().organisms, *name_table().synonyms):
             self._add([tokens for tokens in map(spelled, group) if tokens])
-        self._longest = max(map(len, self._usual))
+        self._lengths: dict[str, int] = {}
+        for tokens in self._usual:
+            self._lengths[tokens[0]] = max(len(tokens), self._lengths.get(tokens[0], 0))
 
     def _add(self, group: list[tuple[str, ...]]) -> None:
         # Two groups that share a spelling ("renal" is "kidney") are one.
@@ -220,7 +222,7 @@ class _Book:
         result: list[str] = []
         index = 0
         while index < len(tokens):
-            for end in range(min(len(tokens), index + self._longest), index, -1):
+            for end in range(min(len(tokens), index + self._longest(tokens[index])), index, -1):
                 usual = self._usual_name(tokens[index:end])
                 if usual is not None:
                     result.extend(usual)
@@ -231,6 +233,10 @@ class _Book:
                 index += 1
         # "Peptic ulcer disease disease": drop a word repeated at once.
         return tuple(word for place, word in enumerate(result) if place == 0 or word != result[place - 1])
+
+    def _longest(self, first: str) -> int:
+        """How many words the longest name has that begins with this one."""
+        return max(self._lengths.get(first, 0), self._lengths.get(first.removeprefix("non"), 0))
 
     def _usual_name(self, part: tuple[str, ...]) -> tuple[str, ...] | None:
         usual = self._usual.get(part)

@@ -154,6 +154,16 @@ def normals() -> tuple[Normal, ...]:
     )
 
 
+def entry_of(heading: str) -> Normal:
+    """The entry of the table with this heading."""
+    return _entries()[heading]
+
+
+@lru_cache(maxsize=1)
+def _entries() -> Mapping[str, Normal]:
+    return {entry.heading: entry for entry in normals()}
+
+
 @lru_cache(maxsize=1)
 def _by_heading() -> Mapping[str, Normal]:
     return {fold(heading): entry for entry in reversed(normals()) for heading in entry.headings}

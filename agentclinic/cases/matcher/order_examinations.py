@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Protocol
 
 from agentclinic.cases.matcher.order_items import Item, items
 from agentclinic.cases.matcher.order_kinds import ALL_OF_IT, MEASURED, TAKEN
-from agentclinic.cases.matcher.order_words import Reading, joined, other_side, reading, same_site, vocabulary
+from agentclinic.cases.matcher.order_words import Reading, Tokens, joined, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.normals import normal_of
 from agentclinic.vocabulary.tests import split_list, table
 from agentclinic.vocabulary.text import fold, words
 
-Chart = tuple[tuple[Fact, Reading], ...]
-"""The facts of a chart, each with what its headings name."""
+Charted = tuple[Fact, Reading]
+"""A fact of a chart, with what its headings name."""
+Chart = Iterable[Charted]
+"""The facts of a chart; they can be read again and again."""
+FOUND = frozenset({Section.EXAMINATION, Section.VITALS})
+"""The sections of what is found at the bedside."""
+
+
+class Indexed(Hashable, Protocol):
+    """A chart in which facts are found by what their headings name, in the order of the chart."""
+
+    def __iter__(self) -> Iterator[Charted]:
+        """All its facts."""
+
+    @property
+    def findings(self) -> Sequence[Charted]:
+        """Those of the examination, and the vital signs."""
+
+    def below(self, name: int) -> Sequence[Charted]:
+        """The facts of which one of the headings, with those above it, names this (`orders.names_above`)."""
+
+    def naming(self, concepts: Tokens) -> Sequence[Charted]:
+        """The facts whose headings name one of these."""
+
 
 _WHOLE = re.compile(
     r"^(?:(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)?\s*)?"
@@ -50,7 +73,7 @@ _PRIVATE = frozenset({"pelvic", "breast", "genital", "rectal"})
 _NOTHING: frozenset[str] = frozenset()
 
 
-def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
+def whole_examination(order: str, chart: Indexed) -> tuple[Fact, ...] | None:
     """All examination findings, with the vital signs asked for; None if the order is not for a physical examination.
 
     "Physical exam abdomen" and a focused examination include only what they name.
@@ -71,7 +94,7 @@ def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
         vitals.add("heart rate")
     found = {
         fact.path
-        for fact, charted in chart
+        for fact, _ in chart.findings
         if fact.section is Section.EXAMINATION
         and not (fact.heads and (own := _own_systems(reading(fact.heads[0]))) and own <= _PRIVATE - named_systems)
     }
@@ -80,7 +103,7 @@ def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
         found = found & named or found
     return tuple(
         fact
-        for fact, charted in chart
+        for fact, charted in chart.findings
         if fact.path in found
         or (fact.section is Section.VITALS and (everything or vitals & charted.of("vitals") or "vital signs" in vitals))
     )

@@ -314,6 +314,8 @@ def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
 def _spelled_out(
     tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tuple[str, ...]], lengths: _Lengths
 ) -> tuple[str, ...]:
+    if lengths.keys().isdisjoint(tokens):
+        return tokens
     cut = _longest_first(tokens, lengths, spelled.keys())
     return tuple(word for name in cut for word in spelled.get(name, name))
 

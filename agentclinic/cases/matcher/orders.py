@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
 from agentclinic.cases.matcher.order_examinations import (
+    FOUND,
     Chart,
+    Charted,
+    Indexed,
     examination,
     mentioned,
     of_aim,
@@ -27,6 +27,7 @@ from agentclinic.cases.matcher.order_text import one_line
 from agentclinic.cases.matcher.order_words import (
     Panel,
     Reading,
+    Tokens,
     joined,
     other_side,
     reading,
@@ -56,20 +57,24 @@ class Ordered:
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """The things an order names, each with the facts that answer it."""
-    return list(_asked_of_measurement(one_line(tidy(order)[:LONGEST_NAME]), Facts.of(facts)))
+    return asked_of_chart(order, chart_of(Facts.of(facts)))
+
+
+def asked_of_chart(order: str, chart: Indexed) -> list[Ordered]:
+    """The things an order names, each with the facts of a chart that answer it."""
+    return list(_asked_of_chart(one_line(tidy(order)[:LONGEST_NAME]), chart))
 
 
 @lru_cache(maxsize=4096)  # the laboratory, and scoring after it
-def _asked_of_measurement(order: str, facts: Facts) -> list[Ordered]:
-    chart = chart_of(facts)
+def _asked_of_chart(order: str, chart: Indexed) -> list[Ordered]:
     examined = whole_examination(order, chart)
     if examined is not None:
-        tests = [answer for item in items(order) if item.measured for answer in _answers(item, chart, facts)]
+        tests = [answer for item in items(order) if item.measured for answer in _answers(item, chart)]
         return _once([Ordered(PHYSICAL_EXAMINATION, examined), *tests])
-    if headed := _headed(order, reading(order), facts):
+    if headed := _headed(order, reading(order), chart):
         return [Ordered(_name(fold(order).strip(" .:,"), reading(order)), headed)]
     ordered = items(order)
-    answered = [(item, list(_answers(item, chart, facts))) for item in ordered]
+    answered = [(item, list(_answers(item, chart))) for item in ordered]
     answered = _one_of_either(order, _one_image_of_both(order, answered))
     missing = [item for item, answers in answered if not any(answer.facts for answer in answers)]
     told = [fact for _, found in answered for answer in found for fact in answer.facts]
@@ -300,35 +305,47 @@ def _says_method(told: Sequence[Fact], asked: Reading) -> bool:
     )
 
 
-@lru_cache(maxsize=512)
-def chart_of(facts: Facts) -> Chart:
-    """Facts, each with what its headings name."""
-    known = map(_LATEST.get, map(id, facts))
-    return tuple([pair or _read(fact) for fact, pair in zip(facts, known, strict=True)])
+class _Index:
+    """The facts of a chart, by what their headings name."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = [(fact, charted_as(fact)) for fact in facts]
+
+    def __iter__(self) -> Iterator[Charted]:
+        return iter(self._facts)
+
+    @cached_property
+    def findings(self) -> Sequence[Charted]:
+        return [pair for pair in self._facts if pair[0].section in FOUND]
+
+    @cached_property
+    def _below(self) -> Mapping[int, Sequence[Charted]]:
+        found: dict[int, list[Charted]] = {}
+        for pair in self._facts:
+            for name in names_above(pair[0].heads):
+                found.setdefault(name, []).append(pair)
+        return found
+
+    def below(self, name: int) -> Sequence[Charted]:
+        return self._below.get(name, ())
+
+    def naming(self, concepts: Tokens) -> Sequence[Charted]:
+        return [pair for pair in self._facts if not concepts.isdisjoint(pair[1].concepts)]
 
 
-def _read(fact: Fact) -> tuple[Fact, Reading]:
-    if len(_LATEST) >= _MOST_READ:
-        _LATEST.clear()
-    pair = _LATEST[id(fact)] = fact, charted_as(fact)
-    return pair
+@lru_cache(maxsize=4096)
+def chart_of(facts: Facts) -> Indexed:
+    return _Index(facts)
 
 
-_LATEST: dict[int, tuple[Fact, Reading]] = {}
-"""The facts last read, by their identity, which is theirs as long as they are here: all charts are completed with the
-same ones, and they are found faster than hashed."""
-_MOST_READ = 32768
-
-
-def _likely(matches: partial[bool], chart: Chart) -> Chart:
+def _likely(matches: partial[bool], chart: Indexed) -> Sequence[Charted]:
     """The facts that can be results of a measurement: their headings name one of the things that its results do."""
-    wanted = _WANTED[matches.func](*matches.args[:-1])
-    return tuple([pair for pair in chart if not wanted.isdisjoint(pair[1].concepts)])
+    return chart.naming(_WANTED[matches.func](*matches.args[:-1]))
 
 
-def _headed(order: str, asked: Reading, facts: Facts) -> tuple[Fact, ...]:
+def _headed(order: str, asked: Reading, chart: Indexed) -> tuple[Fact, ...]:
     """Everything below the heading that an order names, if it names one exactly."""
-    nodes = _below(_number(asked), facts) if asked.named else {}
+    nodes = _below(_number(asked), chart) if asked.named else {}
     # "Blood pressure and vital signs" are two things, not the blood pressure among the vital signs.
     paths = [path for path in nodes if _joints(" ".join(path)) == _joints(order)]
     whole = [p for p in paths if _signature(asked) in (_signature(_of_path(p)), _signature(reading(" ".join(p))))]
@@ -360,36 +377,20 @@ def _joints(text: str) -> int:
     return len(_JOINT.findall(vocabulary().with_and.sub("", fold(text))))
 
 
-def _below(named: int, facts: Facts) -> Mapping[tuple[str, ...], Sequence[Fact]]:
+def _below(name: int, chart: Indexed) -> Mapping[tuple[str, ...], Sequence[Fact]]:
     """The headings that, with those above them, name this, and the facts below each."""
-    headed, naming = _headings_of(facts), np.zeros(len(_HEADINGS), dtype=bool)
-    naming[_NAMING.get(named, [])] = True
     found: dict[tuple[str, ...], list[Fact]] = {}
-    for place in naming[headed].nonzero()[0].tolist():
-        for path, signatures in _levels(facts[place].heads):
-            if named in signatures:
-                found.setdefault(path, []).append(facts[place])
+    for fact, _ in chart.below(name):
+        for path, names in _levels(fact.heads):
+            if name in names:
+                found.setdefault(path, []).append(fact)
     return found
 
 
-_HEADINGS: dict[tuple[str, ...], int] = {}
-"""The headings of facts, numbered as they are met: charts have the same."""
-_NAMING: dict[int, list[int]] = {}
-"""The numbers of the headings by what they, or any of those above them, name."""
-
-
-@lru_cache(maxsize=512)
-def _headings_of(facts: Facts) -> NDArray[np.intp]:
-    """The number of each fact's headings."""
-    every = [fact.heads for fact in facts]
-    numbers = list(map(_HEADINGS.get, every))
-    if None in numbers:
-        for heads in set(every) - _HEADINGS.keys():
-            number = _HEADINGS[heads] = len(_HEADINGS)
-            for named in {named for _, signatures in _levels(heads) for named in signatures}:
-                _NAMING.setdefault(named, []).append(number)
-        numbers = list(map(_HEADINGS.get, every))
-    return np.array(numbers, dtype=np.intp)
+@lru_cache(maxsize=32768)
+def names_above(heads: tuple[str, ...]) -> frozenset[int]:
+    """What each of a fact's headings, with those above it, names."""
+    return frozenset(name for _, names in _levels(heads) for name in names)
 
 
 @lru_cache(maxsize=32768)
@@ -475,11 +476,11 @@ _PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose
 _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
-def _answers(item: Item, chart: Chart, facts: Facts) -> Iterator[Ordered]:
+def _answers(item: Item, chart: Indexed) -> Iterator[Ordered]:
     if item.given or item.others:
         yield Ordered(item.text, ())
         return
-    headed = () if item.listed else _headed(item.text, item.read, facts)
+    headed = () if item.listed else _headed(item.text, item.read, chart)
     if headed:
         yield Ordered(_name(item.text, item.read), of_aim(item, headed))
     elif item.measured:
@@ -498,7 +499,7 @@ _SAMPLED = re.compile(r"\b(?:sampling|scintigraphy|manometry|plethysmography|cat
 """Procedures by names that otherwise only say where they are done."""
 
 
-def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
+def _measurements(item: Item, chart: Indexed) -> Iterator[Ordered]:
     targets = list(_targets(item))
     if not targets:
         yield _named(item, item.text, (), chart)
@@ -518,7 +519,7 @@ def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
         yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
 
 
-def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
+def _examinations(item: Item, chart: Indexed) -> Iterator[Ordered]:
     vitals = item.read.of("vitals")
     if vitals:
         found = _vitals(item, chart)
@@ -534,13 +535,14 @@ def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
         yield _named(item, item.text, found, chart)
 
 
-def _placed(asked: Reading, found: Found, chart: Chart) -> Found:
+def _placed(asked: Reading, found: Found, chart: Indexed) -> Found:
     """Without the images and specimens that say nowhere what they are of, if the chart has others that do."""
     how = asked.of("modalities") | asked.of("tests") & _OF_A_SITE
     if not asked.of("sites") or not how:
         return found
     placed = [(fact, charted) for fact, charted in found if charted.of("sites")]
-    others = any(charted.of("sites") and how & (charted.of("modalities") | charted.of("tests")) for _, charted in chart)
+    done = frozenset((kind, name) for kind in ("modalities", "tests") for name in how)
+    others = any(charted.of("sites") for _, charted in chart.naming(done))
     # A germ that is looked for by its own name: "measles PCR of a throat swab".
     own = [(fact, charted) for fact, charted in found if asked.of("values") & charted.of("values")]
     return placed or (own if others else found)
@@ -670,7 +672,7 @@ def _targets(item: Item) -> Iterator[tuple[str, partial[bool]]]:
 _OF_ONE_THING = re.compile(r"\b(?:toxins?|antigens?|antibod\w+|assay|enzymes?)\b")
 
 
-def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Ordered:
+def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Indexed) -> Ordered:
     """An answer under the test's usual name; if nothing was found, try matching words, then equivalent tests."""
     test = _known(phrase)
     name = _name(phrase, item.read)
