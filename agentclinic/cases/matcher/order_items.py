@@ -250,9 +250,11 @@ def items(order: str) -> tuple[Item, ...]:
             own = replace(own, text="blood ketones", read=reading("blood ketones"))
         within = segment.listed and head is not None and head.measured and head in found
         closed = bool(found) and found[-1].within and not segment.listed  # "LP (protein, culture), glucose"
-        apart = (segment.begins or closed) and set(own.read.by_kind) == {"values"}
         before = segments[index - 1] if index else segment
         same_list = f"{before.text} and {segment.text}" in order
+        # "Urine porphobilinogen with creatinine, sodium": the second is measured in blood.
+        closed = closed or (before.joined and not segment.joined and not same_list and "urine" in _specimens(found))
+        apart = (segment.begins or closed) and set(own.read.by_kind) == {"values"}
         if (
             same_list
             and only_sites(read)
@@ -268,6 +270,11 @@ def items(order: str) -> tuple[Item, ...]:
             own = replace(own, detail=True)  # "with recall and cueing"
         ends = any(following.begins for following in segments[index + 1 : index + 2])
         after = [] if (introduces or ends) and only_sites(read) else [reading(s.text) for s in segments[index + 1 :]]
+        if found and own.read.by_kind == found[-1].read.by_kind == {"tests": {"genetic"}} and own.read.words:
+            genes = [word for word in found[-1].text.split() if word in {*found[-1].read.words, "and"}]
+            named = " ".join((*genes, "and", own.text))  # "RET and VHL and SDHx testing": one report
+            found[-1] = replace(found[-1], text=named, read=joined((found[-1].read, own.read)))
+            continue
         item = _completed(own, () if apart else found, after)
         if item is None:
             continue
@@ -275,6 +282,10 @@ def items(order: str) -> tuple[Item, ...]:
         if not segment.listed:
             head = found[-1]
     return tuple(map(_with_specimen, found))
+
+
+def _specimens(found: Sequence[Item]) -> frozenset[str]:
+    return found[-1].read.of("specimens") if found else NOTHING
 
 
 def _follows_blood_gas(found: Sequence[Item]) -> bool:
@@ -583,6 +594,10 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if movement := next((f"{name} range of motion" for name in places if is_sign(f"{name} range of motion")), ""):
             return replace(own, text=movement, read=reading(movement))
         return _with(own, only_of(last, "sites")) if _at_limbs(last) else own
+    if own.text == "palate" and not any(
+        "neurological" in _systems_of_signs(r) for r in (*after[:1], *([last] if last else []))
+    ):
+        return replace(own, read=only_of(read, "sites") or read)  # its shape, not how it moves
     if read.of("vitals") == {"temperature"} and _sensory(last, after):
         return None
     if last is not None and read.of("parts") == {"gait"} and "oxygen saturation" in last.of("vitals"):
@@ -930,6 +945,10 @@ def _of_fluid(own: Item, last: Reading) -> Item:
 def _only_taken(read: Reading) -> bool:
     """Whether an item says only what is done with a specimen, not where it is from."""
     return set(read.by_kind) <= {"tests", "values"} and bool(read.of("tests"))
+
+
+def _systems_of_signs(read: Reading) -> frozenset[str]:
+    return systems_of(read).union(*(vocabulary().parts[part].of for part in read.of("parts")))
 
 
 def _sensory(last: Reading | None, after: Sequence[Reading]) -> bool:

@@ -321,11 +321,13 @@ def with_skin(segments: Sequence[Segment]) -> list[Segment]:
 def with_nouns(segments: Sequence[Segment], order: str) -> list[Segment]:
     """Segments with the noun that they share with the next one: "corrected and ionized calcium"."""
     done = list(segments)
-    for place, (segment, after) in enumerate(pairwise(segments)):
+    for place in reversed(range(len(segments) - 1)):  # "RET and VHL and SDHx testing"
+        segment, after = segments[place], done[place + 1]
         own, shared = reading(segment.text), after.text.split()
         if own.by_kind or own.sides or not own.words or len(shared) == 1 or segment.begins < after.begins:
             continue
-        if f"{segment.text} and {after.text}" not in order and f"{segment.text} or {after.text}" not in order:
+        beside = segments[place + 1].text
+        if f"{segment.text} and {beside}" not in order and f"{segment.text} or {beside}" not in order:
             continue
         nouns = (" ".join(shared[first:]) for first in range(1, len(shared)))
         arranged = said_of_no_test(after.text) and not said_of_no_test(segment.text)  # "surgical or urology review"

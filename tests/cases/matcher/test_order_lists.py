@@ -620,6 +620,11 @@ def test_magnesium_is_of_blood_after_the_sodium_of_a_spot_urine_and_the_glucose_
         ("pleural fluid culture, adenosine deaminase", ["pleural fluid culture", "pleural adenosine deaminase"]),
         ("genital examination, joints skin and eyes", ["genital examination", "joints", "skin", "eyes"]),
         ("CT liver with arterial and portal venous phases, CBC", ["ct liver", "cbc"]),
+        ("RET and VHL and SDHx genetic testing, CBC", ["ret and vhl and sdhx genetic testing", "cbc"]),
+        (
+            "urine porphobilinogen with creatinine, sodium, CBC",
+            ["urine porphobilinogen", "urine creatinine", "sodium", "cbc"],
+        ),
         ("urgent surgical or urology review, CBC", ["urgent surgical review", "urology review", "cbc"]),
     ],
 )
@@ -641,3 +646,8 @@ def test_an_ultrasound_of_the_chest_is_of_the_lungs_and_a_swab_for_two_germs_no_
     assert items(one_line("thoracic ultrasound"))[0].read.of("sites") == {"lung"}
     chart = case_of(osce(tests={"HIV_Antigen_Antibody": "Negative", "Chlamydia_Gonorrhea_NAAT": {"Findings": "None"}}))
     assert "HIV" not in order(chart, "chlamydia and gonorrhoea swabs").text
+
+
+def test_the_palate_moves_in_a_neurological_list_only() -> None:
+    assert items(one_line("arm span, palate"))[-1].read.by_kind == {"sites": {"mouth"}}
+    assert "palate" in items(one_line("pupils, palate"))[-1].read.of("parts")
