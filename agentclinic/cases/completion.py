@@ -24,6 +24,7 @@ from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTAT
 from agentclinic.cases.matcher.cues import needed
 from agentclinic.cases.matcher.order_examinations import FOUND, Charted, is_of_another, may_be_noticed
 from agentclinic.cases.matcher.order_items import items
+from agentclinic.cases.matcher.order_kinds import EXAM
 from agentclinic.cases.matcher.order_spellings import WITH_SPATULA
 from agentclinic.cases.matcher.order_text import one_line
 from agentclinic.cases.matcher.order_words import (
@@ -286,11 +287,16 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
         named = [fact for fact in item.facts if not spelled[fact.path].entry.rare or named_in(fact, asked)]
         # What an order does not name is not reported for want of anything else: gait is not gait after a spinal tap.
         likely = named or _of_the_place(item)
-        if not likely and len(items) == 1:
+        if (not likely and len(items) == 1) or _of_the_mind(item.name):
             likely = [fact for fact in item.facts if not is_sign(fact)]
         headings = dict.fromkeys(spelled[fact.path].entry.heading for fact in likely)
         found.append((item.name, () if item.equivalent else tuple(headings)))
     return tuple(found)
+
+
+def _of_the_mind(name: str) -> bool:
+    """Whether a psychiatric examination is ordered by its name, so that all of it is wanted: no other one has it."""
+    return reading(name).by_kind == {"systems": {"psychiatric"}} and bool(EXAM.search(name))
 
 
 def _of_the_place(item: Ordered) -> list[Fact]:

@@ -600,3 +600,10 @@ def test_an_image_with_contrast_is_of_the_same_place_if_there_is_one() -> None:
     payload = LaboratoryPayload(case.exam_facts, "CT chest with contrast", "completed", completion(case))
     assert "single lumen" in report(payload).text
     assert "liver" not in report(payload).text
+
+
+def test_a_mental_status_examination_is_told_whole_beside_other_orders_and_with_its_parts_listed() -> None:
+    for order in ("Mental status examination, CBC", "Mental status examination with mood and insight, ECG"):
+        assert "Rating Scale:" in reply(order), order
+        assert "Thought:" in reply(order), order
+    assert "Rating Scale:" not in reply("mental status, CBC")
