@@ -460,17 +460,14 @@ def _illnesses(facts: Facts) -> frozenset[int]:
 @lru_cache(maxsize=512)
 def _also_taken(facts: Facts) -> tuple[int, ...]:
     """The facts of the story that tell of a drug which no fact about medicines names: lozenges that were tried."""
+    story = ((row, fact) for row, fact in enumerate(facts) if fact.section is Section.HISTORY and not fact.denied)
+    took = {row: lexicon.named(_words_of(fact)).names for row, fact in story if _TOOK.search(fact.says or fact.text)}
+    if not took:
+        return ()
+    taken = (lexicon.named(_words_of(fact)).names for fact in facts if fact.section is Section.DRUGS)
+    listed = reduce(or_, taken, 0)
     drugs = lexicon.of_types("drug") & ~lexicon.roots() & ~_in_general()
-    named = [lexicon.named(_words_of(fact)).names & drugs for fact in facts]
-    listed = reduce(or_, (one for one, fact in zip(named, facts, strict=True) if fact.section is Section.DRUGS), 0)
-    return tuple(
-        row
-        for row, fact in enumerate(facts)
-        if fact.section is Section.HISTORY
-        and not fact.denied
-        and named[row] & ~listed
-        and _TOOK.search(fact.says or fact.text)
-    )
+    return tuple(row for row, named in took.items() if named & drugs & ~listed)
 
 
 def _names_no_illness(fact: Fact) -> bool:
