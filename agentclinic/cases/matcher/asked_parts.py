@@ -42,11 +42,19 @@ _OF_A_PLACE = re.compile(
 _AT_A_PLACE = re.compile(
     r"(?:(?!noticed|seen|had|felt|got)\w+ ){0,2}?(?:pain|pains|ache|aches|aching|soreness|redness|swelling|swollen"
     r"|itching|itch|numbness|weakness|stiffness|tenderness|lumps?|discharge|bleeding|blood|tingling|burning|sores?"
-    r"|ulcers?|rash|spots|cramps?|changes|tightness|pressure|infections?)"
+    r"|ulcers?|rash|spots|cramps?|changes?|leaking|tightness|pressure|infections?)"
     r" ((?:in|on|of|from|around|at|over|behind|near|down|under|inside|between) .*)",
     re.IGNORECASE,
 )
 """A complaint with its place."""
+_STARTS_ANEW = re.compile(rf"{_HAS_ANY}\b", re.IGNORECASE)
+"""Begins a list of complaints with a verb of its own."""
+_ITS_PLACE = re.compile(
+    r"(.*\b(?:in|on|of|from|around|at|over|with|to|affecting) )(?:your|his|her|the) \w+", re.IGNORECASE
+)
+_ANYWHERE = re.compile(r"(.*\b)(?:anywhere|elsewhere|somewhere)(?: else)?", re.IGNORECASE)
+"""Both end with a place, for which another may stand."""
+_PLACE_ALONE = re.compile(r"(?:(?:such as|like|including|your|his|her|the|in|on|or) )*(\w+(?: or \w+)?)", re.IGNORECASE)
 _JOINED = re.compile(r"[\s,/]*(?:(?:and|or) )?", re.IGNORECASE)
 _OTHERS_ARE = (
     r"(?:else|around|at|in|of|on|with|you|your|he|she|they|his|her|home|work|school|family|house|household|daycare"
@@ -118,7 +126,7 @@ _CONDITION_FIRST = re.compile(
     r"(?P<before>^|[.?!:;]\s+|\b(?:and|but|so|or|sure|check|clear),?\s)"
     r"(?P<condition>(?:when|if|while|whenever|once|after|as soon as)"
     r" (?:you|he|she|they|it|that|this|your|his|her|the) (?!say\b|said\b|mention)[^,.?!;:]{3,80}), (?:then )?"
-    rf"(?P<asks>{_ASKS_AFTER} [^,.?!;:]{{3,80}}?)(?P<end>,? (?:(?:and|or) )?{_ASKS_AFTER}|[.?!;:])",
+    rf"(?P<asks>{_ASKS_AFTER} [^,.?!;:]{{3,80}}?)(?P<end>,? (?:(?:and|or) )?{_ASKS_AFTER}|, either\b|[.?!;:])",
     re.IGNORECASE,
 )
 """A condition before what is asked under it."""
@@ -148,7 +156,23 @@ _DRY = re.compile(
     r"\b(dry|sore|itchy|red|watery|swollen) (eyes|mouth|nose|skin|throat) or (eyes|mouth|nose|skin|throat)\b",
     re.IGNORECASE,
 )
-_LONE = re.compile(r"how|what|which|when|where|who|why|tell me|you|about", re.IGNORECASE)
+_YOU_AND_YOURS = re.compile(
+    r"\b(how \w+ (?:have|had|do|did|are|were) you) and your (?:partner|husband|wife|boyfriend|girlfriend)\b",
+    re.IGNORECASE,
+)
+"""The network takes them for two things asked."""
+_EITHER = re.compile(r", either (?:at|by|from|for|in|on|to|with) [^,.?!;:]*?\bor\b[^,.?!;:]*", re.IGNORECASE)
+"""The choices that a question leaves open: "do you take any pills, either from a doctor or from a shop?"."""
+_WHAT_ONE_DOES = re.compile(
+    r"(?P<clause>.*\b(?:when|while|if|whenever|after|before) (?:you|he|she|they) )"
+    r"[a-z]+(?: (?:down|up|in|out|over|flat|deeply))?"
+    r"|(?P<which>(?:and |or )?(?:how|when|what|where)\b[^,]* (?:do|does|did) (?:you|he|she|they) (?:last |usually )?)"
+    r"[a-z]+",
+    re.IGNORECASE,
+)
+"""Ends with what someone does, with which another such word shares the rest: "worse when you lie down or cough"."""
+_ONE_WORD = re.compile(r"(?![a-z]+(?:ing|ness|s)\b)[a-z]+", re.IGNORECASE)
+_LONE = re.compile(r"how|what|which|when|where|who|why|tell me|you|about|has any(?:one|body)(?: ever)?", re.IGNORECASE)
 """What asks for nothing by itself."""
 _TELL_MORE = re.compile(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)(?: (?:a (?:bit|little)|more|something))*",
@@ -160,6 +184,13 @@ _MENTIONED = re.compile(
     r"\byou (?:just )?(?:mentioned|said|told me)(?: about| that)? ([^.?!;]{3,100})[.!]\s*$", re.IGNORECASE
 )
 """What a doctor repeats and then asks about: "you mentioned a fall. Can you tell me more about that?"."""
+_MENTIONED_FIRST = re.compile(
+    r"\byou (?:just )?(?:mentioned|told me about|spoke of|said you had) (?:an?|the|your|some) "
+    r"(?P<what>[^,.?!;:]{3,60}), (?P<asks>[^.!?;:]*)",
+    re.IGNORECASE,
+)
+"""The same in one sentence: "you mentioned a fall, when was it?"."""
+_WHAT_IS_IT = re.compile(r"\b((?:what|when|where|which|why|how) (?:was|is|did)) (?:it|that)\b", re.IGNORECASE)
 _ASIDE = cues.Cue(r"\b(?:besides|apart from|aside from|other than|in addition to|as well as)\b")
 _SET_ASIDE = re.compile(
     r"\s*(?:and |so )?(?:besides|apart from|aside from|other than|in addition to|as well as) [^,?!]*,", re.IGNORECASE
@@ -180,12 +211,27 @@ def as_asked(question: str) -> str:
     each thing in a list has the noun that they share ("lung or heart disease": "lung disease or heart disease").
     """
     text = small_talk(question).mixed or question
+    text = _EITHER.sub(_unless_it_names, text)
     text = _CONDITION_FIRST.sub(_behind, text)
     text = _BLACK_OUT.sub(lambda found: f"pass{found[1] or ''} out", text)
     text = _SHARE_A_NOUN.sub(lambda found: _ORGAN.sub(rf"\g<0> {found['noun']}", found["organs"]), text)
     text = _BLOOD_IN.sub(r"\1 \2 or blood in your \3", text)
     text = _YOU_OR_ANYONE.sub(r"\1 \2 \4 or does \3 \4", text)
+    text = _YOU_AND_YOURS.sub(r"\1", text)
+    text = _MENTIONED_FIRST.sub(_named_again, text)
     return _DRY.sub(r"\1 \2 or \1 \3", text)
+
+
+def _unless_it_names(choices: re.Match[str]) -> str:
+    """Nothing, or the choices that a question leaves open if they name complaints or illnesses."""
+    named = lexicon.named(choices[0]).names & lexicon.of_types("symptom", "disease", "procedure", "habit", "place")
+    return choices[0] if named else ""
+
+
+def _named_again(found: re.Match[str]) -> str:
+    """What is asked about something that was mentioned, with its name for "it"."""
+    before = found[0][: found.start("asks") - found.start()]
+    return before + _WHAT_IS_IT.sub(lambda asks: f"{asks[1]} the {found['what']}", found["asks"])
 
 
 def _behind(found: re.Match[str]) -> str:
@@ -311,7 +357,7 @@ def _at_their_place(parts: list[Asks], question: str) -> list[Asks]:
     place = ""
     for at in reversed(range(len(parts))):
         one = parts[at]
-        if place and _follows(one, parts[at + 1], question) and _OF_A_PLACE.fullmatch(one.text):
+        if place and _shares_place(parts, at, question):
             parts[at] = _read_as_one(f"{one.text} {place}?", one.start) or one
             continue
         named = _AT_A_PLACE.fullmatch(one.text)
@@ -319,11 +365,26 @@ def _at_their_place(parts: list[Asks], question: str) -> list[Asks]:
     return parts
 
 
+def _shares_place(parts: Sequence[Asks], at: int, question: str) -> bool:
+    """Whether a part has the place of the one after it.
+
+    Not if it stands under a verb that the place does not belong to: "coughed up any blood, or noticed swelling in ...".
+    """
+    one, after = parts[at], parts[at + 1]
+    if not _follows(one, after, question) or not _OF_A_PLACE.fullmatch(one.text):
+        return False
+    if not _STARTS_ANEW.match(after.text) or _STARTS_ANEW.match(one.text):
+        return True
+    return not at or not _follows(parts[at - 1], one, question) or _shares_place(parts, at - 1, question)
+
+
 def _with_subjects(parts: list[Asks], question: str) -> list[Asks]:
     """The parts, where an adjective alone is of what the one before it is of: "have your eyes been red or painful?"."""
     for at, one in enumerate(parts[1:], 1):
-        if _follows(parts[at - 1], one, question):
-            parts[at] = _of_the_same(parts[at - 1], one)
+        before = parts[at - 1]
+        if _follows(before, one, question):
+            together = "," not in question[before.start + len(before.text) : one.start]
+            parts[at] = (_done_likewise(before, one) if together else None) or _of_the_same(before, one)
     return parts
 
 
@@ -331,6 +392,14 @@ def _of_the_same(before: Asks, one: Asks) -> Asks:
     """An adjective with what the one before it is of; anything else as it is."""
     first = _ADJECTIVE.fullmatch(one.text) and _ENDS_WITH_ADJECTIVE.fullmatch(before.text)
     return (_read_as_one(f"{first[1]}{one.text}?", one.start) if first else None) or one
+
+
+def _done_likewise(before: Asks, one: Asks) -> Asks | None:
+    """What someone does, with the question that it shares: "cough" after "does it hurt when you lie down or"."""
+    first = _WHAT_ONE_DOES.fullmatch(before.text)
+    if first is None or not _ONE_WORD.fullmatch(one.text):
+        return None
+    return _read_as_one(f"{first['clause'] or first['which']}{one.text}?", one.start)
 
 
 def whole_pieces(asks: Asks) -> list[Asks]:
@@ -348,6 +417,20 @@ def whole_pieces(asks: Asks) -> list[Asks]:
         else:
             whole.append(_of_the_same(first, piece))
     return whole
+
+
+def at_this_place(before: Asks, one: Asks, question: str) -> Asks | None:
+    """A place alone with what was asked of the place before it: "changes in your skin or your eyes"."""
+    named = lexicon.named(one.text).closed
+    if not named or named & ~lexicon.of_types("place") or not _follows(before, one, question):
+        return None
+    place = _PLACE_ALONE.fullmatch(one.text)
+    if place is None:
+        return None
+    if there := _ITS_PLACE.fullmatch(before.text):
+        return _read_as_one(f"{there[1]}your {place[1]}?", one.start)
+    anywhere = _ANYWHERE.fullmatch(before.text)
+    return _read_as_one(f"{anywhere[1]}on your {place[1]}?", one.start) if anywhere else None
 
 
 def _read_as_one(text: str, start: int) -> Asks | None:

@@ -22,6 +22,7 @@ from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
     OPENS,
     as_asked,
+    at_this_place,
     is_of_kin,
     mentioned_before,
     parts_of,
@@ -535,6 +536,22 @@ def _listed_noun(asks: Asks, question: str) -> str:
     return listed_noun(asks.text, question[begins : asks.start])
 
 
+def _at_this_place(one: _Found, last: _Found, question: str, facts: Facts) -> _Found:
+    """What is asked of a place that is named alone, if that is answered better with what was asked before.
+
+    What is told of the place before says nothing of this one, unless it names this one.
+    """
+    asks = None if one.whole else at_this_place(last.asks, one.asks, question)
+    if asks is None:
+        return one
+    there = _find(asks, last.asks, question, facts)
+    if not there.rows:
+        return one if one.rows else there
+    places = lexicon.named(one.asks.text).closed & lexicon.of_types("place")
+    told_before = there.rows[0] in last.rows and not places & lexicon.named(_words_of(facts[there.rows[0]])).names
+    return one if told_before or (one.rows and there.nearness[0] <= one.nearness[0]) else there
+
+
 def _unless_told_beside(one: _Found, found: Sequence[_Found], question: str, facts: Facts) -> _Found:
     """An item of a list, without a doubtful answer that is rather that to another thing of the same question."""
     if not one.rows or one.nearness[0] >= DOUBTFUL or one.asks.kind != "no" or one.whole:
@@ -653,6 +670,8 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         said_first = _LAST_SAID.search(question[: max(0, question.find(parts[0].text))])
         before[0] = (read(said_first[1]) or (None,))[-1] if said_first else None
     found = [_find(one, last, rest, facts) for last, one in zip(before, parts, strict=True)]
+    for at in range(1, len(found)):
+        found[at] = _at_this_place(found[at], found[at - 1], rest, facts)
     found = [_unless_told_beside(one, found, rest, facts) for one in found]
     found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
     topics: list[Topic] = []
@@ -664,6 +683,10 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
         topic = _topic(one, facts, answers=answers, only=len(found) == 1)
         if topic is not None and topic not in topics:
             topics.append(topic)
+    if len(topics) > 1 and any(
+        one.asks.kind == "no" and not one.rows and _EITHER.search(one.asks.text) for one in found
+    ):
+        topics = [topic for topic in topics if not _denies_the_rest(topic)]
     tells_story = any(topic.kind in (Asked.OPENING, Asked.MORE) for topic in topics)
     if not tells_story and opens:
         topics.insert(0, Topic("opening", Asked.OPENING, _told_first(rest, facts)))
@@ -672,6 +695,12 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     if not topics and said.rest and (first := _story(said.rest, (), facts)):
         return [first]
     return topics or talk[:1] or [Topic(question.strip(), Asked.UNCLEAR, ())]
+
+
+def _denies_the_rest(topic: Topic) -> bool:
+    """Whether what is denied has no name, so that the denial is of all the rest: "otherwise, nothing like that"."""
+    nameless = topic.kind is Asked.SYMPTOM and not topic.facts and not topic.words
+    return nameless and not cues.YES_OR_NO.match(topic.asked)
 
 
 def _asks_vaguely(one: _Found) -> bool:

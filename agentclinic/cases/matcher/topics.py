@@ -186,7 +186,8 @@ _LISTS_NOUNS = re.compile(
 _CLAUSE = re.compile(
     r"[;?]|\b(?:trouble|problems?|difficult\w*|changes?|issues?|history|loss|pain)\b.*\b(?:with|in|of|to)\b"
     r"|\b(?:been|fel[lt]|feel\w*|lost|seen|do|does|did|is|are|was|were|can|could|will|would|how|what|when|where"
-    r"|who|which|why|ma[dk]es?|that|than|if|has|have|had|gets?|getting|got|you|i|he|she|it|they)\b",
+    r"|who|which|why|ma[dk]es?|that|than|if|has|have|had|gets?|getting|got|you|i|he|she|it|they"
+    r"|(?:your|him|her|them)sel(?:f|ves))\b",
     re.IGNORECASE,
 )
 """In what is no plain list of nouns."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.cases.matcher import Asked, asked_of_patient
-from agentclinic.cases.matcher.asked_parts import MOST_ASKED, as_asked, parts_of
+from agentclinic.cases.matcher.asked_parts import MOST_ASKED, as_asked, at_this_place, parts_of
 from agentclinic.cases.matcher.reader import read
 from agentclinic.cases.matcher.spoken import asked_directly
 from agentclinic.cases.matcher.talk import Talk, small_talk
@@ -426,3 +426,76 @@ def test_home_and_work_come_first() -> None:
 )
 def test_what_asks_for_nothing_by_itself_is_not_denied(question: str) -> None:
     assert [[fact.path for fact in topic.facts] for topic in asked_of_patient(question, PAST_CHART)] == [["asthma"]]
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        (
+            "Have you coughed up any phlegm or blood, or noticed any pain or swelling in your legs?",
+            ["Have you coughed up any phlegm", "blood", "noticed any pain in your legs", "swelling in your legs"],
+        ),
+        (
+            "Do you have any pain, swelling or change in your testicles?",
+            ["Do you have any pain in your testicles", "swelling in your testicles", "change in your testicles"],
+        ),
+        ("When did you last eat or drink?", ["When did you last eat", "when did you last drink"]),
+        (
+            "Does the headache get worse when you lie down or cough?",
+            ["Does the headache get worse when you lie down", "Does the headache get worse when you cough"],
+        ),
+        (
+            "Do you take any medicines, either from a doctor or bought yourself, and are you allergic to anything?",
+            ["Do you take any medicines", "are you allergic to anything"],
+        ),
+        (
+            "How long have you and your partner been trying for a baby?",
+            ["How long have you been trying for a baby"],
+        ),
+        (
+            "You mentioned an operation, what was it, and when was it?",
+            ["what was the operation", "when was the operation"],
+        ),
+    ],
+)
+def test_a_part_has_what_it_shares_with_the_one_beside_it_and_no_more(question: str, parts: list[str]) -> None:
+    assert [part.text.lower() for part in parts_of(question)] == [part.lower() for part in parts]
+
+
+def test_choices_that_name_complaints_are_read() -> None:
+    question = "Do you get short of breath, either when you walk or with pain in your chest?"
+    assert any("chest" in part.text for part in parts_of(question))
+    assert any("heart" in part.text for part in parts_of("Any trouble, either with your heart or lungs?"))
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Have you noticed any changes in your skin or your eyes?", "changes in your eyes"),
+        (
+            "Have you seen sores in her mouth, and are there spots anywhere else, her bottom?",
+            "are there spots on your bottom",
+        ),
+    ],
+)
+def test_a_place_alone_is_asked_for_what_was_asked_of_the_place_before(question: str, asked: str) -> None:
+    before, one = parts_of(question)[-2:]
+    there = at_this_place(before, one, question)
+    assert there is not None
+    assert there.text.lower().endswith(asked.lower())
+
+
+def test_the_rest_is_not_denied_if_something_was_left_out() -> None:
+    chart = Facts(
+        (fact("short", "Short-sighted", "Are you short-sighted?", "Is there something wrong with your eyes?"),)
+    )
+    topics = asked_of_patient(
+        "You mentioned being short-sighted. Are you very tall or bendy in the joints, or has anyone ever talked about a"
+        " condition affecting your eyes, bones or heart?",
+        chart,
+    )
+    assert [[one.path for one in topic.facts] for topic in topics] == [["short"]]
+
+
+def test_what_someone_does_is_no_noun() -> None:
+    assert not listed_noun("bought yourself", "Do you take any medicines, either from a doctor or ")
