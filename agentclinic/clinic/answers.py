@@ -105,7 +105,7 @@ _NOTHING: Mapping[str, tuple[tuple[str, str, str], ...]] = {
 }
 
 
-SET_PHRASES = (
+_SET_PHRASES = (
     *(
         NOT_NOTICED,
         NONE_OF_THOSE,
@@ -115,6 +115,7 @@ SET_PHRASES = (
         NOT_WATCHED,
         REST_NOT_WATCHED,
         CANNOT_SAY,
+        IS_IT_IMPORTANT,
         UNCLEAR,
         EXAMINE,
         REST,
@@ -138,7 +139,8 @@ SET_PHRASES = (
     *sorted(SHORT),
     *(sentence for lines in _NOTHING.values() for line in lines for sentence in line[1:]),
 )
-"""Everything the patient says that is not in the case; it reveals nothing about it."""
+SET_PHRASES = tuple(sorted(_SET_PHRASES, key=len, reverse=True))
+"""Everything the patient says that is not in the case; it reveals nothing about it. The longest come first."""
 
 
 @dataclass(frozen=True)
