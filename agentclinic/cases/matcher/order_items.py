@@ -798,8 +798,12 @@ def _is_germ(item: Item) -> bool:
 
 
 def _examined_by(method: Reading, near: Sequence[Reading]) -> Reading | None:
-    """What is examined by a method that an order names without a place: what is named next to it; else the chest."""
-    may_be_of = [*map(_place_or_system, near), Reading({"systems": frozenset({"respiratory"})})]
+    """What is examined by a method that an order names without a place: what is named next to it; else the chest.
+
+    Inspection alone is of the whole patient.
+    """
+    otherwise = "general" if method.of("methods") == {"inspection"} else "respiratory"
+    may_be_of = [*map(_place_or_system, near), Reading({"systems": frozenset({otherwise})})]
     percussed = method.of("methods") == {"percussion"}
     return next((of for of in may_be_of if of and of.by_kind and (not percussed or systems_of(of) & _PERCUSSED)), None)
 

@@ -209,6 +209,7 @@ def sharing_words(segments: Sequence[Segment]) -> list[Segment]:
         elif (
             kinds <= {"sites", "methods"}
             and "skin" not in read.of("sites")  # "rash on the buttocks, ankle swelling"
+            and not (read.of("methods") and " of " in segment.text)  # "percussion of the lungs, heart sounds"
             and (shared := _shared_with(segment.text, segments[place + 1 :]))
         ):
             done[place] = replace(segment, text=f"{segment.text} {shared}")

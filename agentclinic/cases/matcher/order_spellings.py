@@ -619,6 +619,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bweigh (?:(?:the|this) )?(?:patient|him|her|baby|child|infant)\b", "weight"),
     (
         r"\b(?:lying|supine|sitting) ?(?:/|&|\+|-|and|to|then|vs\.?) ?(?:standing\b|sitting(?= BPs?\b| blood))"
+        r"|(?<=\bBP )(?:lying|supine) ?(?:/|&|\+|and|to) ?sitting\b|(?<=pressure )(?:lying|supine) (?:and|to) sitting\b"
         r"|(?-i:\bL ?(?:/|&|and) ?S)(?= BPs?\b| blood)",
         "lying and standing",
     ),

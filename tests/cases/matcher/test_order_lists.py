@@ -651,3 +651,9 @@ def test_an_ultrasound_of_the_chest_is_of_the_lungs_and_a_swab_for_two_germs_no_
 def test_the_palate_moves_in_a_neurological_list_only() -> None:
     assert items(one_line("arm span, palate"))[-1].read.by_kind == {"sites": {"mouth"}}
     assert "palate" in items(one_line("pupils, palate"))[-1].read.of("parts")
+
+
+def test_a_method_of_one_place_takes_no_word_from_the_next_and_inspection_alone_is_of_the_whole() -> None:
+    percussed = items(one_line("auscultation and percussion of the lungs, heart sounds"))[1]
+    assert percussed.read.by_kind == {"methods": {"percussion"}, "sites": {"lung"}}
+    assert items(one_line("observation, ECG"))[0].read.of("systems") == {"general"}
