@@ -772,7 +772,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         together = bool(last.of("values") & collected) and read.of("values") <= collected | vocabulary().of_blood
         elsewhere = usually_in_blood() - vocabulary().of_blood - _OF_FLUIDS_TOO
         fluid = fluid and (together or not (read.of("values") & elsewhere or last.of("values") & collected))
-        fluid = fluid and "blood" not in read.of("specimens")
+        fluid = fluid and "blood" not in read.of("specimens") and not before[-1].text.endswith(" ratio")
         fluid = fluid and not (last.of("specimens") == {"blood"} and not read.of("values") & collected)
         fluid = fluid and bool("stool" not in last.of("specimens") or last.of("values") & vocabulary().of_blood)
         of = sorted(last.of("specimens") - read.of("specimens") - {"blood"}) if fluid else []

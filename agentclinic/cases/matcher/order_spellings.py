@@ -616,6 +616,10 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     #
     # Examinations: vital signs.
     #
+    (
+        r"(\b(?:weight|height|length|circumference|signs|vitals)(?:,|,? and)) growth(?=\s*(?:$|[,;.]|and\b))",
+        r"\1 growth chart",
+    ),
     (r"\bweigh (?:(?:the|this) )?(?:patient|him|her|baby|child|infant)\b", "weight"),
     (
         r"\b(?:lying|supine|sitting) ?(?:/|&|\+|-|and|to|then|vs\.?) ?(?:standing\b|sitting(?= BPs?\b| blood))"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from agentclinic.cases.matcher.order_kinds import CLASSES, GERMS, is_measured, only_sites
+from agentclinic.cases.matcher.order_kinds import CLASSES, EXAM, GERMS, is_measured, only_sites
 from agentclinic.cases.matcher.order_reasons import without_reason
 from agentclinic.cases.matcher.order_spellings import WRITTEN_OUT
 from agentclinic.cases.matcher.order_words import reading
@@ -106,4 +106,6 @@ def _stands_alone(text: str) -> bool:
     read = reading(text)
     if read.by_kind and read.of("values") and read.of("values") <= CLASSES:
         return False  # "parvovirus IgM/IgG"
+    if only_sites(read) and EXAM.search(text):
+        return True  # "hearing/otoscopy"
     return is_measured(read) or any(read.of(kind) for kind in ("vitals", "parts", "methods", "systems"))

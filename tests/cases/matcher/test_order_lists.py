@@ -604,6 +604,7 @@ def test_magnesium_is_of_blood_after_the_sodium_of_a_spot_urine_and_the_glucose_
     assert not items(one_line("urine sodium, magnesium"))[-1].read.of("specimens")
     assert not items(one_line("CSF protein and glucose, phosphate"))[-1].read.of("specimens")
     assert items(one_line("24-hour urine sodium, magnesium"))[-1].read.of("specimens") == {"urine"}
+    assert not items(one_line("24-hour urine calcium to creatinine ratio, magnesium"))[-1].read.of("specimens")
     assert items(one_line("urine sodium, osmolality"))[-1].read.of("specimens") == {"urine"}
 
 

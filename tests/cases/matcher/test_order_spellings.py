@@ -291,6 +291,8 @@ def test_tests_of_function_are_written_out(order: str, tests: str) -> None:
         ("weigh the baby", "weight"),
         ("lying and sitting BP", "lying and standing blood pressure"),
         ("sitting/standing BP", "lying and standing blood pressure"),
+        ("vital signs, weight and growth", "vital signs, weight, growth chart"),
+        ("hearing / otoscopy", "hearing, otoscopy"),
         ("blood pressure lying and sitting", "blood pressure lying and standing"),
         ("BP lying/sitting", "BP lying and standing"),
         ("L/S BP", "lying and standing blood pressure"),
