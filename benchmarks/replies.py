@@ -18,7 +18,9 @@ had played in earlier rounds (except three cases of round 12); in both, `before`
 version of round 11 that differ. The readers of round 13 were also told which charted results cannot be back in time.
 In rounds 14 to 16, after all development cases had been reviewed and again after corrections each time, seven doctors
 who had seen no case played 21 cases that rounds 12 and 13 had left out, drawn at random; `before` is a sample of the
-replies of the version of round 13 that differ.
+replies of the version of round 13 that differ. In rounds 17 and 18, again after corrections each time, seven doctors
+who had seen no case played 21 cases and 21 further ones, drawn at random from all 112; `before` is everything that the
+version of round 16 replied differently.
 
 `python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
 called fine or faulty and in what way. `--list` prints the newest replies to which both readers gave a mark.
