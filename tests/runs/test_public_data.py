@@ -24,9 +24,9 @@ async def test_builtin_roles_play_every_row(name: str, tmp_path: Path) -> None:
     finished, entries = await run_here(settings)
 
     assert units(entries) == [(row, 0) for row in range(count)]
-    assert {entry["status"] for entry in entries} <= {"diagnosed", "max_infs_reached"}
+    assert {entry["status"] for entry in entries} <= {"diagnosed", "max_infs_reached", "not_readable"}
     assert {entry["dataset"] for entry in entries} == {name}
-    assert all(isinstance(entry["correct"], bool) for entry in entries)
+    assert all((entry["correct"] is None) == (entry["status"] == "not_readable") for entry in entries)
     assert summary(finished.folder)["faults"] == {}
     assert finished.folder.name.startswith(f"{name}_2")
 
