@@ -32,7 +32,7 @@ VERSIONS = ("OpenOSCE_1", "OpenOSCE")
 
 @cache
 def cases_of(dataset: str) -> tuple[Case, ...]:
-    """All cases of a version, also those of the lockbox: only counts are printed."""
+    """All cases of a version, including the lockbox: only counts are printed."""
     return tuple(load_cases(dataset, lockbox=True))
 
 

@@ -49,7 +49,7 @@ class Part:
     dataset: str
     keep: Callable[[Case], bool] = lambda _: True
     lockbox: bool = False
-    """Whether it is the data set's lockbox or the rest."""
+    """Whether it is the data set's lockbox and not the rest."""
 
 
 def unknown(case: Case) -> bool:

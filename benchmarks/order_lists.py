@@ -1,10 +1,10 @@
-"""How many items of a list the laboratory loses: each is ordered by itself and in random lists, for random charts.
+"""How many items of a list the laboratory loses: each is ordered alone and in random lists, for random charts.
 
 python benchmarks/order_lists.py                 400 lists of examinations and 400 of tests
 python benchmarks/order_lists.py --lists 2000 --seed 7
 python benchmarks/order_lists.py --show          print each item that was lost
 
-An item is lost if nothing of what it returns by itself is in the reply to the list. A list is wrong if its reply has
+An item is lost if nothing of what it returns alone is in the reply to the list. A list is wrong if its reply has
 something that none of its items returns alone.
 """
 
@@ -68,7 +68,7 @@ DETAILS = {
     "eye examination": ("pupils", "visual acuity", "fundoscopy"),
     "neck examination": ("thyroid", "lymph nodes", "JVP"),
 }
-"""What half of these examinations are ordered with."""
+"""With which these examinations are ordered half of the time."""
 WITH = (" including ", " with ", ", including ")
 
 
@@ -78,7 +78,7 @@ def listed(lines: str) -> list[str]:
 
 
 def a_list(among: Sequence[str], chance: random.Random) -> tuple[list[str], str]:
-    """Some items, and an order of them all."""
+    """Some items, and one order for all of them."""
     chosen = chance.sample(among, chance.randint(3, 6))
     written = list(chosen)
     for place, item in enumerate(chosen):
@@ -101,7 +101,7 @@ def results(text: str) -> set[str]:
 
 
 def main() -> None:
-    """Print how many items of how many were lost."""
+    """Print how many of the items were lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lists", type=int, default=400, help="how many lists of each kind (default 400)")
     parser.add_argument("--seed", type=int, default=1)

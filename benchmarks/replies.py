@@ -19,8 +19,8 @@ version of round 11 that differ. The readers of round 13 were also told which ch
 In rounds 14 to 16, after all development cases had been reviewed and again after corrections each time, seven doctors
 who had seen no case played 21 cases that rounds 12 and 13 had left out, drawn at random; `before` is a sample of the
 replies of the version of round 13 that differ. In rounds 17 and 18, again after corrections each time, seven doctors
-who had seen no case played 21 cases and 21 further ones, drawn at random from all 112; `before` is everything that the
-version of round 16 replied differently.
+who had seen no case played 21 cases and then 21 further ones, drawn at random from all 112 development cases;
+`before` is every reply of the version of round 16 that differs.
 
 `python benchmarks/replies.py [--list MARK]` prints, for each round, version and role, how many replies each reader
 called fine or faulty and in what way. `--list` prints the newest replies to which both readers gave a mark.

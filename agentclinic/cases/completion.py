@@ -58,7 +58,7 @@ _ROOTS = {
 
 
 class Completion:
-    """What the table adds to a chart. Whether it adds an entry is decided when something is asked of the entry."""
+    """What the table adds to a chart. Whether it adds an entry is decided only when an order reaches the entry."""
 
     def __init__(self, patient: _Patient, normal: Set[str]) -> None:
         self.patient = patient
@@ -202,7 +202,7 @@ class _Rows:
         self.by_path = {row.fact.path: row for row in self.every}
         self.findings = [row for row in self.every if row.fact.section in FOUND]
         self.below: dict[int, list[_Row]] = {}
-        """Those of which one of the headings names something, as the order matcher numbers it."""
+        """Those with a heading that names something, by the number that the order matcher gives it."""
         self._naming: dict[tuple[str, str], list[int]] = {}
         for place, row in enumerate(self.every):
             for name in names_above(row.fact.heads):
@@ -222,7 +222,7 @@ def _completed_rows() -> _Rows:
 
 
 class _Tabled:
-    """Charted facts and those of a table that a chart has, in the order of the table, for the order matcher."""
+    """Charted facts and those that are taken from a table, in the order of the table, for the order matcher."""
 
     def __init__(self, rows: _Rows, has: Callable[[_Row], bool], charted: Facts) -> None:
         self._rows, self._has, self._chart = rows, has, chart_of(charted)
@@ -253,7 +253,7 @@ class _Tabled:
 
 
 def _placed(charted: Facts) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Charted facts by their paths; one that is not in the table keeps its place after the one before it."""
+    """The path and place of each charted fact; one that is not in the table stays after the one before it."""
     last = -1
     for number, fact in enumerate(charted):
         entry = normal_of(fact.heads)
@@ -295,7 +295,7 @@ def offered(order: str, without: frozenset[int]) -> tuple[tuple[str, tuple[str, 
 
 
 def _of_the_mind(name: str) -> bool:
-    """Whether a psychiatric examination is ordered by its name, so that all of it is wanted: no other one has it."""
+    """Whether a psychiatric examination is ordered by its name, so that all of it is wanted."""
     return reading(name).by_kind == {"systems": {"psychiatric"}} and bool(EXAM.search(name))
 
 
@@ -711,7 +711,7 @@ class _Patient:
         return _grouped((_SKIN, f) for f in self.facts if f.heads[:1] == (_SKIN,) and not _reads_normal(f.text))
 
     def may_cover(self, entry: Normal) -> bool:
-        """Whether the chart shares something with an entry, without which it does not cover it (`covering`)."""
+        """Whether the chart shares something with an entry; if not, it cannot cover it (`covering`)."""
         shared = _shared_by()[entry.rank]
         if shared is None:
             return True
@@ -768,7 +768,7 @@ class _Patient:
         return tuple(dict.fromkeys(found)) if found and not self._follows(entry) else ()
 
     def _ill_images(self, entry: Normal) -> Sequence[Fact]:
-        """Charted images of an entry's region that show something, and of what the entry is about if it is narrower."""
+        """Charted images that show something abnormal in an entry's region, or in the narrower place it is about."""
         ill = self._ill_regions.get(entry.region or "", ())
         said = entry.fields.get("said")
         return [fact for fact in ill if _says_abnormal(fact, _searched(said)[0].search)] if said else ill
@@ -1245,12 +1245,12 @@ def _subjects_in_forms(entry: Normal) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=1)
 def _shared_by() -> Sequence[Sequence[tuple[str, Set[object]]] | None]:
-    """What a charted fact that covers an entry shares with it, by rank."""
+    """What a chart shares with each entry that it covers, by rank (`_shared`)."""
     return list(map(_shared, normals()))
 
 
 def _shared(entry: Normal) -> Sequence[tuple[str, Set[object]]] | None:
-    """What a chart shares with an entry that it covers, by the index that has it; None: it may be anything."""
+    """What a chart shares with an entry that it covers, by the index that has it; None if it may be anything."""
     keys: dict[str, Set[object]] = {
         "_same": {entry.same} - {None},
         "_tokens": set(_entry_about(entry)),

@@ -68,7 +68,7 @@ REST_NOT_NOW = "As for the rest, I'd rather not go into that right now."
 NOTHING_TO_TELL = "There isn't much to tell there."
 FORGOTTEN = "I can't think of it right now."
 _VAGUE = (CANNOT_SAY, _CANNOT_SAY["how old"], IS_IT_IMPORTANT, NOTHING_TO_TELL)
-"""What is left out beside other answers, where it does not say what it is about."""
+"""Left out beside other answers, where it would not be clear what it is about."""
 NO_DRUGS = ("No, I don't take anything like that.", NOTHING_LIKE_THAT)
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 _TALK: Mapping[str, str] = {
@@ -295,7 +295,7 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
 
 
 def _without_denial_of_kept(parts: Iterable[Part]) -> Iterator[Part]:
-    """The parts; beside something that is kept back, which "nothing like that" would deny, only what has a name is."""
+    """The parts. Beside something kept back, which "nothing like that" would deny, only what has a name is denied."""
     parts = tuple(parts)
     for part in parts:
         if part.text not in _PLAIN_DENIALS or not any(one.kept for one in parts):

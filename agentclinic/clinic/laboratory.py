@@ -381,7 +381,7 @@ def _with_contrast(item: Ordered, request: str, added: Completion) -> Ordered:
 
 
 def _shows_all_of(vessels: Reading, image: Reading) -> bool:
-    """Whether an angiogram is of the very place that an image is of."""
+    """Whether an angiogram shows exactly the place that an image shows."""
     return vessels.of("sites") == image.of("sites") and image.of("modalities") < vessels.of("modalities")
 
 
@@ -980,7 +980,7 @@ def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tupl
 
 
 def _scores(payload: LaboratoryPayload) -> Iterator[tuple[str, str]]:
-    """The scores that are examined for, if an order names them beside others, with what is said of them: the NIHSS."""
+    """Scores that an order names beside other items, and what is said of them: the NIHSS beside an examination."""
     for phrase, concepts in reading(payload.request).phrases if payload.completion else ():
         beside_others = set(words(payload.request)) - set(words(phrase))
         if beside_others and {kind for kind, _ in concepts} == {"tests"} and (said := said_of_no_test(phrase)):
@@ -1034,7 +1034,7 @@ def _told(item: Ordered, written: str, payload: LaboratoryPayload, offer: Offer 
 
 
 def _of_other_ages(name: str, added: Completion | None) -> str:
-    """What the table says of a test that it has for patients of other ages alone: an infant blows no spirometry."""
+    """What the table says of a test that only patients of other ages can have: infants cannot do spirometry."""
     if added is None or reading(name).by_kind.keys().isdisjoint(("values", "panels", "tests")):
         return ""
     entries = [normal_of(levels(heading)) for _, headings in offered(name, frozenset()) for heading in headings]

@@ -53,7 +53,7 @@ _ITS_PLACE = re.compile(
     r"(.*\b(?:in|on|of|from|around|at|over|with|to|affecting) )(?:your|his|her|the) \w+", re.IGNORECASE
 )
 _ANYWHERE = re.compile(r"(.*\b)(?:anywhere|elsewhere|somewhere)(?: else)?", re.IGNORECASE)
-"""Both end with a place, for which another may stand."""
+"""Both end with a place that another one may replace."""
 _PLACE_ALONE = re.compile(r"(?:(?:such as|like|including|your|his|her|the|in|on|or) )*(\w+(?: or \w+)?)", re.IGNORECASE)
 _JOINED = re.compile(r"[\s,/]*(?:(?:and|or) )?", re.IGNORECASE)
 _OTHERS_ARE = (
@@ -170,7 +170,7 @@ _WHAT_ONE_DOES = re.compile(
     r"[a-z]+",
     re.IGNORECASE,
 )
-"""Ends with what someone does, with which another such word shares the rest: "worse when you lie down or cough"."""
+"""Ends with what someone does; another verb may share the words before it: "worse when you lie down or cough"."""
 _ONE_WORD = re.compile(r"(?![a-z]+(?:ing|ness|s)\b)[a-z]+", re.IGNORECASE)
 _LONE = re.compile(r"how|what|which|when|where|who|why|tell me|you|about|has any(?:one|body)(?: ever)?", re.IGNORECASE)
 """What asks for nothing by itself."""
@@ -223,13 +223,13 @@ def as_asked(question: str) -> str:
 
 
 def _unless_it_names(choices: re.Match[str]) -> str:
-    """Nothing, or the choices that a question leaves open if they name complaints or illnesses."""
+    """The choices that a question leaves open if they name something to look up, such as a complaint; else nothing."""
     named = lexicon.named(choices[0]).names & lexicon.of_types("symptom", "disease", "procedure", "habit", "place")
     return choices[0] if named else ""
 
 
 def _named_again(found: re.Match[str]) -> str:
-    """What is asked about something that was mentioned, with its name for "it"."""
+    """What is asked about something that was mentioned, with its name instead of "it"."""
     before = found[0][: found.start("asks") - found.start()]
     return before + _WHAT_IS_IT.sub(lambda asks: f"{asks[1]} the {found['what']}", found["asks"])
 
@@ -277,7 +277,7 @@ def _leads_to(one: Asks, after: Asks | None, question: str) -> bool:
 
 
 def _with_object(one: Asks, question: str) -> Asks:
-    """What it asks to be told about, if the network read only "tell me more about": what follows, or was mentioned."""
+    """What it asks to be told about, if the network read only "tell me more about": what follows or was mentioned."""
     lead = _TELL_MORE_ABOUT.match(one.text)
     if lead is None or not _TELL_MORE_ABOUT.fullmatch(one.text):
         return one
@@ -288,7 +288,7 @@ def _with_object(one: Asks, question: str) -> Asks:
 
 
 def mentioned_before(question: str, at: int) -> str:
-    """What the doctor said the patient mentioned, in the sentence before the one at a place."""
+    """What the doctor says that the patient mentioned, in the sentence before the one that `at` is in."""
     begins = max(question.rfind(mark, 0, at) for mark in ".!?") + 1
     mentioned = _MENTIONED.search(question, 0, begins)
     return mentioned[1] if mentioned else ""
@@ -395,7 +395,7 @@ def _of_the_same(before: Asks, one: Asks) -> Asks:
 
 
 def _done_likewise(before: Asks, one: Asks) -> Asks | None:
-    """What someone does, with the question that it shares: "cough" after "does it hurt when you lie down or"."""
+    """What someone does, with the words before it that it shares: "cough" after "does it hurt when you lie down or"."""
     first = _WHAT_ONE_DOES.fullmatch(before.text)
     if first is None or not _ONE_WORD.fullmatch(one.text):
         return None

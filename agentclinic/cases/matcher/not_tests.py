@@ -1,4 +1,4 @@
-"""Tell what is no test from orders: treatments, scores, what is arranged for a patient."""
+"""Recognize what an order names that is not a test: treatments, scores, what is arranged for a patient."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _ARRANGEMENT = re.compile(
     r"|fluid balance(?: chart)?|(?:urinary|foley|indwelling) catheter(?! specimen| sample)"
     r"|\w+ (?:review|opinion|input|call)$)"
 )
-"""What is arranged for a patient, or told them: no test, and no treatment either."""
+"""What is arranged for patients or explained to them: neither a test nor a treatment."""
 _REFERRAL = re.compile(r"\b(?:referral|consult|consultation)s?$")
 _OXYGEN = re.compile(r"^(?:(?:100%?|high flow|\d+ ?l(?:itres?)?) )*(?:o2|oxygen)\b.*\d+ ?l\b")
 _SCORE = re.compile(
@@ -69,7 +69,7 @@ _SCORE = re.compile(
 _UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
 """Begins the condition under which something is measured."""
 _TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
-"""Drugs and sugar are also given to test what they do."""
+"""Drugs and sugar are also given to test their effect."""
 
 
 def is_treatment(text: str) -> bool:
@@ -89,7 +89,7 @@ def is_treatment(text: str) -> bool:
 
 
 def said_of_no_test(text: str) -> str:
-    """What is said of part of an order that is no test; empty if it may be one."""
+    """What is said of part of an order that is not a test; empty if it may be one."""
     text = fold(text)
     if is_treatment(text):
         return "a treatment, not a test"

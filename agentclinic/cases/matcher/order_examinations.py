@@ -35,7 +35,7 @@ class Indexed(Hashable, Protocol):
         """Those of the examination, and the vital signs."""
 
     def below(self, name: int) -> Sequence[Charted]:
-        """The facts of which one of the headings, with those above it, names this (`orders.names_above`)."""
+        """The facts with a heading that, with those above it, names this (`orders.names_above`)."""
 
     def naming(self, concepts: Tokens) -> Sequence[Charted]:
         """The facts whose headings name one of these."""

@@ -51,7 +51,7 @@ _OF_A_TAP = frozenset(
 """Values that follow the tap of a fluid as its own: "pleural tap for protein, LDH, pH"."""
 _OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"} | vocabulary().collected
 _SPOT = frozenset({"sodium", "potassium", "chloride", "creatinine", "osmolality", "urea", "total protein", "glucose"})
-"""Values that are measured in urine that was not collected."""
+"""Values that are also measured in spot urine, not only in a collection."""
 _OF_FLUIDS_TOO = frozenset({"amylase", "uric acid", "cea", "triglycerides", "cholesterol", "osmolality", "myoglobin"})
 """Values of blood that are also measured in what is tapped, or in urine."""
 _NOT_IN_TAPS = frozenset({"phosphate", "magnesium", "calcium", "potassium"})
@@ -128,7 +128,7 @@ def items(order: str) -> tuple[Item, ...]:
     head: Item | None = None
     scope: Reading | None = None
     relatives = False
-    ended = False  # whether a list after "including" has come to what is no part of the examination before it
+    ended = False  # whether a list after "including" has left the examination before it
     order = _OF_A_LESION.sub("", fold(_RUN_TOGETHER.sub(" ", tidy(order)[:LONGEST_NAME])))
     order = _EPONYM.sub(lambda found: named if is_sign(named := f"{found[1]} {found[2]}") else found[0], order)
     segments = [s for s in split_order(order) if reading(s.text).named or LABORATORY.search(s.text)]

@@ -55,7 +55,7 @@ _FILM = re.compile(
 _ENT = re.compile(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _MOST_SPECIMENS = 20
-"""The most places at which a list without commas is split; no real list names as many specimens."""
+"""A list without commas is split at this many places at most; no real list names as many specimens."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def split_order(order: str) -> Iterable[Segment]:
 
 
 def _lists_after(close: str, lists: list[str]) -> list[str]:
-    """The lists that go on after the end of a clause (none) or of brackets (those that they are in)."""
+    """The lists that continue after the end of a clause (none) or of brackets (those around them)."""
     if close in _ENDS:
         return []
     opened = next((place for place in reversed(range(len(lists))) if lists[place] in "(["), None)
@@ -248,7 +248,7 @@ _AT_PLACES = ((("bruit",)), (("edema",)), (("oedema",)))
 
 
 def _is_seen(text: str) -> bool:
-    """Whether what comes before a color is examined, so that it is that of the skin: not that of urine or a drum."""
+    """Whether what comes before a color is examined, so that the color is of the skin, not of urine or an eardrum."""
     read = reading(text)
     return not is_measured(read) and not read.of("specimens") and bool(read.by_kind) and "ear" not in read.of("sites")
 
@@ -364,4 +364,4 @@ def _is_looked_at(text: str) -> bool:
 
 _LOOKING = frozenset({"examine", "inspect", "look", "check"})
 _OUTSIDE = frozenset({"musculoskeletal", "breast", "skin"})
-"""Examinations of places whose skin is seen with the rest of it."""
+"""Examinations of places in which the skin is seen too."""

@@ -249,7 +249,7 @@ def _redundant(item: Item, before: Sequence[Item], missing: Sequence[Item]) -> b
 
 
 def _is_blot(asked: Reading) -> bool:
-    """Whether the classes of antibodies against something are asked for, not how much there is of each class."""
+    """Whether classes of antibodies against something are asked for, not the amount of each immunoglobulin."""
     values = asked.of("values")
     return bool(values) and values <= IMMUNOGLOBULINS and "serology" in asked.of("tests")
 

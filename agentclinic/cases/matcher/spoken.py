@@ -141,7 +141,7 @@ _KNOWN_TO_ALL = {
         r"|\bwhere (?:did|were|was|do|does|are|is) (?:you|he|she) (?:grow up|grew up|born|raised|from|come from|live)\b"
     ),
 }
-"""Details that every patient knows: none says "I couldn't say who"."""
+"""Details that every patient knows, so that no patient says "I couldn't say who"."""
 _ASKS_WHO = cues.Cue(
     r"\bwho(?:'s| is| lives| else is| else lives)? (?:(?:there )?at home|with (?:you|him|her))\b"
     r"|\bwho (?:do|does) (?:you|he|she) live with\b|\bwho (?:looks|is there to look) after (?:you|him|her)\b"
@@ -183,7 +183,7 @@ _EXAMPLE = re.compile(r"(?:for (?:example|instance)|such as|including)\b", re.IG
 _SPANS = frozenset(
     "hour day week month year time past last few recent recently lately today daily before during while now".split()
 )
-"""What only says when: what is near to that alone is not what was asked."""
+"""Words that only say when: a fact that is near to these alone is not what was asked."""
 _ANY_OTHER_THING = re.compile(r"(?:any |some )?(?:other|similar) \w+", re.IGNORECASE)
 """Ends a list without naming anything: "or other products"."""
 _ANYTHING = re.compile(
@@ -537,9 +537,9 @@ def _listed_noun(asks: Asks, question: str) -> str:
 
 
 def _at_this_place(one: _Found, last: _Found, question: str, facts: Facts) -> _Found:
-    """What is asked of a place that is named alone, if that is answered better with what was asked before.
+    """A place named alone, with what was asked before it if that gives a better answer; otherwise as it is.
 
-    What is told of the place before says nothing of this one, unless it names this one.
+    A fact that was told of the place before says nothing about this one, unless it names it.
     """
     asks = None if one.whole else at_this_place(last.asks, one.asks, question)
     if asks is None:
@@ -634,7 +634,7 @@ def _same_name(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[
 
 
 def _same_words(noun: str, asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
-    """The nearest fact that has, in what it affirms, the words of what would be denied: "heater"."""
+    """The nearest fact that affirms, in the same words, what would otherwise be denied: "heater"."""
     asked = stems(noun)
     alike = [
         (float(near[row]), -int(row))
@@ -698,7 +698,7 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
 
 
 def _denies_the_rest(topic: Topic) -> bool:
-    """Whether what is denied has no name, so that the denial is of all the rest: "otherwise, nothing like that"."""
+    """Whether what is denied has no name, so that all the rest is denied: "otherwise, nothing like that"."""
     nameless = topic.kind is Asked.SYMPTOM and not topic.facts and not topic.words
     return nameless and not cues.YES_OR_NO.match(topic.asked)
 

@@ -200,7 +200,7 @@ _NO_NOUN = re.compile(
 )
 """The beginning of what is no noun: adjectives by themselves, and what someone does."""
 _TAKES_AWAY = re.compile(r"\b(?:los[et]|losing|gain\w*|miss\w*|skip\w*|chang\w*|stop\w*|put on) any$", re.IGNORECASE)
-"""What is lost or changed is not what the patient has: "lost any weight" is not denied as "no weight"."""
+"""What is lost or changed is not something the patient has: "lost any weight" is not denied as "no weight"."""
 _BEFORE_LISTED = re.compile(r"^(?:(?:and|or|any|an?|some|the|many|much) )+", re.IGNORECASE)
 _EXAMPLES = re.compile(r",| (?:such as|like|including) ", re.IGNORECASE)
 _WHEN_YOU = re.compile(r"\bwhen you(?= \w+$)", re.IGNORECASE)
