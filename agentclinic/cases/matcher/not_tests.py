@@ -65,7 +65,7 @@ _SCORE = re.compile(
     r"|slicc|sledai|das ?28|basdai|pasi|scorad|rome iv|pas score|pediatric appendicitis score|must score|frax|qrisk\d?"
     r"|stop ?bang|nihss|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade|twist score|lake louise)\b"
 )
-"""Scores that a doctor works out from findings; bedside scales that are done with the patient are not among them."""
+"""Scores that a doctor works out from findings. Bedside scales have results of their own, except that of strokes."""
 _UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
 """Begins the condition under which something is measured."""
 _TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
