@@ -525,6 +525,10 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"\1blood smear",
     ),
     (
+        r"(\b(?:CBC|FBC|blood count|differential|diff)\b\s*(?:,|[+&/]|\b(?:and|with|plus)\b)\s*)film\b",
+        r"\1blood film",
+    ),
+    (
         r"(\b(?:CBC|FBC|blood count|differential|diff)\b[^;,.]{0,40}?(?:\b(?:and|with|plus)\b|[,&+])\s*)smear\b",
         r"\1blood smear",
     ),
