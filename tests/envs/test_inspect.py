@@ -24,6 +24,7 @@ from scripted_server import LONG, ScriptedServer
 from agentclinic import Run, evaluate, load_run
 from agentclinic.cli import main
 from agentclinic.envs import inspect_task
+from agentclinic.envs.episode import open_clinic
 from agentclinic.envs.inspect_task import RECORD
 from agentclinic.results.record import Record
 
@@ -134,7 +135,8 @@ def test_inspect_eval_sends_the_model_what_a_run_sends_and_records_the_same(
 
 
 def test_the_figures_of_an_evaluation_are_those_of_a_run(server: ScriptedServer, tmp_path: Path) -> None:
-    run = a_run(server, tmp_path, WORDS[-1:], "OpenOSCE", num_scenarios=8, repeats=2)
+    right_once = f"DIAGNOSIS READY: {open_clinic('OpenOSCE').plan.cases[0].diagnosis}"
+    run = a_run(server, tmp_path, [right_once], "OpenOSCE", num_scenarios=8, repeats=2)
 
     log = logged(server, tmp_path, "agentclinic/openosce", "--limit", "8", "--epochs", "2")
 
@@ -175,7 +177,8 @@ def test_a_model_that_fails_is_an_error_of_inspects_and_no_wrong_answer(server: 
     log = logged(server, tmp_path, "agentclinic/openosce", *flags)
 
     assert (scored(log).scored_samples, scored(log).unscored_samples) == (1, 1)
-    assert [bool(sample.error) for sample in samples_in(log)] == [True, False]
+    first, second = (case.name for case in open_clinic("OpenOSCE").plan.cases[:2])  # a log has samples by their ids
+    assert {sample.id: bool(sample.error) for sample in samples_in(log)} == {first: True, second: False}
 
 
 def test_a_limit_of_inspects_ends_the_encounter_without_a_diagnosis(server: ScriptedServer, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from agentclinic.cases.solvable import names as worlds
 from agentclinic.envs import ClinicEnv
 from agentclinic.envs.episode import open_clinic
 from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.tests import KINDS, table
+from agentclinic.vocabulary.tests import names_of as names_of_test
 from agentclinic.vocabulary.text import fold
 
 LABELS = Path(__file__).parents[2] / "benchmarks" / "labels"
@@ -95,7 +97,22 @@ class Secret:
         literal = [name for name in self._key if _has(fold(reply), name) and not _has(fold(words), name)]
         said_by_doctor = {found.phrase for found in self._names.find(words)}
         named = {found.phrase for found in self._names.find(reply)}
-        return [*literal, *sorted(named - self._charted - said_by_doctor)]
+        return [*literal, *sorted(one for one in named - self._charted - said_by_doctor if not _ordered(one, words))]
+
+
+def _ordered(phrase: str, words: str) -> bool:
+    """Whether it is only a test that the doctor has just ordered in full: ANA, for an antinuclear antibody."""
+    short, initials, _ = phrase.partition(" for ")
+    asked = fold(words)
+    return bool(initials) and any(
+        fold(short) in names and any(_has(asked, name) for name in names) for names in names_of_tests()
+    )
+
+
+@cache
+def names_of_tests() -> tuple[frozenset[str], ...]:
+    """The names of each test that can be ordered."""
+    return tuple(frozenset(map(fold, names_of_test(kind, concept))) for kind in KINDS for concept in table()[kind])
 
 
 def _has(text: str, name: str) -> bool:
@@ -170,6 +187,17 @@ def test_the_check_sees_a_name_and_not_one_that_the_chart_or_the_doctor_has() ->
     assert told("What is it?", "RESULTS: gouty arthritis.")
     assert told("Is it gout?", "No result available for 'gout'.") == []
     assert [told("What is it?", fact.text) for fact in case.facts] == [[] for _ in case.facts]
+
+
+def test_initials_are_no_leak_only_where_the_doctor_ordered_the_test_that_they_are_short_for() -> None:
+    (case,) = (case for case in open_clinic("OpenOSCE").plan.cases if case.diagnosis == "Acute appendicitis")
+    told, pending = Secret(case).told, "RESULTS: ANA: taken, result pending."
+    leak = ["ANA for acute non-perforated appendicitis"]
+    assert told("What is it?", "I have ANA.") == leak
+    assert told("Thyroid-stimulating hormone", pending) == leak, "another test"
+    assert told("Antinuclear antibody", "RESULTS: AUA.") == ["AUA for acute uncomplicated appendicitis"]
+    assert told("Antinuclear antibody", pending) == []
+    assert told("Antinuclear antibody", "RESULTS: appendicitis.") != []
 
 
 def test_nothing_public_tells_the_truth_before_the_end() -> None:

@@ -161,7 +161,7 @@ def test_regrade_keeps_a_budget_and_counts_earlier_calls(server: ScriptedServer,
     clinic(*RUN, "--num_scenarios", "5", cwd=tmp_path)
     folder = only_run(tmp_path / "out")
     priced(tmp_path, server)
-    judge = ("regrade", folder, "--moderator_llm", "scripted", "--name", "j")
+    judge = ("regrade", folder, "--moderator_llm", "scripted", "--judge", "model", "--name", "j")
     done = clinic(*judge, "--token-limit", "1", cwd=tmp_path, expect=3)
     entries = lines(folder / "judgements" / "j.jsonl")
     assert len(entries) == 1

@@ -337,7 +337,7 @@ def test_a_sweep_with_an_arm_in_which_nothing_could_be_judged_exits_with_1(
 def test_a_regrade_without_any_verdict_exits_with_1(server: ScriptedServer, tmp_path: Path) -> None:
     clinic("run", "--output_dir", "out", "--num_scenarios", "2", "--quiet", cwd=tmp_path)
     point_at(tmp_path, server, tries=1)
-    judge = ("regrade", only_run(tmp_path / "out"), "--moderator_llm", "scripted")
+    judge = ("regrade", only_run(tmp_path / "out"), "--moderator_llm", "scripted", "--judge", "original")
     server.control(moderator="That is hard to say.")
     done = clinic(*judge, cwd=tmp_path, expect=1)
     assert "no verdict: the judge failed on all 2: the judge answered neither Yes nor No" in done.stderr
@@ -356,6 +356,7 @@ def test_a_regrade_stops_when_the_judge_is_gone(tmp_path: Path) -> None:
             {"match": {"purpose": "check", "nth": 2}, "fault": "reset"},
         ]
         server.control(rules=rules)
-        done = clinic("regrade", only_run(tmp_path / "out"), "--moderator_llm", "scripted", cwd=tmp_path, expect=3)
+        judge = ("--moderator_llm", "scripted", "--judge", "model")
+        done = clinic("regrade", only_run(tmp_path / "out"), *judge, cwd=tmp_path, expect=3)
         assert asked(server, "moderator") == FEWEST
     assert "3 failed, 11 not tried: moderator: model 'scripted'" in done.stderr

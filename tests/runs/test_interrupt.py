@@ -75,7 +75,8 @@ def test_an_interrupted_regrade_ends_without_a_traceback_and_can_be_resumed(
     folder = only_run(tmp_path / "out")
     point_at(tmp_path, server)
     server.control(rules=[{"match": {"purpose": "moderator", "nth": 3}, "fault": "hang"}])
-    process = start("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path)
+    judge = ("regrade", folder, "--moderator_llm", "scripted", "--judge", "model")
+    process = start(*judge, cwd=tmp_path)
     try:
         until(lambda: asked(server, "moderator") >= 3, "the third verdict", process)
         process.signal(signal.SIGINT)
@@ -87,6 +88,6 @@ def test_an_interrupted_regrade_ends_without_a_traceback_and_can_be_resumed(
     assert "Traceback" not in process.stderr
     server.reset()
 
-    clinic("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path)
+    clinic(*judge, cwd=tmp_path)
 
     assert asked(server, "moderator") == 2

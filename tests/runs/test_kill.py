@@ -111,8 +111,14 @@ def test_a_damaged_line_in_the_middle_is_named_and_nothing_is_changed(tmp_path: 
 @pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_a_word_and_leaves_whole_lines(tmp_path: Path) -> None:
     """The limit on file size stands in for the disk: a write is cut short in the same way."""
+    clinic("run", "--output_dir", "whole", "--quiet", cwd=tmp_path)
+    charts, journal = (
+        (only_run(tmp_path / "whole") / name).stat().st_size for name in ("cases.jsonl", "scenarios.jsonl")
+    )
+    limit = (charts + journal) // 2  # the charts, which are written first, fit in, and only a part of the journal does
+    assert charts < limit < journal
     program = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (140000, 140000));"
+        f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
         "from agentclinic.cli import main; main(['run', '--output_dir', 'out', '--quiet'])"
     )
     done = subprocess.run(

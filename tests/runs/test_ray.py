@@ -131,12 +131,12 @@ async def until(condition: Callable[[], bool], what: str, task: asyncio.Task[Fin
     raise AssertionError(f"waited in vain for {what}")
 
 
-def workers() -> list[int]:
-    """The process ids of the workers that are alive."""
+def workers(node: str | None = None) -> list[int]:
+    """The process ids of the workers that are alive, on all nodes or on one."""
     from ray._private import state
 
-    found = state.actors().values()
-    return [one["Pid"] for one in found if one["State"] == "ALIVE" and one["ActorClassName"] == "Worker"]
+    found = [one for one in state.actors().values() if one["State"] == "ALIVE" and one["ActorClassName"] == "Worker"]
+    return [one["Pid"] for one in found if node in (None, one["Address"]["NodeID"])]
 
 
 def list_of_jobs() -> list[Any]:
@@ -265,16 +265,21 @@ async def test_the_run_goes_on_without_a_node_that_is_lost(
     cluster.wait_for_nodes(LONG)
     server.control(rules=HELD)
     task, said = start_here(on_ray(server, tmp_path / "out", num_scenarios=8, workers=6, processes=3))
-    await until(lambda: asked(server, "moderator") == 6, "six verdicts to be waited for", task)
-    cluster.remove_node(node, allow_graceful=False)
-    server.control(rules=[])
-
-    done, written = await finished(task)
+    try:
+        await until(lambda: asked(server, "moderator") == 6, "six verdicts to be waited for", task)
+        there = workers(node.node_id)
+        assert len(there) == 1
+        cluster.remove_node(node, allow_graceful=False)
+        # A worker notices that its node is gone; on a busy machine it might finish its items before it does.
+        await until(lambda: not alive(there), "the worker on the lost node to end", task)
+        server.control(rules=[])
+        done, written = await finished(task)
+    finally:
+        cluster.wait_for_nodes(LONG)  # until Ray has noticed: the next test's workers must not be sent there
 
     assert units(written) == [(row, 0) for row in range(8)]
     assert (done.missing, done.reason) == (0, None)
     assert "a worker process died; its 2 unfinished items are given to others" in said.lines
-    cluster.wait_for_nodes(LONG)  # until Ray has noticed: the next test's workers must not be sent there
 
 
 @pytest.mark.slow

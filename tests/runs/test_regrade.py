@@ -166,7 +166,7 @@ class Guesses:
 
 @pytest.mark.slow
 def test_judging_again_looks_into_the_charts_of_the_run_and_nowhere_else(tmp_path: Path) -> None:
-    """A run on a file used to be judged by names alone once the file was gone, and 'was wrong, is right' came out."""
+    """A run on a file used to be judged by names alone once the file was gone, and what was open came out right."""
     chart = osce(patient={"History": "Fever and cough for three days."}, truth="Pneumonia")
     data = tmp_path / "cases.jsonl"
     data.write_text(json.dumps(chart) + "\n")
@@ -174,14 +174,15 @@ def test_judging_again_looks_into_the_charts_of_the_run_and_nowhere_else(tmp_pat
     clinic("run", "--dataset", data, "--doctor", "guess.py:Guesses", "--output_dir", "out", cwd=tmp_path)
     folder = only_run(tmp_path / "out")
     (record,) = records(folder)
-    assert (record["correct"], record["judgement"]["relation"]) == (False, "narrower_unsupported")
+    why = "the chart does not show legionella"  # by the names alone, it would be a kind of pneumonia, and right
+    assert (record["correct"], record["judgement"]["reason"]) == (None, why)
     data.unlink()
 
     done = clinic("regrade", folder, "--moderator_llm", "builtin", "--json", cwd=tmp_path)
 
     assert json.loads(done.stdout)["changed"] == []
     (entry,) = lines(folder / "judgements" / "builtin.jsonl")
-    assert (entry["correct"], entry["relation"]) == (False, "narrower_unsupported")
+    assert (entry["correct"], entry["reason"]) == (None, why)
 
 
 async def test_a_judge_with_other_generation_settings_is_another_judge(

@@ -96,7 +96,8 @@ async def test_a_replay_without_network_gives_the_same_records(server: ScriptedS
     assert {entry["status"] for entry in entries} == {"diagnosed", "model_failed"}
     assert {entry["correct"] for entry in entries} == {True, False, None}
 
-    roles = [word for role in ROLES for word in (f"--{role}_llm", f"replay:{recording}")] + ["--simulator", "free"]
+    roles = [word for role in ROLES for word in (f"--{role}_llm", f"replay:{recording}")]
+    roles += ["--simulator", "free", "--judge", "model"]
     done = without_network(
         "run", "--num_scenarios", "4", "--repeats", "2", "--output_dir", "again", *roles, cwd=tmp_path
     )

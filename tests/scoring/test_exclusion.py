@@ -105,6 +105,9 @@ NEEDS_THE_SITE = {
     ("osce-d24", f"{SKIN}/Hands_and_Feet"),
 }
 """The laboratory does not report these if "skin examination" is ordered without saying where."""
+QUESTIONS = 2
+"""The author's questions that a doctor asks for a finding. The first may be so open ("How are your periods?") that
+other facts answer it better, and a patient tells at most three of them."""
 
 
 @pytest.mark.parametrize("every", EVERY)
@@ -119,8 +122,11 @@ def test_every_finding_that_excludes_a_disease_can_be_obtained(dataset: str, eve
                 (case.annotations["case_id"], path),
             )
             heads = fact.heads if place in NEEDS_THE_SITE else fact.heads[:1]
-            reply = ask(case, fact.asked[0]) if path.startswith("Patient_Actor") else order(case, " ".join(heads))
-            told = [one for part in reply.disclosures for one in part.paths]
+            if path.startswith("Patient_Actor"):
+                replies = [ask(case, question) for question in fact.asked[:QUESTIONS]]
+            else:
+                replies = [order(case, " ".join(heads))]
+            told = [one for reply in replies for part in reply.disclosures for one in part.paths]
             out_of_reach += [] if any(below(one, path) for one in told) else [place]
     assert out_of_reach == []
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fakes import Meeting, Scripted, assigned
 from helpers import osce, write_rows
-from runs_support import environment, only_run, records, run_here, settings_for
+from runs_support import clinic, environment, only_run, records, run_here, settings_for
 from scripted_server import LONG, ScriptedServer
 
 from agentclinic.clinic.encounter import Seat, encounter
@@ -351,16 +351,22 @@ async def test_a_doctor_that_refuses_is_at_fault_and_keeps_its_steps(server: Scr
 @pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_a_message_and_complete_files(tmp_path: Path) -> None:
     """A limit on file size stands in for a full disk: a write is cut short in the same way."""
-    script = """
+    cases = write_rows(tmp_path / "cases.jsonl", osce())  # a session with a large chart may be smaller than the chart
+    command = ["run", "--dataset", str(cases), "--doctor", "uncertainty", "--quiet", "--output_dir"]
+    clinic(*command, "whole", cwd=tmp_path)
+    whole = only_run(tmp_path / "whole")
+    (session,) = (whole / "diagnosis_sessions").iterdir()
+    limit = session.stat().st_size // 2
+    assert all((whole / name).stat().st_size < limit for name in ("cases.jsonl", "config.used.json"))
+    script = f"""
         import resource, signal, sys
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (18000, 18000))  # the case fits, its session does not
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
         from agentclinic.cli import main
         main(sys.argv[1:])
     """
-    command = ["run", "--doctor", "uncertainty", "--scenarios", "1", "--output_dir", "out", "--quiet"]
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script), *command],
+        [sys.executable, "-c", textwrap.dedent(script), *command, "out"],
         cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=LONG,
     )  # fmt: skip
     assert done.returncode != 0
@@ -368,8 +374,8 @@ def test_a_full_disk_ends_the_run_with_a_message_and_complete_files(tmp_path: Pa
     assert "File too large" in done.stdout + done.stderr
     folder = only_run(tmp_path / "out")
     assert records(folder) == []
-    for path in (folder / "diagnosis_sessions").iterdir():
-        assert json.loads(path.read_text())["steps"]
+    (cut,) = (folder / "diagnosis_sessions").iterdir()
+    assert 0 < len(json.loads(cut.read_text())["steps"]) < len(json.loads(session.read_text())["steps"])
 
 
 async def test_a_session_damaged_during_an_encounter_ends_it_with_an_error_and_is_kept(tmp_path: Path) -> None:
