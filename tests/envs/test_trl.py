@@ -147,10 +147,12 @@ def test_the_trainer_plays_encounters_with_the_tools_and_takes_the_reward(
         assert entry["reward"] == pytest.approx(math.fsum(utilities[4 * step : 4 * step + 4]) / 4, rel=1e-5)
 
 
-def test_the_example_evaluates_warms_up_and_trains_for_two_steps(tiny: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", "--keep"])
+def test_the_example_evaluates_warms_up_and_trains_for_two_steps(tiny: Path, tmp_path: Path, more: str) -> None:
     small = "--steps 2 --demonstrations 4 --evaluate 2 --batch 4 --micro-batch 2 --group 2 --length 64 --call-length 32"
+    words = [*small.split(), *more.split(), "--output", "out"]
     done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "train_grpo.py", "--model", tiny, *small.split(), "--output", "out"],
+        [sys.executable, ROOT / "examples" / "train_grpo.py", "--model", tiny, *words],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1"},
         capture_output=True,
@@ -160,6 +162,7 @@ def test_the_example_evaluates_warms_up_and_trains_for_two_steps(tiny: Path, tmp
     assert done.returncode == 0, done.stderr[-3000:]
     table = [line for line in done.stdout.splitlines() if line.startswith("|")][-9:]
     assert [line.split(" | ")[0] for line in table] == ["| before"] * 3 + ["| warm start"] * 3 + ["| GRPO"] * 3
+    assert (tmp_path / "out" / "table.md").read_text().splitlines()[-9:] == table
     records = (tmp_path / "out" / "records.jsonl").read_text().splitlines()
     assert len(records) == 9 * 2
     assert all(json.loads(line)["regret"] for line in records)
