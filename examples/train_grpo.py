@@ -29,6 +29,7 @@ except AgentClinicError as error:
 import torch
 from datasets import Dataset
 from peft import LoraConfig, get_peft_model
+from rollouts import Rollouts
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback, TrainingArguments
 from transformers.utils import get_json_schema
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
@@ -166,6 +167,7 @@ def main() -> None:
     parser.add_argument("--group", type=int, default=8, help="encounters with one patient, which are compared")
     parser.add_argument("--batch", type=int, default=64, help="encounters in a step")
     parser.add_argument("--micro-batch", type=int, default=8, help="encounters in one backward pass")
+    parser.add_argument("--fast", action="store_true", help="generate with rollouts.py (models like Qwen2 and Llama)")
     parser.add_argument("--keep", action="store_true", help="keep activations: faster, but needs far more memory")
     parser.add_argument("--length", type=int, default=1024, help="tokens of an encounter after the prompt")
     parser.add_argument("--call-length", type=int, default=128, help="tokens of one call")
@@ -219,6 +221,8 @@ def main() -> None:
         environment_factory=environments(given),
         callbacks=[Until(given.minutes), Curve(given.output / "curve.json")],
     )
+    if given.fast:
+        model.generate = Rollouts(model)
     lines = [
         "| stage | played in | patients | utility | regret | best actions, % | right, % | diagnosed, % |",
         "|---|---|---|---|---|---|---|---|",
