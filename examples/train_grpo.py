@@ -3,8 +3,8 @@
     python examples/train_grpo.py --model Qwen/Qwen2.5-1.5B-Instruct --steps 100 --output training
 
 Needs the extra `train`. Before and after each stage, the model plays patients that it is not trained on: in its world,
-in its world under other names, and in a second world, one encounter each at temperature 1. A research example, not
-medical advice.
+in a second world, and in its world under other names, one encounter each at temperature 1. The table, the records and
+the learning curve are written as they come. A research example, not medical advice.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ except AgentClinicError as error:
 import torch
 from datasets import Dataset
 from peft import LoraConfig, get_peft_model
+from rollouts import Rollouts
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback, TrainingArguments
 from transformers.utils import get_json_schema
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
@@ -62,8 +63,8 @@ def environments(given: argparse.Namespace) -> dict[str, Callable[[], ClinicEnv]
     first, second = f"Solvable:{given.world}", f"Solvable:{given.second_world}"
     return {
         "world": partial(Watched, first, given.reward, seed=1),
-        "other names": partial(Watched, first, given.reward, seed=2),
         "second world": partial(Watched, second, given.reward, seed=1),
+        "other names": partial(Watched, first, given.reward, seed=2),
     }
 
 
@@ -118,6 +119,17 @@ class Until(TrainerCallback):
         control.should_training_stop |= time.monotonic() > self._end
 
 
+class Curve(TrainerCallback):
+    """Writes what is known of each step of GRPO, as the steps come."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def on_log(self, _args: TrainingArguments, state: Any, _control: Any, **_: Any) -> None:
+        """Write the curve so far."""
+        self._path.write_text(json.dumps([entry for entry in state.log_history if "reward" in entry], indent=1))
+
+
 def report(stage: str, place: str, records: list[Record]) -> str:
     """A row of the table, with 95% intervals over patients."""
     found = [(record.case_hash, record, record.regret) for record in records if record.regret]
@@ -149,11 +161,14 @@ def main() -> None:
         "--demonstrations", type=int, default=256, help="encounters of the optimal doctor; 0 for no warm start"
     )
     parser.add_argument("--epochs", type=float, default=1.0, help="passes over the demonstrations")
+    parser.add_argument("--warm-batch", type=int, default=8, help="demonstrations in a step of the warm start")
     parser.add_argument("--steps", type=int, default=100, help="at most this many steps of GRPO")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop GRPO after this time")
     parser.add_argument("--group", type=int, default=8, help="encounters with one patient, which are compared")
     parser.add_argument("--batch", type=int, default=64, help="encounters in a step")
     parser.add_argument("--micro-batch", type=int, default=8, help="encounters in one backward pass")
+    parser.add_argument("--fast", action="store_true", help="generate with rollouts.py (models like Qwen2 and Llama)")
+    parser.add_argument("--keep", action="store_true", help="keep activations: faster, but needs far more memory")
     parser.add_argument("--length", type=int, default=1024, help="tokens of an encounter after the prompt")
     parser.add_argument("--call-length", type=int, default=128, help="tokens of one call")
     parser.add_argument("--evaluate", type=int, default=64, help="patients in each evaluation")
@@ -177,6 +192,7 @@ def main() -> None:
         "save_strategy": "no",
         "logging_steps": 1,
         "disable_tqdm": True,
+        "gradient_checkpointing": not given.keep,
         "seed": 0,
     }
     settings = GRPOConfig(
@@ -193,6 +209,7 @@ def main() -> None:
         max_tool_calling_iterations=20,  # no world has more turns
         generation_kwargs={"max_new_tokens": given.call_length},
         temperature=1.0,
+        scale_rewards="batch",  # by group, hardly any difference would count as much as a large one
         beta=0.0,
         **common,
     )
@@ -202,8 +219,10 @@ def main() -> None:
         train_dataset=patients("world", 0, HELD_OUT),
         processing_class=tokenizer,
         environment_factory=environments(given),
-        callbacks=[Until(given.minutes)],
+        callbacks=[Until(given.minutes), Curve(given.output / "curve.json")],
     )
+    if given.fast:
+        model.generate = Rollouts(model)
     lines = [
         "| stage | played in | patients | utility | regret | best actions, % | right, % | diagnosed, % |",
         "|---|---|---|---|---|---|---|---|",
@@ -215,6 +234,7 @@ def main() -> None:
             trainer.evaluate(patients(place, HELD_OUT, given.evaluate))
             lines.append(report(stage, place, played))
             print(lines[-1], flush=True)
+            (given.output / "table.md").write_text("\n".join(lines) + "\n")
             with (given.output / "records.jsonl").open("a") as file:
                 file.writelines(record.model_dump_json() + "\n" for record in played)
 
@@ -226,6 +246,7 @@ def main() -> None:
             learning_rate=given.warm_rate,
             num_train_epochs=given.epochs,
             per_device_train_batch_size=given.micro_batch,
+            gradient_accumulation_steps=max(1, given.warm_batch // given.micro_batch),
             max_length=None,
             **common,
         )
@@ -235,7 +256,6 @@ def main() -> None:
         trainer.train()
         evaluated("GRPO")
         curve = [entry for entry in trainer.state.log_history if "reward" in entry]
-        (given.output / "curve.json").write_text(json.dumps(curve, indent=1))
         print("step, mean reward:", *(f"{entry['step']} {entry['reward']:.1f}" for entry in curve), sep="\n")
     trainer.save_model(str(given.output / "adapter"))
     print("\n".join(lines))

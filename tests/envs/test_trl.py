@@ -147,10 +147,12 @@ def test_the_trainer_plays_encounters_with_the_tools_and_takes_the_reward(
         assert entry["reward"] == pytest.approx(math.fsum(utilities[4 * step : 4 * step + 4]) / 4, rel=1e-5)
 
 
-def test_the_example_evaluates_warms_up_and_trains_for_two_steps(tiny: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", "--fast --keep"])
+def test_the_example_evaluates_warms_up_and_trains_for_two_steps(tiny: Path, tmp_path: Path, more: str) -> None:
     small = "--steps 2 --demonstrations 4 --evaluate 2 --batch 4 --micro-batch 2 --group 2 --length 64 --call-length 32"
+    words = [*small.split(), *more.split(), "--output", "out"]
     done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "train_grpo.py", "--model", tiny, *small.split(), "--output", "out"],
+        [sys.executable, ROOT / "examples" / "train_grpo.py", "--model", tiny, *words],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1"},
         capture_output=True,
@@ -160,8 +162,35 @@ def test_the_example_evaluates_warms_up_and_trains_for_two_steps(tiny: Path, tmp
     assert done.returncode == 0, done.stderr[-3000:]
     table = [line for line in done.stdout.splitlines() if line.startswith("|")][-9:]
     assert [line.split(" | ")[0] for line in table] == ["| before"] * 3 + ["| warm start"] * 3 + ["| GRPO"] * 3
+    assert (tmp_path / "out" / "table.md").read_text().splitlines()[-9:] == table
     records = (tmp_path / "out" / "records.jsonl").read_text().splitlines()
     assert len(records) == 9 * 2
     assert all(json.loads(line)["regret"] for line in records)
     assert [entry["step"] for entry in json.loads((tmp_path / "out" / "curve.json").read_text())] == [1, 2]
     assert (tmp_path / "out" / "adapter" / "adapter_model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("common", [0, 1, 40])
+@pytest.mark.parametrize("scores", [2**29, 2**12], ids=["at once", "in parts"])
+def test_fast_generation_says_what_the_model_says(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, common: int, scores: int
+) -> None:
+    from peft import LoraConfig, get_peft_model
+    from transformers import GenerationConfig, Qwen2ForCausalLM
+
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    import rollouts
+
+    monkeypatch.setattr(rollouts, "SCORES", scores)
+    model = get_peft_model(Qwen2ForCausalLM.from_pretrained(tiny), LoraConfig(r=4, target_modules="all-linear"))
+    torch.manual_seed(1)
+    for name, weight in model.named_parameters():
+        torch.nn.init.normal_(weight, std=0.5 if "lora_B" in name else 0.2)
+    rows = [[*range(100, 100 + common), *torch.randint(200, 900, (length,)).tolist()] for length in (3, 9, 1)]
+    width = max(map(len, rows))
+    ids = torch.tensor([[0] * (width - len(row)) + row for row in rows])
+    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+    settings = GenerationConfig(max_new_tokens=16, do_sample=False, eos_token_id=[2], pad_token_id=0)
+    said = model.generate(input_ids=ids, attention_mask=mask, generation_config=settings)
+    fast = rollouts.Rollouts(model)(input_ids=ids, attention_mask=mask, generation_config=settings)
+    assert said.tolist() == fast.tolist()

@@ -527,7 +527,9 @@ def check_text(page: Path) -> None:
 
     root: Any = typer.main.get_command(app)
     root.load()
-    programs = (path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py"))
+    programs = (
+        path.read_text(encoding="utf-8") for room in ("benchmarks", "examples") for path in ROOT.glob(f"{room}/*.py")
+    )
     known = {*_flags(root), *re.findall(r'"(--[a-z-]+)"', "".join(programs))}
     text = page.read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), start=1):
