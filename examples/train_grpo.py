@@ -29,7 +29,6 @@ except AgentClinicError as error:
 import torch
 from datasets import Dataset
 from peft import LoraConfig, get_peft_model
-from rollouts import Rollouts
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback, TrainingArguments
 from transformers.utils import get_json_schema
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
@@ -222,6 +221,8 @@ def main() -> None:
         callbacks=[Until(given.minutes), Curve(given.output / "curve.json")],
     )
     if given.fast:
+        from rollouts import Rollouts
+
         model.generate = Rollouts(model)
     lines = [
         "| stage | played in | patients | utility | regret | best actions, % | right, % | diagnosed, % |",
