@@ -29,24 +29,31 @@ _PATIENT_SECTIONS = (
 
 
 def patient_facts(chart: JSON, root: str) -> tuple[Fact, ...]:
-    return tuple(_walk(chart, root, (), None))
+    return tuple(chart_facts(chart, root))
 
 
 def exam_facts(chart: JSON, root: str, section: Section) -> tuple[Fact, ...]:
-    return tuple(_walk(chart, root, (), section))
+    return tuple(chart_facts(chart, root, section))
 
 
 def prose_facts(text: str, root: str, section: Section) -> tuple[Fact, ...]:
+    return tuple(told_in_prose(text, root, section))
+
+
+def chart_facts(chart: JSON, root: str, section: Section | None = None) -> Iterator[Fact]:
+    """The statements of a chart, one by one: those of a patient, or of one section."""
+    return _walk(chart, root, (), section)
+
+
+def told_in_prose(text: str, root: str, section: Section) -> Iterator[Fact]:
     """The statements of running text; a leading "Name:" becomes the heading of its statement."""
     plain = _LEAD_IN.sub("", tidy(text)).replace("**", "")
     lines = [part.strip() for part in _BULLET.split(plain) if part.strip()]
-    facts: list[Fact] = []
     for index, part in enumerate(sentence for line in lines for sentence in sentences(line)):
         if _STAGE_DIRECTION.search(part):
             continue
         head, body = _split_head(part) if section in (Section.EXAMINATION, Section.TESTS) else ("", part)
-        facts.extend(_statements(body, f"{root}#{index}", (head,) if head else (), section, split=False))
-    return tuple(facts)
+        yield from _statements(body, f"{root}#{index}", (head,) if head else (), section, split=False)
 
 
 def chart_text(facts: Iterable[Fact]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal
+from functools import cached_property, lru_cache, partial
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 
 from pydantic import BaseModel, Field
 
@@ -162,9 +162,44 @@ class AnswerKey:
     reject: tuple[tuple[str, str], ...] = ()
 
 
+Made = TypeVar("Made")
+Args = ParamSpec("Args")
+
+
+class _Later:
+    """What makes the value of a field."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self.make = make
+
+
+def later(make: Callable[Args, Made], *args: Args.args, **kwargs: Args.kwargs) -> Made:
+    """In place of the value of `Case.id` or `Case.facts`: what makes it when it is first asked for."""
+    return cast(Made, _Later(partial(make, *args, **kwargs)))
+
+
+class _MadeWhenAsked:
+    """The attribute of a field that may be given with `later`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, case: object, _owner: type) -> object:
+        value = case.__dict__[self._name]
+        if isinstance(value, _Later):
+            value = case.__dict__[self._name] = value.make()
+        return value
+
+    def __set__(self, case: object, value: object) -> None:
+        case.__dict__[self._name] = value
+
+
 @dataclass(frozen=True)
 class Case:
-    """One patient and everything known about them, including what only the judge may see."""
+    """One patient and everything known about them, including what only the judge may see.
+
+    A data set has more cases than a run plays, so `id` and `facts` are made when they are first asked for (`later`).
+    """
 
     id: str
     """Hash of the normalized clinical content (chart and truth): the same for copies in other files.
@@ -215,6 +250,10 @@ class Case:
     @cached_property
     def exam_facts(self) -> Facts:
         return Facts(fact for fact in self.facts if fact.section not in PATIENT_SECTIONS)
+
+
+for _name in ("id", "facts"):
+    setattr(Case, _name, _MadeWhenAsked(_name))
 
 
 def case_name(annotations: Mapping[str, JSON], dataset: str | None, row: int) -> str:
