@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from agentclinic import lazy
 from agentclinic.cases.model import JSON, Fact, Section
 from agentclinic.vocabulary.denial import read_denial, split_statements
 from agentclinic.vocabulary.text import fold, sentences, tidy
@@ -101,7 +102,7 @@ def readable(key: str) -> str:
 
 
 # Prose scripts also instruct the actor: "You are not aware of the biopsy's findings".
-_STAGE_DIRECTION = re.compile(
+_STAGE_DIRECTION = lazy.regex(
     r":$|\b(?:not|n't|n’t|unaware|without)\b[^.]{0,300}\b(?:aware|know|seen|informed|told|knowledge|access|reviewed)\b"
     r"|\b(?:aware|know|seen|informed|told)\b[^.]{0,300}\b(?:diagnos|test results|findings|readings)"
     r"|\bprovided text\b|\bin the text\b"
@@ -109,8 +110,8 @@ _STAGE_DIRECTION = re.compile(
     r"|\bunaware of\b|\bpatient actor\b[^.]{0,300}:|\bcase report\b",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"(?:^|\s)(?:\d{1,2}[.)]\s+(?=[A-Z])|[-•*]\s+(?=[A-Z]))")
-_LEAD_IN = re.compile(r"^\s*(?:for )?(?:the |your role as a )?patient(?: actor)?\s*:\s*", re.IGNORECASE)
+_BULLET = lazy.regex(r"(?:^|\s)(?:\d{1,2}[.)]\s+(?=[A-Z])|[-•*]\s+(?=[A-Z]))")
+_LEAD_IN = lazy.regex(r"^\s*(?:for )?(?:the |your role as a )?patient(?: actor)?\s*:\s*", re.IGNORECASE)
 
 
 def _split_head(part: str) -> tuple[str, str]:

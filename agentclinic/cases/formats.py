@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from agentclinic import privacy
+from agentclinic import lazy, privacy
 from agentclinic.cases import solvable
 from agentclinic.cases.facts import chart_facts, told_in_prose
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section, Told, later
@@ -131,7 +131,7 @@ def read_case(row: Row, dataset: str, expected: Format | None = None, default: D
     raise row.fail(f"not a case in the format {wanted}; see docs/datasets.md")
 
 
-_IDENTIFIER = re.compile(r"(?:subject|hadm|stay)[\W_]*id(?![a-z])", re.IGNORECASE)
+_IDENTIFIER = lazy.regex(r"(?:subject|hadm|stay)[\W_]*id(?![a-z])", re.IGNORECASE)
 """Keys of the MIMIC tables, however they are written: a row with one was made from a patient, whatever its file."""
 
 
@@ -314,7 +314,7 @@ def _address(url: str | None) -> str:
     return f"{parts.netloc.lower()}{parts.path.rstrip('/')}?{urlencode(query)}"
 
 
-_AGE = re.compile(
+_AGE = lazy.regex(
     r"\b(?:an?\s+|the\s+)?(?:previously healthy\s+|otherwise healthy\s+)?"
     r"(?:\d{1,3}(?:\.\d)?[- ](?:year|month|week|day|hour)s?[- ]old\b|newborn\b)"
     r"(?:[ ,-]+(?:left-handed|right-handed|obese|pregnant|previously healthy|otherwise healthy))*"

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 
 from pydantic import BaseModel, Field
 
+from agentclinic import lazy
 from agentclinic.cases.solvable import Drawn
 from agentclinic.privacy import DataClass
 from agentclinic.worlds.menu import menu_text
@@ -272,16 +273,16 @@ def as_text(chart: JSON) -> str:
 
 # From about 7, children can usually describe their symptoms; a caregiver speaks for younger ones.
 _SPEAKS_FROM = 7
-_CANNOT_SPEAK = re.compile(
+_CANNOT_SPEAK = lazy.regex(
     r"\b(?:newborn|neonate|infant|toddler|unresponsive|unconscious|comatose|non-?verbal|intubated)\b",
     re.IGNORECASE,
 )
-_NEWBORN = re.compile(r"\b(?:newborn|neonate)\b", re.IGNORECASE)
-_AGE = re.compile(r"(\d{1,3}(?:\.\d+)?)[- ]*(year|month|week|day|hour)", re.IGNORECASE)
+_NEWBORN = lazy.regex(r"\b(?:newborn|neonate)\b", re.IGNORECASE)
+_AGE = lazy.regex(r"(\d{1,3}(?:\.\d+)?)[- ]*(year|month|week|day|hour)", re.IGNORECASE)
 _YEARS_PER = {"year": 1.0, "month": 1 / 12, "week": 7 / 365, "day": 1 / 365, "hour": 1 / 8766}
-_FEMALE = re.compile(r"\b(?:female|woman|girl|lady|gravida|daughter)\b", re.IGNORECASE)
-_MALE = re.compile(r"\b(?:male|man|boy|gentleman|son)\b", re.IGNORECASE)
-_ASIDE = re.compile(r"\([^)]{0,200}\)")
+_FEMALE = lazy.regex(r"\b(?:female|woman|girl|lady|gravida|daughter)\b", re.IGNORECASE)
+_MALE = lazy.regex(r"\b(?:male|man|boy|gentleman|son)\b", re.IGNORECASE)
+_ASIDE = lazy.regex(r"\([^)]{0,200}\)")
 
 
 @lru_cache(maxsize=1024)  # asked on every turn

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from agentclinic import lazy
 from agentclinic.vocabulary.normals import is_examination, levels, normals
 from agentclinic.vocabulary.tests import KINDS, names_of, split_list, table
 from agentclinic.vocabulary.text import fold, words
 
 # Reading drops plurals, but the pulses of a limb are not the pulse rate.
-_PULSES = re.compile(
+_PULSES = lazy.regex(
     r"(?<!\bpedal )(?<!\bfoot )(?<!\btibial )(?<!\bpedis )(?<!\bfemoral )(?<!\bpopliteal )(?<!\bradial )"
     r"(?<!\bbrachial )(?<!\bulnar )(?<!\bleg )(?<!\barm )(?<!\blimb )\b(?:peripheral )?pulses\b"
 )
