@@ -40,7 +40,15 @@ from agentclinic.cases.matcher.order_segments import (
     with_nouns,
     with_skin,
 )
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, usually_in_blood, vocabulary
+from agentclinic.cases.matcher.order_words import (
+    Reading,
+    joined,
+    reading,
+    same_site,
+    sets,
+    usually_in_blood,
+    vocabulary,
+)
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
 _OF_ANY_FLUID = frozenset({"cell count"})
@@ -50,7 +58,7 @@ _OF_A_TAP = frozenset(
     {"lactate", "ldh", "ph", "total protein", "adenosine deaminase", "white cells", "neutrophils", "crystals"}
 )
 """Values that follow the tap of a fluid as its own: "pleural tap for protein, LDH, pH"."""
-_OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"} | vocabulary().collected
+_OF_URINE_TOO = sets().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"} | sets().collected
 _SPOT = frozenset({"sodium", "potassium", "chloride", "creatinine", "osmolality", "urea", "total protein", "glucose"})
 """Values that are also measured in spot urine, not only in a collection."""
 _OF_FLUIDS_TOO = frozenset({"amylase", "uric acid", "cea", "triglycerides", "cholesterol", "osmolality", "myoglobin"})
@@ -69,7 +77,7 @@ _IN_SEDIMENT = frozenset({"crystals", "casts", "bacteria", "epithelial cells"})
 _VESSELS = frozenset({"angiography", "venography"})
 _SLICED = frozenset({"ct", "mri"})
 _IN_FLUIDS = frozenset({"crystals", "glucose", "total protein", "white cells", "red cells", "neutrophils"})
-_CHEMICAL = _IN_FLUIDS | vocabulary().of_blood | {"xanthochromia", "opening pressure"}
+_CHEMICAL = _IN_FLUIDS | sets().of_blood | {"xanthochromia", "opening pressure"}
 _RUN_TOGETHER = lazy.regex(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _SOUNDS_MEASURED = lazy.regex(
     r"\b(?:tests?|scores?|scales?|index|levels?|questionnaires?|abs|antibod\w+|scans?|anti \w+|serolog\w+|antigens?"
@@ -908,7 +916,7 @@ _TISSUE = frozenset({"biopsy", "fine needle aspiration", "bone marrow"})
 _LOOKED_AT = frozenset({"microscopy", "smear", "histopathology"})
 OF_BIOPSY = " of the biopsy"
 """Ends the names of what is done with tissue that was ordered before it."""
-_OWN_REPORTS = frozenset({"genetic", "fish", "karyotype", "tumor genotype"}) | vocabulary().kinds["tumor genotype"]
+_OWN_REPORTS = frozenset({"genetic", "fish", "karyotype", "tumor genotype"}) | sets().kinds["tumor genotype"]
 """Tests of tissue that are reported apart from what it looks like."""
 _OF_TISSUE = (TAKEN - {"serology"}) | _OWN_REPORTS
 _GERMS_OF_TISSUE = frozenset({"tuberculosis", "cmv", "ebv", "herpes"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentclinic import lazy
-from agentclinic.cases.matcher.order_words import Reading, american, vocabulary
+from agentclinic.cases.matcher.order_words import Reading, american, sets, vocabulary
 from agentclinic.vocabulary.text import words
 
 TAKEN = frozenset(
@@ -19,7 +19,7 @@ METHODS = frozenset({"serology", "pcr"})
 PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
 """Fluids that are taken once for everything that follows in an order."""
 NOTHING: frozenset[str] = frozenset()
-GERMS = vocabulary().germs
+GERMS = sets().germs
 """Germs that are looked for together, by the same method in the same specimen."""
 CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 """Classes of immunoglobulins."""
