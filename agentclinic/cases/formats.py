@@ -167,7 +167,8 @@ def _stated_by(key: str) -> Literal["patient", "class", ""]:
 
 def _objects(data: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
     """All objects in JSON data."""
-    objects, left = list[Mapping[str, JSON]](), [dict(data)]
+    objects: list[Mapping[str, JSON]] = []
+    left: list[Any] = [dict(data)]
     while left:
         place = left.pop()
         if isinstance(place, dict):
@@ -204,9 +205,9 @@ def _read_osce(row: Row, dataset: str, data_class: DataClass) -> Case:
     told = _patient_facts(row, annotations.get("Patient_Facts"))
     exam = {"Physical_Examination_Findings": examination, "Test_Results": tests}
     # Two draws may have the same chart and are still two patients; one draw is the same patient under any names.
-    identity = (drawn.source, others.get("case_id"), "") if drawn else (patient, exam, truth)
+    source, told_of, truth_of = (drawn.source, others.get("case_id"), "") if drawn else (patient, exam, truth)
     return Case(
-        id=later(content_hash, *identity, None),
+        id=later(content_hash, source, told_of, truth_of, None),
         dataset=dataset,
         scenario_id=row.number,
         door=Door(
