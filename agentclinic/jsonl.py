@@ -25,6 +25,7 @@ MOST_LEVELS = 100
 """Nesting accepted from outside: charts and configs have fewer than ten levels, and records are read up to 200."""
 MOST_DIGITS = 300
 """Digits accepted in an integer: a float holds 308, so every number can be used in calculations."""
+_TOO_DEEP = f"nested too deeply, over {MOST_LEVELS} levels"
 
 
 def encodable(text: str) -> str:
@@ -62,10 +63,27 @@ def clean(value: Any, level: int = 0) -> Any:
     if not isinstance(value, dict | list):
         return value
     if level == MOST_LEVELS:
-        raise ValueError(f"nested too deeply, over {MOST_LEVELS} levels")
+        raise ValueError(_TOO_DEEP)
     if isinstance(value, list):
         return [clean(item, level + 1) for item in value]
     return {encodable(key): clean(item, level + 1) for key, item in value.items()}
+
+
+def _refuse_deep(value: Any) -> None:
+    """Raise a `ValueError` if JSON data is nested too deeply."""
+    containers = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(MOST_LEVELS):
+        containers = [
+            child
+            for one in containers
+            for child in (one.values() if isinstance(one, dict) else one)
+            if isinstance(child, _CONTAINERS)
+        ]
+    if containers:
+        raise ValueError(_TOO_DEEP)
+
+
+_CONTAINERS = (dict, list)
 
 
 def integer(digits: str) -> int:
@@ -78,9 +96,13 @@ def integer(digits: str) -> int:
 def loads(text: str | bytes, **options: Any) -> Any:
     """Read JSON from outside, cleaned; any problem is a `ValueError`, which `problem_in` explains."""
     try:
-        return clean(json.loads(text, parse_int=integer, **options))
+        value = json.loads(text, parse_int=integer, **options)
+        if isinstance(text, str) and "\\u" not in text and encodable(text) is text:
+            _refuse_deep(value)  # all text in it is encodable too
+            return value
+        return clean(value)
     except RecursionError:
-        raise ValueError(f"nested too deeply, over {MOST_LEVELS} levels") from None
+        raise ValueError(_TOO_DEEP) from None
 
 
 def problem_in(error: ValueError) -> str:

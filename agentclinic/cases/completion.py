@@ -19,6 +19,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
+from agentclinic import lazy
 from agentclinic.cases.denied_signs import Sign, contradict, denied, stated
 from agentclinic.cases.linked_values import LINKED_NUMBERS, LINKED_WORDS, RESTATED
 from agentclinic.cases.matcher.cues import needed
@@ -349,7 +350,7 @@ def said_in(order: str) -> Said:
     return Said(_words_and_names(order), clauses)
 
 
-_ENDS = re.compile(r"[;\n]|(?<=[a-z]{2})\.\s")
+_ENDS = lazy.regex(r"[;\n]|(?<=[a-z]{2})\.\s")
 
 
 def _words_and_names(order: str) -> frozenset[str]:
@@ -597,8 +598,8 @@ def _pieces_in_heads(heads: tuple[str, ...]) -> frozenset[str]:
     return frozenset().union(*map(_pieces_in, heads))
 
 
-_LETTERS = re.compile(r"[a-z0-9]+")
-_FLAGS = re.compile(r"\(\?[a-z]+\)")
+_LETTERS = lazy.regex(r"[a-z0-9]+")
+_FLAGS = lazy.regex(r"\(\?[a-z]+\)")
 
 
 @lru_cache(maxsize=2048)
@@ -609,9 +610,9 @@ def _is_within_lines(pattern: str) -> bool:
     return not (_ACROSS_LINES.search(bare) or "s" in flags or ("m" not in flags and _ANCHOR.search(bare)))
 
 
-_NOT_AT_ENDS = re.compile(r"\[\^[^\]]*\\n[^\]]*\]")
-_ACROSS_LINES = re.compile(r"\\[sSWDnAZ]|\[\^")
-_ANCHOR = re.compile(r"[\^$]")
+_NOT_AT_ENDS = lazy.regex(r"\[\^[^\]]*\\n[^\]]*\]")
+_ACROSS_LINES = lazy.regex(r"\\[sSWDnAZ]|\[\^")
+_ANCHOR = lazy.regex(r"[\^$]")
 
 
 class _Patient:
@@ -1072,7 +1073,7 @@ class _Patient:
 
 
 _JOINTS = "Musculoskeletal Examination"
-_TREATED = re.compile(
+_TREATED = lazy.regex(
     r"\b(?:dressings?|wounds?|scars?|stitches|sutures?|staples|bandaged?|plaster|cast|splint|brace|stump|drain"
     r"|replace(?:d|ment)|implant|prosthe\w+|artificial)\b",
     re.IGNORECASE,
@@ -1090,8 +1091,8 @@ def _of_joints() -> tuple[tuple[str, frozenset[str]], ...]:
     return tuple((entry.heading, reading(levels(entry.heading)[-1]).of("sites")) for entry in entries)
 
 
-_CLAUSES = re.compile(r"[;,.:]\s+|\s+and\s+(?=no\b|not\b|without\b)")
-_NORMAL_CLAUSE = re.compile(
+_CLAUSES = lazy.regex(r"[;,.:]\s+|\s+and\s+(?=no\b|not\b|without\b)")
+_NORMAL_CLAUSE = lazy.regex(
     r"^(?:no|not|none|normal\w*|clear|without|negative|free|intact|unremarkable|supple|undetectable)\b"
     r"|^soft\b(?! (?:[\w-]+ ){0,3}(?:tissue|noise|murmur|rub|bruit|crackle|wheeze))"
     r"|\b(?<!upper limit of )(?<!lower limit of )normal(?:ly)?\b"
@@ -1102,7 +1103,7 @@ _NORMAL_CLAUSE = re.compile(
 )
 
 
-_LEADING_NUMBER = re.compile(r"\s*[<>]?\s*(\d[\d,]*(?:\.\d+)?)")
+_LEADING_NUMBER = lazy.regex(r"\s*[<>]?\s*(\d[\d,]*(?:\.\d+)?)")
 
 
 @lru_cache(maxsize=8192)  # charts say in the same words that something is normal
@@ -1118,12 +1119,12 @@ def _says_normal(clause: str) -> bool:
     return _NORMAL_CLAUSE.search(clause) is not None
 
 
-_LISTED = re.compile(
+_LISTED = lazy.regex(
     r"\b(?:(?:speech|strength|power|tone|sensation|reflexes|coordination)\b, )+(?=(?:\w+ and )?\w+ normal\b)",
     re.IGNORECASE,
 )
 """The beginning of a list of what is normal: "speech, strength and gait normal"."""
-_SUBJECT = re.compile(
+_SUBJECT = lazy.regex(
     r"\b(?:(?<!red )(?<!corneal )(?<!cremasteric )reflex|plantar|gait|thyroid|goiter|spleen|liver|node|edema|effusion"
     r"|murmur|rub|bruit|nystagmus|tremor|rash|jaundice|crackle|wheeze|tonsil|drum|hernia|sensation|pupil|bruise"
     r"|petechia|ulcer|clubb|calf|calves|capillary refill|bowel sounds|neck vein|pulse|flank|noise)"
@@ -1182,7 +1183,7 @@ def _organs_shown(entry: Normal) -> frozenset[str]:
     return _SHOWN_ALIKE.intersection(*forms) if forms else frozenset()
 
 
-_WITHOUT = re.compile(r"\b(?:no|not|without|below|near|beside)\b.*|\w+[ -]like\b")
+_WITHOUT = lazy.regex(r"\b(?:no|not|without|below|near|beside)\b.*|\w+[ -]like\b")
 """What is not there, or is only near an organ."""
 _SHOWN_ALIKE = frozenset(
     ("kidney", "liver", "spleen", "pancreas", "gallbladder", "bile duct", "ovary", "uterus", "adrenal", "thyroid",
@@ -1191,19 +1192,19 @@ _SHOWN_ALIKE = frozenset(
 """Organs of which one image shows about what another does."""
 _SEE_ORGANS = frozenset({"ct", "mri", "ultrasound"})
 _SEE_VESSELS = frozenset({"angiography", "venography"})
-_ILL = re.compile(
+_ILL = lazy.regex(
     r"\b(?:mass|lesions?|nodul\w+|cysts?|stones?|thick\w*|enlarged|dilat\w+|widen\w*|bright|dark|dense|swelling|swollen"
     r"|edema|collapse\w*|fracture\w*|narrow\w*|bulg\w*|prolapse\w*|infiltrat\w+|stranding|scar\w*|shrunken|atroph\w+"
     r"|coarse|irregular|deposits?|tumou?r|foci|focus|wear|lowered|lucent|wedge\w*)\b",
     re.IGNORECASE,
 )
-_PREGNANT = re.compile(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
-_PLACE = re.compile(r"\{(\w*)\}")
-_COLD = re.compile(r"(?<!not )\b(?:cool|cold|clammy|mottled)\b", re.IGNORECASE)
-_COLD_LIMBS = re.compile(
+_PREGNANT = lazy.regex(r"\b(?<!not )pregnant\b|\bweeks? (?:of )?(?:pregnan|gestation)", re.IGNORECASE)
+_PLACE = lazy.regex(r"\{(\w*)\}")
+_COLD = lazy.regex(r"(?<!not )\b(?:cool|cold|clammy|mottled)\b", re.IGNORECASE)
+_COLD_LIMBS = lazy.regex(
     r"\b(?:cool|cold) (?:hands|feet|extremities|limbs|skin)\b|\b(?:clammy|mottled)\b", re.IGNORECASE
 )
-_WARM = re.compile(r"\bwarm\b|\bcapillary refill\b", re.IGNORECASE)
+_WARM = lazy.regex(r"\bwarm\b|\bcapillary refill\b", re.IGNORECASE)
 _SKIN = "Skin Examination"
 _CSF = frozenset({"Lumbar Puncture", "Cerebrospinal Fluid"})
 _SUMMARIES = frozenset({"findings", "general"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.cues import Cue
 from agentclinic.cases.matcher.order_words import reading, vocabulary
 
@@ -27,9 +28,9 @@ _WORDS = {
     "crackles": r"crackl\w+",
 }
 _SIGNS = {sign: Cue(rf"\b(?:{names})\b") for sign, names in _WORDS.items()}
-_CLAUSES = re.compile(r"[;,.:]\s+|\s+(?:and|but)\s+(?=no\b|not\b|without\b)")
-_DENIED = re.compile(r"\b(?:no|not|none|without|free|never|normal\w*|clear)\b", re.IGNORECASE)
-_FULL = re.compile(r"\b(?:full (?:\w+ )*movements?|moves? (?:fully|freely))\b", re.IGNORECASE)
+_CLAUSES = lazy.regex(r"[;,.:]\s+|\s+(?:and|but)\s+(?=no\b|not\b|without\b)")
+_DENIED = lazy.regex(r"\b(?:no|not|none|without|free|never|normal\w*|clear)\b", re.IGNORECASE)
+_FULL = lazy.regex(r"\b(?:full (?:\w+ )*movements?|moves? (?:fully|freely))\b", re.IGNORECASE)
 _NOT_A_PLACE = frozenset({"joint", "muscle", "bone", "limb", "skin", "lesion", "soft tissue", "wound", "vesicle"})
 
 

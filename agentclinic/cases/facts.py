@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from agentclinic import lazy
 from agentclinic.cases.model import JSON, Fact, Section
 from agentclinic.vocabulary.denial import read_denial, split_statements
 from agentclinic.vocabulary.text import fold, sentences, tidy
@@ -29,24 +30,31 @@ _PATIENT_SECTIONS = (
 
 
 def patient_facts(chart: JSON, root: str) -> tuple[Fact, ...]:
-    return tuple(_walk(chart, root, (), None))
+    return tuple(chart_facts(chart, root))
 
 
 def exam_facts(chart: JSON, root: str, section: Section) -> tuple[Fact, ...]:
-    return tuple(_walk(chart, root, (), section))
+    return tuple(chart_facts(chart, root, section))
 
 
 def prose_facts(text: str, root: str, section: Section) -> tuple[Fact, ...]:
+    return tuple(told_in_prose(text, root, section))
+
+
+def chart_facts(chart: JSON, root: str, section: Section | None = None) -> Iterator[Fact]:
+    """The statements of a chart, one by one: those of a patient, or of one section."""
+    return _walk(chart, root, (), section)
+
+
+def told_in_prose(text: str, root: str, section: Section) -> Iterator[Fact]:
     """The statements of running text; a leading "Name:" becomes the heading of its statement."""
     plain = _LEAD_IN.sub("", tidy(text)).replace("**", "")
     lines = [part.strip() for part in _BULLET.split(plain) if part.strip()]
-    facts: list[Fact] = []
     for index, part in enumerate(sentence for line in lines for sentence in sentences(line)):
         if _STAGE_DIRECTION.search(part):
             continue
         head, body = _split_head(part) if section in (Section.EXAMINATION, Section.TESTS) else ("", part)
-        facts.extend(_statements(body, f"{root}#{index}", (head,) if head else (), section, split=False))
-    return tuple(facts)
+        yield from _statements(body, f"{root}#{index}", (head,) if head else (), section, split=False)
 
 
 def chart_text(facts: Iterable[Fact]) -> str:
@@ -94,7 +102,7 @@ def readable(key: str) -> str:
 
 
 # Prose scripts also instruct the actor: "You are not aware of the biopsy's findings".
-_STAGE_DIRECTION = re.compile(
+_STAGE_DIRECTION = lazy.regex(
     r":$|\b(?:not|n't|n’t|unaware|without)\b[^.]{0,300}\b(?:aware|know|seen|informed|told|knowledge|access|reviewed)\b"
     r"|\b(?:aware|know|seen|informed|told)\b[^.]{0,300}\b(?:diagnos|test results|findings|readings)"
     r"|\bprovided text\b|\bin the text\b"
@@ -102,8 +110,8 @@ _STAGE_DIRECTION = re.compile(
     r"|\bunaware of\b|\bpatient actor\b[^.]{0,300}:|\bcase report\b",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"(?:^|\s)(?:\d{1,2}[.)]\s+(?=[A-Z])|[-•*]\s+(?=[A-Z]))")
-_LEAD_IN = re.compile(r"^\s*(?:for )?(?:the |your role as a )?patient(?: actor)?\s*:\s*", re.IGNORECASE)
+_BULLET = lazy.regex(r"(?:^|\s)(?:\d{1,2}[.)]\s+(?=[A-Z])|[-•*]\s+(?=[A-Z]))")
+_LEAD_IN = lazy.regex(r"^\s*(?:for )?(?:the |your role as a )?patient(?: actor)?\s*:\s*", re.IGNORECASE)
 
 
 def _split_head(part: str) -> tuple[str, str]:

@@ -8,16 +8,16 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from agentclinic import privacy
+from agentclinic import lazy, privacy
 from agentclinic.cases import solvable
-from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
-from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section, Told
+from agentclinic.cases.facts import chart_facts, told_in_prose
+from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section, Told, later
 from agentclinic.config import nearest, suggestion
 from agentclinic.errors import CaseError
 from agentclinic.jsonl import kind_of, loads, problem_in, read_lines
@@ -50,7 +50,7 @@ class Format:
     mark: str
     """How a person recognizes a row in this format."""
     recognizes: Callable[[Mapping[str, JSON]], bool]
-    read: Callable[[Row, str], Case]
+    read: Callable[[Row, str, DataClass], Case]
 
 
 def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None) -> Iterator[Row]:
@@ -126,12 +126,12 @@ def read_case(row: Row, dataset: str, expected: Format | None = None, default: D
     formats = (expected,) if expected else FORMATS
     for format_ in formats:
         if format_.recognizes(row.data):
-            return replace(format_.read(row, dataset), data_class=data_class, row=row.data)
+            return format_.read(row, dataset, data_class)
     wanted = " or ".join(f"{one.name} ({one.mark})" for one in formats)
     raise row.fail(f"not a case in the format {wanted}; see docs/datasets.md")
 
 
-_IDENTIFIER = re.compile(r"(?:subject|hadm|stay)[\W_]*id(?![a-z])", re.IGNORECASE)
+_IDENTIFIER = lazy.regex(r"(?:subject|hadm|stay)[\W_]*id(?![a-z])", re.IGNORECASE)
 """Keys of the MIMIC tables, however they are written: a row with one was made from a patient, whatever its file."""
 
 
@@ -144,19 +144,20 @@ def _data_class(row: Row, default: DataClass) -> DataClass:
     if unknown:
         near = suggestion(str(unknown[0]), [known.value for known in DataClass])
         raise row.fail(f"data_class: {str(unknown[0])[:40]!r} is not a data class{near}")
-    for key, value in _entries(row.data):
+    objects = _objects(row.data)
+    for key in set[str]().union(*objects):
         match _stated_by(key):
             case "patient":
                 default = DataClass.CREDENTIALED
-            case "class" if value == DataClass.CREDENTIALED:
-                said.append(value)
+            case "class" if any(one.get(key) == DataClass.CREDENTIALED for one in objects):
+                said.append(DataClass.CREDENTIALED)
     data_class = privacy.strictest(DataClass(value) for value in said) if said else default
     if default is DataClass.CREDENTIALED and data_class is DataClass.PUBLIC:
         raise row.fail("data_class: cases made from patients are not public; use open-demo, synthetic or credentialed")
     return data_class
 
 
-@lru_cache(maxsize=8192)  # rows have thousands of entries, and nearly the same keys
+@lru_cache(maxsize=8192)  # rows have nearly the same keys
 def _stated_by(key: str) -> Literal["patient", "class", ""]:
     """What an entry of this key says about its row: which patient it was made from, its data class, or neither."""
     if _IDENTIFIER.search(unicodedata.normalize("NFKC", key)):
@@ -164,15 +165,20 @@ def _stated_by(key: str) -> Literal["patient", "class", ""]:
     return "class" if re.sub(r"[\W_]", "", key.lower()) == "dataclass" else ""
 
 
-def _entries(data: JSON | Mapping[str, JSON]) -> Iterator[tuple[str, JSON]]:
-    left: list[Any] = [data]
+def _objects(data: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
+    """All objects in JSON data."""
+    objects: list[Mapping[str, JSON]] = []
+    left: list[Any] = [dict(data)]
     while left:
         place = left.pop()
-        if isinstance(place, list):
-            left += place
-        elif not isinstance(place, str) and isinstance(place, Mapping):
-            yield from place.items()
-            left += place.values()
+        if isinstance(place, dict):
+            objects.append(place)
+        inner = place.values() if isinstance(place, dict) else place
+        left += [value for value in inner if isinstance(value, _CONTAINERS)]
+    return objects
+
+
+_CONTAINERS = (dict, list)
 
 
 _OSCE_KEYS = frozenset(
@@ -180,7 +186,7 @@ _OSCE_KEYS = frozenset(
 )
 
 
-def _read_osce(row: Row, dataset: str) -> Case:
+def _read_osce(row: Row, dataset: str, data_class: DataClass) -> Case:
     chart = row.data["OSCE_Examination"]
     if not isinstance(chart, dict):
         raise row.fail(f"OSCE_Examination must be an object, found {kind_of(chart)}")
@@ -197,18 +203,11 @@ def _read_osce(row: Row, dataset: str) -> Case:
     annotations = {**others, **{k: v for k, v in chart.items() if k not in _OSCE_KEYS}}
     demographics = patient.get("Demographics", "") if isinstance(patient, dict) else ""
     told = _patient_facts(row, annotations.get("Patient_Facts"))
-    facts = (
-        *(replace(fact, **told.get(fact.path, {})) for fact in patient_facts(patient, "Patient_Actor")),
-        *exam_facts(examination, "Physical_Examination_Findings", Section.EXAMINATION),
-        *exam_facts(tests, "Test_Results", Section.TESTS),
-    )
     exam = {"Physical_Examination_Findings": examination, "Test_Results": tests}
     # Two draws may have the same chart and are still two patients; one draw is the same patient under any names.
-    identity = content_hash(patient, exam, truth, None)
-    if drawn:
-        identity = content_hash(drawn.source, others.get("case_id"), "", None)
+    source, told_of, truth_of = (drawn.source, others.get("case_id"), "") if drawn else (patient, exam, truth)
     return Case(
-        id=identity,
+        id=later(content_hash, source, told_of, truth_of, None),
         dataset=dataset,
         scenario_id=row.number,
         door=Door(
@@ -220,13 +219,22 @@ def _read_osce(row: Row, dataset: str) -> Case:
         exam=exam,
         drawn=drawn,
         diagnosis=truth.strip(),
-        facts=_checked(row, facts),
+        facts=_facts(row, partial(_osce_facts, patient, exam, told)),
         answer_key=_answer_key(row, annotations.get("Answer_Key")),
         annotations=annotations,
+        data_class=data_class,
+        row=row.data,
     )
 
 
-def _read_nejm(row: Row, dataset: str) -> Case:
+def _osce_facts(patient: JSON, exam: Mapping[str, JSON], told: Mapping[str, Mapping[str, Any]]) -> Iterator[Fact]:
+    for fact in chart_facts(patient, "Patient_Actor"):
+        yield replace(fact, **told[fact.path]) if fact.path in told else fact
+    for (root, chart), section in zip(exam.items(), (Section.EXAMINATION, Section.TESTS), strict=True):
+        yield from chart_facts(chart, root, section)
+
+
+def _read_nejm(row: Row, dataset: str, data_class: DataClass) -> Case:
     patient = _get(row, row.data, "patient_info", (str, dict, list))
     exam = row.data.get("physical_exams", "")
     answers = _get(row, row.data, "answers", (list,))
@@ -243,24 +251,30 @@ def _read_nejm(row: Row, dataset: str) -> Case:
         image = str(row.path.parent / image)  # a local file, relative to the case file
     known = {"patient_info", "physical_exams", "image_url"}
     annotations = {k: v for k, v in row.data.items() if k not in known}
-    told, found = patient_facts(patient, "patient_info"), exam_facts(exam, "physical_exams", Section.TESTS)
-    if isinstance(patient, str):
-        told = prose_facts(patient, "patient_info", Section.HISTORY)
-    if isinstance(exam, str):
-        found = prose_facts(exam, "physical_exams", Section.TESTS)
     return Case(
-        id=content_hash(patient, exam, right[0], row.data.get("image_url")),
+        id=later(content_hash, patient, exam, right[0], row.data.get("image_url")),
         dataset=dataset,
         scenario_id=row.number,
         door=Door(NEJM_OBJECTIVE, demographics_in(_plain(patient))),
         patient=patient,
         exam=exam,
         diagnosis=right[0].strip(),
-        facts=_checked(row, (*told, *found)),
+        facts=_facts(row, partial(_nejm_facts, patient, exam)),
         image=image,
         answer_key=_answer_key(row, annotations.get("Answer_Key")),
         annotations=annotations,
+        data_class=data_class,
+        row=row.data,
     )
+
+
+def _nejm_facts(patient: JSON, exam: JSON) -> Iterator[Fact]:
+    if isinstance(patient, str):
+        yield from told_in_prose(patient, "patient_info", Section.HISTORY)
+    else:
+        yield from chart_facts(patient, "patient_info")
+    of_exam = told_in_prose if isinstance(exam, str) else chart_facts
+    yield from of_exam(exam, "physical_exams", Section.TESTS)
 
 
 OSCE = Format("OSCE", "an object under OSCE_Examination", lambda row: "OSCE_Examination" in row, _read_osce)
@@ -301,7 +315,7 @@ def _address(url: str | None) -> str:
     return f"{parts.netloc.lower()}{parts.path.rstrip('/')}?{urlencode(query)}"
 
 
-_AGE = re.compile(
+_AGE = lazy.regex(
     r"\b(?:an?\s+|the\s+)?(?:previously healthy\s+|otherwise healthy\s+)?"
     r"(?:\d{1,3}(?:\.\d)?[- ](?:year|month|week|day|hour)s?[- ]old\b|newborn\b)"
     r"(?:[ ,-]+(?:left-handed|right-handed|obese|pregnant|previously healthy|otherwise healthy))*"
@@ -337,10 +351,14 @@ def _get(row: Row, data: Mapping[str, JSON], key: str, kinds: tuple[type, ...]) 
     return value
 
 
-def _checked(row: Row, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
-    if not facts:
+def _facts(row: Row, facts: Callable[[], Iterator[Fact]]) -> tuple[Fact, ...]:
+    if next(facts(), None) is None:
         raise row.fail("the chart has no facts; fill in what the patient can tell or what the tests show")
-    return facts
+    return later(_all, facts)
+
+
+def _all(facts: Callable[[], Iterator[Fact]]) -> tuple[Fact, ...]:
+    return tuple(facts())
 
 
 def _answer_key(row: Row, value: JSON) -> AnswerKey:
@@ -372,7 +390,7 @@ _TOLD: Mapping[str, Callable[[JSON], bool]] = {
     "told": lambda value: value in get_args(Told),
     "sensitive": lambda value: isinstance(value, bool),
     "private": lambda value: isinstance(value, bool),
-    "asked": lambda value: isinstance(value, list) and all(isinstance(one, str) and one.strip() for one in value),
+    "asked": lambda value: isinstance(value, list) and {*map(type, value)} <= {str} and all(map(str.strip, value)),
     "matched_as": lambda value: isinstance(value, str) and bool(value.strip()),
 }
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from agentclinic import lazy
 from agentclinic.cases.model import Facts, Section
 
 
@@ -164,10 +165,10 @@ def _oxygen_gradient(patient: Patient, _: float) -> float:
 
 
 _ARTERIAL = ("Arterial Blood Gas",)
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = lazy.regex(r"\d+(?:\.\d+)?")
 
 
-_PLUSES = re.compile(r"([1-4])\+")
+_PLUSES = lazy.regex(r"([1-4])\+")
 
 
 def _ketone_body(patient: Patient, _: float) -> float | None:
@@ -189,7 +190,7 @@ def _indirect(patient: Patient, _: float) -> float | None:
     return max(0.1, total - direct) if total and direct else None
 
 
-_TOTAL_PROTEIN = re.compile(r"\btotal protein (\d{1,2}\.\d) g/dL", re.IGNORECASE)
+_TOTAL_PROTEIN = lazy.regex(r"\btotal protein (\d{1,2}\.\d) g/dL", re.IGNORECASE)
 
 
 def _protein(patient: Patient, drawn: float) -> float | None:
@@ -301,7 +302,7 @@ def _normalized(patient: Patient, _: float) -> float | None:
     return time / 12.1 if time and time > 13.5 else None
 
 
-_DIABETES = re.compile(r"\bdiabet|\bmetformin\b|\binsulin\b", re.IGNORECASE)
+_DIABETES = lazy.regex(r"\bdiabet|\bmetformin\b|\binsulin\b", re.IGNORECASE)
 
 
 def _glycated(patient: Patient, drawn: float) -> float | None:
@@ -321,9 +322,9 @@ def _spinal_glucose(patient: Patient, drawn: float) -> float | None:
     return 0.63 * glucose + (drawn - 62) / 2 if glucose else None
 
 
-_BMI = re.compile(r"body mass index (\d+(?:\.\d+)?)", re.IGNORECASE)
-_WEIGHT = re.compile(r"(?:weight |cm and )(\d+(?:\.\d+)?) kg(?! (?:above|below|more|less))", re.IGNORECASE)
-_HEIGHT = re.compile(r"(\d{2,3}) cm and \d", re.IGNORECASE)
+_BMI = lazy.regex(r"body mass index (\d+(?:\.\d+)?)", re.IGNORECASE)
+_WEIGHT = lazy.regex(r"(?:weight |cm and )(\d+(?:\.\d+)?) kg(?! (?:above|below|more|less))", re.IGNORECASE)
+_HEIGHT = lazy.regex(r"(\d{2,3}) cm and \d", re.IGNORECASE)
 
 
 def _height(patient: Patient, drawn: float) -> float | None:
@@ -451,7 +452,7 @@ LINKED_NUMBERS: Mapping[str, Link] = {
     "Vital Signs / Body Mass Index": _body_mass,
 }
 
-_IRREGULAR = re.compile(r"\birregular", re.IGNORECASE)
+_IRREGULAR = lazy.regex(r"\birregular", re.IGNORECASE)
 
 
 def _rhythm(patient: Patient) -> str | None:
@@ -479,7 +480,7 @@ def _charted_as(patient: Patient, *names: str) -> str | None:
     return next((fact.text.strip(" .") for fact in patient.facts if fact.heads and fact.heads[-1] in names), None)
 
 
-_SHARE = re.compile(r"(\d+)% (?:of )?predicted")
+_SHARE = lazy.regex(r"(\d+)% (?:of )?predicted")
 
 
 def _share_of(form: str, *names: str) -> Words:
@@ -490,7 +491,7 @@ def _share_of(form: str, *names: str) -> Words:
     return link
 
 
-_WHOLE_NUMBER = re.compile(r"\d+")
+_WHOLE_NUMBER = lazy.regex(r"\d+")
 _PEPTIDES = 6
 """NT-proBNP in pg/mL for one of BNP, about, in adults with healthy kidneys."""
 

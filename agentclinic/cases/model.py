@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal
+from functools import cached_property, lru_cache, partial
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 
 from pydantic import BaseModel, Field
 
+from agentclinic import lazy
 from agentclinic.cases.solvable import Drawn
 from agentclinic.privacy import DataClass
 from agentclinic.worlds.menu import menu_text
@@ -162,9 +163,44 @@ class AnswerKey:
     reject: tuple[tuple[str, str], ...] = ()
 
 
+Made = TypeVar("Made")
+Args = ParamSpec("Args")
+
+
+class _Later:
+    """What makes the value of a field."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self.make = make
+
+
+def later(make: Callable[Args, Made], *args: Args.args, **kwargs: Args.kwargs) -> Made:
+    """In place of the value of `Case.id` or `Case.facts`: what makes it when it is first asked for."""
+    return cast(Made, _Later(partial(make, *args, **kwargs)))
+
+
+class _MadeWhenAsked:
+    """The attribute of a field that may be given with `later`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, case: object, _owner: type) -> object:
+        value = case.__dict__[self._name]
+        if isinstance(value, _Later):
+            value = case.__dict__[self._name] = value.make()
+        return value
+
+    def __set__(self, case: object, value: object) -> None:
+        case.__dict__[self._name] = value
+
+
 @dataclass(frozen=True)
 class Case:
-    """One patient and everything known about them, including what only the judge may see."""
+    """One patient and everything known about them, including what only the judge may see.
+
+    A data set has more cases than a run plays, so `id` and `facts` are made when they are first asked for (`later`).
+    """
 
     id: str
     """Hash of the normalized clinical content (chart and truth): the same for copies in other files.
@@ -217,6 +253,10 @@ class Case:
         return Facts(fact for fact in self.facts if fact.section not in PATIENT_SECTIONS)
 
 
+for _name in ("id", "facts"):
+    setattr(Case, _name, _MadeWhenAsked(_name))
+
+
 def case_name(annotations: Mapping[str, JSON], dataset: str | None, row: int) -> str:
     """What people call a case: the `case_id` that its author gave it, or else its data set and row: `MedQA/17`."""
     given = annotations.get("case_id")
@@ -233,16 +273,16 @@ def as_text(chart: JSON) -> str:
 
 # From about 7, children can usually describe their symptoms; a caregiver speaks for younger ones.
 _SPEAKS_FROM = 7
-_CANNOT_SPEAK = re.compile(
+_CANNOT_SPEAK = lazy.regex(
     r"\b(?:newborn|neonate|infant|toddler|unresponsive|unconscious|comatose|non-?verbal|intubated)\b",
     re.IGNORECASE,
 )
-_NEWBORN = re.compile(r"\b(?:newborn|neonate)\b", re.IGNORECASE)
-_AGE = re.compile(r"(\d{1,3}(?:\.\d+)?)[- ]*(year|month|week|day|hour)", re.IGNORECASE)
+_NEWBORN = lazy.regex(r"\b(?:newborn|neonate)\b", re.IGNORECASE)
+_AGE = lazy.regex(r"(\d{1,3}(?:\.\d+)?)[- ]*(year|month|week|day|hour)", re.IGNORECASE)
 _YEARS_PER = {"year": 1.0, "month": 1 / 12, "week": 7 / 365, "day": 1 / 365, "hour": 1 / 8766}
-_FEMALE = re.compile(r"\b(?:female|woman|girl|lady|gravida|daughter)\b", re.IGNORECASE)
-_MALE = re.compile(r"\b(?:male|man|boy|gentleman|son)\b", re.IGNORECASE)
-_ASIDE = re.compile(r"\([^)]{0,200}\)")
+_FEMALE = lazy.regex(r"\b(?:female|woman|girl|lady|gravida|daughter)\b", re.IGNORECASE)
+_MALE = lazy.regex(r"\b(?:male|man|boy|gentleman|son)\b", re.IGNORECASE)
+_ASIDE = lazy.regex(r"\([^)]{0,200}\)")
 
 
 @lru_cache(maxsize=1024)  # asked on every turn

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from agentclinic import lazy
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import tests
 from agentclinic.vocabulary.text import fold, words
@@ -76,18 +77,18 @@ class Measured:
         return self.number
 
 
-_NUMBER = re.compile(
+_NUMBER = lazy.regex(
     r"^\s*(?:(?P<limit>[<>≤≥]|less than|below|more than|above|over)\s*|(?:about|approximately|~)\s*)?"
     r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?P<rest>.*)$",
     re.DOTALL | re.IGNORECASE,
 )
 _FLUIDS = (
-    ("csf", re.compile(r"\b(?:csf|cerebrospinal|spinal fluid|lumbar puncture)\b")),
-    ("joint", re.compile(r"\b(?:joint|synovial|arthrocentesis)\b")),
-    ("urine", re.compile(r"\b(?:urine|urinary|urinalysis)\b")),
+    ("csf", lazy.regex(r"\b(?:csf|cerebrospinal|spinal fluid|lumbar puncture)\b")),
+    ("joint", lazy.regex(r"\b(?:joint|synovial|arthrocentesis)\b")),
+    ("urine", lazy.regex(r"\b(?:urine|urinary|urinalysis)\b")),
     (
         "other",
-        re.compile(
+        lazy.regex(
             r"\b(?:pleural|ascit\w+|peritoneal|paracentesis|stool|fecal|faecal|sputum|semen|sweat|saliva|salivary|gastric"
             r"|esophageal|vaginal|wet mount|vitreous|fluid|drain|discharge|aspirate|marrow|electrophoresis)\b"
         ),
@@ -195,7 +196,7 @@ class Pressure:
     diastolic: float
 
 
-_PRESSURE = re.compile(r"\b(\d{2,3})\s*/\s*(\d{2,3})\b(?!\s*(?:years|days))")
+_PRESSURE = lazy.regex(r"\b(\d{2,3})\s*/\s*(\d{2,3})\b(?!\s*(?:years|days))")
 
 
 def pressures_in(facts: Iterable[Fact]) -> tuple[Pressure, ...]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 
+from agentclinic import lazy
 from agentclinic.cases.model import Section
 
 _PATIENT = r"\b(?:[Tt]he patient|Patient)"
-_THE_PATIENT, _THE_PATIENTS = re.compile(rf"{_PATIENT}\b"), re.compile(rf"{_PATIENT}['’]s\b")
-_I, _YOU = re.compile(r"\bI\b"), re.compile(r"\b[Yy]ou\b")
+_THE_PATIENT, _THE_PATIENTS = lazy.regex(rf"{_PATIENT}\b"), lazy.regex(rf"{_PATIENT}['’]s\b")
+_I, _YOU = lazy.regex(r"\bI\b"), lazy.regex(r"\b[Yy]ou\b")
 _IRREGULAR = {"has": "have", "is": "am", "does": "do", "goes": "go", "lies": "lie", "dies": "die", "ties": "tie"}
 _NOT_VERBS = frozenset({"always", "sometimes", "previous", "was", "as", "this", "his", "us", "perhaps", "besides"})
 _ADVERB = (
@@ -32,15 +33,15 @@ _VERB = "|".join(
         "receives undergoes"
     ).split()
 )
-_SUBJECT = re.compile(rf"\b(?:[Tt]he patient|Patient|[Ss]he|[Hh]e)\b(?!['’]s\b)(\s+(?:{_ADVERB})?)(\w+)")
-_NEXT_VERB = re.compile(
+_SUBJECT = lazy.regex(rf"\b(?:[Tt]he patient|Patient|[Ss]he|[Hh]e)\b(?!['’]s\b)(\s+(?:{_ADVERB})?)(\w+)")
+_NEXT_VERB = lazy.regex(
     rf"((?:[,;]|\band|\bbut|\bor|\bthen)\s+(?:(?:and|but|or|then)\s+)?(?:{_ADVERB})?)({_VERB})\b(?!\s+(?:are|is|were)\b)"
 )
-_OTHER_SUBJECT = re.compile(
+_OTHER_SUBJECT = lazy.regex(
     r"\b(?:which|that|who|whom|when|while|if|because|since|after|before|as|where|it|this|these|pain|symptoms?)\b",
     re.IGNORECASE,
 )
-_NO_SUBJECT = re.compile(rf"^((?:{_ADVERB})?)({_VERB}|had|smoked|drank|worked|lived|travel+ed)\b", re.IGNORECASE)
+_NO_SUBJECT = lazy.regex(rf"^((?:{_ADVERB})?)({_VERB}|had|smoked|drank|worked|lived|travel+ed)\b", re.IGNORECASE)
 _DOING = (
     "experiencing|having|feeling|using|taking|waking|sleeping|seeing|hearing|losing|gaining|drinking"
     "|consuming|smoking|wanting"
@@ -49,16 +50,16 @@ _SAYS = r"(?:report|describe|note|mention|state|say|recall|explain|add|complain|
 _OBJECT = (
     r"(?!\s+(?:the|it|this|these|those|them|my|myself|as|to|for|at)\b|\s+\w+ing\s+(?:an?|my|the|to|on|in|\w+ed)\b)"
 )
-_ROLE = re.compile(
+_ROLE = lazy.regex(
     r"^(?:(?:For|In) your role as (?:a|the) patient|As (?:a|the) patient(?: actor)?|For the patient actor)[,:]?\s*"
 )
-_QUOTED_YOU = re.compile(r"['\"‘“]\s*[Yy]ou\b")
-_BEFORE_SUBJECT = re.compile(
+_QUOTED_YOU = lazy.regex(r"['\"‘“]\s*[Yy]ou\b")
+_BEFORE_SUBJECT = lazy.regex(
     r"(?:^|[,;]\s|\b(?:when|if|that|since|because|while|after|before|as|and|which|where|until|once|but|although|what"
     r"|than)\s)$",
     re.IGNORECASE,
 )
-_AFTER_SUBJECT = re.compile(
+_AFTER_SUBJECT = lazy.regex(
     r"\s+(?:also|have|had|did|do|can|could|may|might|will|would|should|must|first|recently|now|never|feel|notice|began"
     r"|went|came|got|\w+ed)\b"
 )
@@ -119,7 +120,7 @@ def _apply(rules: _Rules, text: str) -> str:
 
 
 # Where a relative tells of "her daughter" or "the child", or "she" may be the mother: quoted as it stands.
-_OF_ANOTHER = re.compile(
+_OF_ANOTHER = lazy.regex(
     r"^The patient, |\b(?:mother|father|parents?|wife|husband|sister|brother|friend|roommates?)\b.*"
     r"\b(?:(?:her|his|their) (?:son|daughter|child|boy|girl)|the (?:son|daughter|child|boy|girl|infant|baby))\b"
     r"|\b(?:mother|sister|wife|daughter|girlfriend)\b[^.;]*\bshe\b|\b(?:father|brother|husband|boyfriend)\b[^.;]*\bhe\b",
@@ -148,7 +149,7 @@ def _first_person(text: str) -> str:
     return _NEXT_VERB.sub(_following, text) if _BEGINS_WITH_I.match(text) else text
 
 
-_BEGINS_WITH_I = re.compile(r"(?:[^,]{1,40}, )?I ")
+_BEGINS_WITH_I = lazy.regex(r"(?:[^,]{1,40}, )?I ")
 _REACH = 300
 """How many characters before a word are searched for its subject: a long sentence."""
 
@@ -176,7 +177,7 @@ def _i_or_me(match: re.Match[str]) -> str:
     return "I" if _BEFORE_SUBJECT.search(before) or _AFTER_SUBJECT.match(match.string, match.end()) else "me"
 
 
-_PARENTS_SAY = re.compile(
+_PARENTS_SAY = lazy.regex(
     rf"^(?:(?:The|Her|His|{_PATIENT}['’]s)\s+)?(?:mother|father|parents?|caregivers?|Mother|Father|Parents?|Caregivers?)\s+"
     r"(?:also\s+)?(?:reports?|says?|notes?|states?|mentions?|describes?|recalls?|adds?)\s+(?:that\s+)?(?!to\b)"
 )

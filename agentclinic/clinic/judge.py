@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic import privacy
+from agentclinic import lazy, privacy
 from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import Prompt, fill, load_prompt
 from agentclinic.clinic.quoting import quoted
@@ -121,11 +121,11 @@ def _as_data(answer: str) -> str:
 
 
 _WORD = r"(?P<word>yes|no)\b"
-_ANY = re.compile(rf"\b{_WORD}", re.IGNORECASE)
-_FIRST = re.compile(rf"\W*{_WORD}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
-_LAST = re.compile(rf"\b{_WORD}\W*$", re.IGNORECASE)
-_SET_APART = re.compile(r"\W*(?:$|[\n.,:;!–—])")
-_BOTH = re.compile(rf"\W*(?:(?:and|or|but)\W*)?{_WORD}", re.IGNORECASE)
+_ANY = lazy.regex(rf"\b{_WORD}", re.IGNORECASE)
+_FIRST = lazy.regex(rf"\W*{_WORD}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_LAST = lazy.regex(rf"\b{_WORD}\W*$", re.IGNORECASE)
+_SET_APART = lazy.regex(r"\W*(?:$|[\n.,:;!–—])")
+_BOTH = lazy.regex(rf"\W*(?:(?:and|or|but)\W*)?{_WORD}", re.IGNORECASE)
 
 
 def read_verdict(text: str) -> Literal["Yes", "No"]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from agentclinic import lazy
 from agentclinic.cases.matcher import Ordered, as_written, asked_of_measurement, parts_of_others
 from agentclinic.clinic.offered import Part, is_all_laboratory, parts_of
 from agentclinic.clinic.pending import capital
@@ -18,7 +18,7 @@ _EXAMPLES = ("complete blood count", "chest X-ray", "echocardiogram", "CT abdome
 """Tests whose prices are told to a doctor, from a cheap one to an expensive one."""
 
 
-AMOUNTS = re.compile(r"\$[\d,]+(?:\.\d\d)?|\bOnly \d+ items? an order:")
+AMOUNTS = lazy.regex(r"\$[\d,]+(?:\.\d\d)?|\bOnly \d+ items? an order:")
 """Numbers in a laboratory's reply that are about its limits, not about the patient."""
 
 

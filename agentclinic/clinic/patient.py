@@ -70,9 +70,6 @@ class Patient:
         # The builtin patient speaks from the facts anyway, and what a person says is not checked.
         self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
         self._dialogue = dialogue
-        known = payload_of(case, "")
-        self._caregiver, self._manner = known.caregiver, known.manner
-        self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}
         self._bias = bias
         self._traits = traits
 
@@ -82,14 +79,18 @@ class Patient:
         return self._simulator != "free" or is_builtin_or_person(self.model.name)
 
     @cached_property
+    def _by_id(self) -> dict[str, Fact]:
+        return {f"f{place}": fact for place, fact in enumerate(self._case.patient_facts, start=1)}
+
+    @cached_property
     def system_prompt(self) -> str:
-        prompt, simulator = self._prompt, self._simulator
+        prompt, simulator, known = self._prompt, self._simulator, payload_of(self._case, "")
         silence = {"free": "silent", "grounded": "grounded"}.get(simulator)
-        manner = grounded.manner_lines(self._manner) if simulator == "grounded" else ""
+        manner = grounded.manner_lines(known.manner) if simulator == "grounded" else ""
         parts = {
             "silence": prompt.text(f"{silence}_{self._silent}") if silence else "",
             "manner": fill(prompt.text("manner"), lines=manner) if manner else "",
-            "caregiver": prompt.text("caregiver") if self._caregiver else "",
+            "caregiver": prompt.text("caregiver") if known.caregiver else "",
             "traits": "" if self.controls_traits else self._traits_text(),
             "bias": prompt.bias(self._bias),
         }

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
+from agentclinic import lazy
 from agentclinic.cases.matcher import Ordered
 from agentclinic.cases.matcher.not_tests import said_of_no_test
 from agentclinic.cases.matcher.order_words import reading
@@ -89,7 +90,7 @@ def asks_for_old(name: str) -> bool:
     return bool(_OLD.search(name))
 
 
-_OLD = re.compile(
+_OLD = lazy.regex(
     r"^(?:(?:the|any|all|her|his|their) )*(?:previous|prior|past|earlier|old|last|outside|pre-?existing)\b"
     r"|\b(?:excised|resected|removed)\b|\b(?:new-?born|neonatal|heel prick|bloodspot) (?:blood ?spot )?screen\w*"
     r"|\b(?:notes|records?|vaccination card|immuni[sz]ation card)$",
@@ -128,7 +129,7 @@ def _usual(heads: tuple[str, ...]) -> tuple[str, ...]:
     return levels(entry.heading) if entry else heads
 
 
-_STAINED = re.compile(r"(?:Gram stain|Smear|Microscopy)[^;:]*:[^;]*", re.IGNORECASE)
+_STAINED = lazy.regex(r"(?:Gram stain|Smear|Microscopy)[^;:]*:[^;]*", re.IGNORECASE)
 """What is seen under the microscope on the same day, in the result of a culture."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Formatter
 
+from agentclinic import lazy
 from agentclinic.cases.model import Fact
 from agentclinic.config import ROLES, nearest, read_json, suggestion
 from agentclinic.errors import ConfigError
@@ -125,8 +126,8 @@ def _part(key: str, texts: Mapping[str, str], how: _Role, path: Path) -> str:
     return _filled(text, {str(place): name for place, name in enumerate(names)})
 
 
-_IN_ORDER = re.compile(r"(?<!\{)\{\}(?!\})")
-_FIELD = re.compile(r"\{(\w+)\}")
+_IN_ORDER = lazy.regex(r"(?<!\{)\{\}(?!\})")
+_FIELD = lazy.regex(r"\{(\w+)\}")
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:
@@ -142,7 +143,7 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
 
 
 SHIPPED = Path(__file__).parent.parent / "prompts"
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_PLACEHOLDER = lazy.regex(r"\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True)

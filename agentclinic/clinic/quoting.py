@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_INVISIBLE = re.compile(
+from agentclinic import lazy
+
+_INVISIBLE = lazy.regex(
     r"[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
 )
 _SIGNS = str.maketrans("[]{}", "()()")
 """Prompts have headings in square brackets, and placeholders in braces."""
-_TAG = re.compile(r"<(?=[\s/|!?]*+[^\W\d])|(?<=-)>")
+_TAG = lazy.regex(r"<(?=[\s/|!?]*+[^\W\d])|(?<=-)>")
 """What may open a tag, and the arrow between the parts of an experience; "WBC > 15" and "<5" stay as they are."""
-_TOKEN = re.compile(r"(diagnosis)[\s_*·-]+(ready)|(request)[\s_*·-]+(test|images)", re.IGNORECASE | re.ASCII)
-_LABEL = re.compile(
+_TOKEN = lazy.regex(r"(diagnosis)[\s_*·-]+(ready)|(request)[\s_*·-]+(test|images)", re.IGNORECASE | re.ASCII)
+_LABEL = lazy.regex(
     r"(?<![^\W_])((?:doctor|physician|dr|assistant|patient|measurement|laboratory|lab|nurse|moderator|judge|clinic|system"
     r"|user|human|caregiver|results?|developer|tool|model|ai)(?:[\s_-](?:response|reply|answer|message|prompt))?)"
     r"[\W_]*[:\u2236\ua789]",

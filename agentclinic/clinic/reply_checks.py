@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.asking import stems
 from agentclinic.cases.matcher.statements import statement
 from agentclinic.cases.model import Fact
@@ -103,7 +104,7 @@ def problems(said: str, told: Told, question: str) -> list[Problem]:
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
-_DATED = re.compile(
+_DATED = lazy.regex(
     r"\b(?:yesterday|today|tonight|this (?:morning|afternoon|evening)|since|until|monday|tuesday|wednesday|thursday"
     r"|friday|saturday|sunday|childhood|birth|born|hours?|days?|nights?|weeks?|months?|years?|minutes?)\b",
     re.IGNORECASE,
@@ -123,7 +124,7 @@ def _invented_numbers(said: str, allowed: Sequence[str]) -> list[str]:
 
 _TOO_WIDE = frozenset({"medical condition", "diagnosed illness", "childhood illness", "infectious disease"})
 """Not the names of particular diseases."""
-_GUESS = re.compile(
+_GUESS = lazy.regex(
     r"\b(?:i (?:think|guess|suppose|bet|fear|figure)|must be|could be|might be|maybe|probably|afraid|scared|worried"
     r"|sure it|(?:says?|said|saying|told me|thinks?) (?:it|that|i)\b|diagnos\w+)",
     re.IGNORECASE,
@@ -164,29 +165,29 @@ def _guessed(said: str, allowed: Sequence[str]) -> frozenset[str]:
 
 # --- yes and no ------------------------------------------------------------------------------------------------------
 
-_UNSURE = re.compile(
+_UNSURE = lazy.regex(
     r"\b(?:unsure|uncertain|unaware|cannot|nothing|nobody|no one|examine|what do you mean|another way|rephrase"
     r"|couldn|rather|everything|all right|that['’]?s all|much to (?:tell|say)|(?:would|['’]d) have to|measure"
     r"|go ahead|yourself)\b",
     re.IGNORECASE,
 )
 """Other ways to avoid a yes, besides the words that deny (`vocabulary.denial`)."""
-_PLAIN_NO = re.compile(r"\W*(?:no|nope|none|never|nothing)\b", re.IGNORECASE)
-_KNOWS_NOT = re.compile(r"\b(?:know|sure|say|tell|idea|remember|recall|aware|attention|notic\w+)\b", re.IGNORECASE)
-_AS_USUAL = re.compile(
+_PLAIN_NO = lazy.regex(r"\W*(?:no|nope|none|never|nothing)\b", re.IGNORECASE)
+_KNOWS_NOT = lazy.regex(r"\b(?:know|sure|say|tell|idea|remember|recall|aware|attention|notic\w+)\b", re.IGNORECASE)
+_AS_USUAL = lazy.regex(
     r"\b(?:fine|okay|ok|normal(?:ly)?|good|(?<!as )well|healthy|steady|strong|same|regular|usual(?:ly)?|clear"
     r"|all there|hardly|nothing|nobody|no one|nope|neither|unsure|free of|used to|if|stopped|gone|before)\b|\?",
     re.IGNORECASE,
 )
 """Words by which a complaint is named without saying that it is there now."""
-_SENTENCE = re.compile(r"(?<=[.!?;]) | [–—-] ")
-_PIECE = re.compile(
+_SENTENCE = lazy.regex(r"(?<=[.!?;]) | [–—-] ")
+_PIECE = lazy.regex(
     r"[,;]? (?=(?:but|though|although|however|except|just|only|apart from|other than|besides)\b)"
     r"|, (?:and )?(?=(?:i|he|she|it|they|we|my|his|her|their|the|there|no|not|never|none)\b)"
     r"| and (?=(?:i|he|she|it|they|we|my|his|her|no|there)\b)",
     re.IGNORECASE,
 )
-_OWN_NO = re.compile(
+_OWN_NO = lazy.regex(
     r"\b(?:no|without|(?:don['’]?t|do not|doesn['’]?t|does not|haven['’]?t|have not|hasn['’]?t|didn['’]?t|never|not) "
     r"(?:\w+ )?(?:have|had|get|got|feel|felt|notice|noticed)(?: any| an?)?) (?P<what>(?:\w+ ?){1,3})",
     re.IGNORECASE,
@@ -248,13 +249,13 @@ def _turned(said: str, told: Told) -> str:
 
 # --- what was not asked for ------------------------------------------------------------------------------------------
 
-_TEST = re.compile(
+_TEST = lazy.regex(
     r"\b(?:e[ck]g|x-?rays?|scans?|ct|mri|ultrasound|scope|endoscopy|colonoscopy|biopsy|(?:blood|urine|stool|lab|skin)"
     r" (?:tests?|work|counts?|pressure|sugar|cultures?|samples?)|tests?|results|calcium|creatinine|potassium|sodium"
     r"|hemoglobin|iron level|oxygen(?: level)?|cultures?|swab|pulse)\b",
     re.IGNORECASE,
 )
-_FOUND = re.compile(
+_FOUND = lazy.regex(
     r"\b(?:was|were|is|came back|showed|shows|looked|turned out|found)\b[^.?!]{0,60}\b(?:normal|abnormal|fine|clear"
     r"|high|low|good|bad|positive|negative|raised|ok|okay|elevated|in order|off)\b"
     r"|\b(?:came back|showed|shows|found)\b",

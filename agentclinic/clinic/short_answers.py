@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from itertools import product
 
+from agentclinic import lazy
+
 _NOT = {
     "is": "isn't",
     "are": "aren't",
@@ -20,18 +22,18 @@ _NOT = {
 }
 _FIRST = {"is": "I'm not", "are": "I'm not", "were": "I wasn't"}
 """What the patient says of himself or herself where the verb changes."""
-_CLAUSE = re.compile(
+_CLAUSE = lazy.regex(
     rf"(?:(?:and|or|but|so|also|then|now) )*(?P<verb>{'|'.join(_NOT)})(?:n['’]t)? "
     r"(?P<who>you|he|she|it|they|there|that|this|these|those|any(?:one|body)|some(?:one|body)|anything"
     r"|(?:the|an?|your|his|her|their) (?P<noun>[\w'’-]+))\b(?! (?:or|and)\b)",
     re.IGNORECASE,
 )
-_PEOPLE = re.compile(
+_PEOPLE = lazy.regex(
     r"(?:husband|wife|partner|mother|father|mom|mum|dad|parents?|brothers?|sisters?|son|sons|daughters?|child"
     r"|children|kids?|friends?|family|relatives?|boyfriend|girlfriend|baby|doctor)(?:['’]s)?",
     re.IGNORECASE,
 )
-_UNDER_A_CONDITION = re.compile(
+_UNDER_A_CONDITION = lazy.regex(
     r"\b(?:when|if|while|whenever|after|once|before|by|with) (?:you|he|she|they|it|your|his|her|the|a|\w+ing)\b",
     re.IGNORECASE,
 )

@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from agentclinic import lazy
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.denial import is_denial
 
-_PIECE = re.compile(r"[.;,]|\b(?:but|without|with no|and no)\b")
-_NORMAL = re.compile(
+_PIECE = lazy.regex(r"[.;,]|\b(?:but|without|with no|and no)\b")
+_NORMAL = lazy.regex(
     r"\b(?:no|not|without|normal|clear|intact|unremarkable|absent|negative|none|free)\b", re.IGNORECASE
 )
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = lazy.regex(r"\d+(?:\.\d+)?")
 _FAHRENHEIT_FROM = 80.0
 """No body temperature in degrees Celsius is as high."""
 _VITALS: tuple[tuple[str, float, bool, str], ...] = (

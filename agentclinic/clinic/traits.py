@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.asking import LISTED, clause_texts
 from agentclinic.cases.matcher.talk import asks_for_privacy
 from agentclinic.cases.model import Fact, Section
@@ -51,19 +52,19 @@ def _draw(seed: int, trait: str, name: str) -> float:
 
 # --- recall and disclosure: single facts ----------------------------------------------------------------------------
 
-_TIME = re.compile(
+_TIME = lazy.regex(
     r"\b(?:seconds?|minutes?|hours?|days?|nights?|weeks?|months?|years?|decades?|ago|since|yesterday|today|tonight"
     r"|morning|evening|afternoon|noon|midnight|once|twice|daily|weekly|monthly|childhood|half|couple|dozen|mg|doses?"
     r"|tablets?|drops?|puffs?|units?|(?:mon|tues|wednes|thurs|fri|satur|sun)day|spring|summer|autumn|fall|winter"
     r"|january|february|march|april|june|july|august|september|october|november|december)\b",
     re.IGNORECASE,
 )
-_PRECISELY = re.compile(
+_PRECISELY = lazy.regex(
     r"\b(?:exact\w*|precise\w*|specific\w*|best guess|roughly|approximate\w*|about how|try to remember|think back"
     r"|as best you can|can you remember|do you remember|do you recall)\b",
     re.IGNORECASE,
 )
-_IN_CONFIDENCE = re.compile(
+_IN_CONFIDENCE = lazy.regex(
     r"\bconfidential\w*|\bin confidence\b|\bbetween (?:us|you and me|the two of us)\b|\bstays? (?:here|in this room)\b"
     r"|\bno one else will\b|\bnobody else will\b|\bnot (?:here )?to judge\b|\bwithout judg",
     re.IGNORECASE,
@@ -170,7 +171,7 @@ def heard(payload: PatientPayload) -> Heard:
 
 
 # "By edema I mean swelling." helps to understand a question and asks for nothing more.
-_EXPLANATION = re.compile(
+_EXPLANATION = lazy.regex(
     r"\b(?:by|with) [^.?!]{1,40}?,? I mean [^.?!]{1,120}[.?!]?"
     r"|\((?:that is|meaning|i\.e\.|in other words),? [^)]{1,120}\)",
     re.IGNORECASE,

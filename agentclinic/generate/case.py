@@ -16,6 +16,7 @@ from agentclinic.cases.formats import OSCE, Row
 from agentclinic.cases.model import Case, WrittenStory
 from agentclinic.generate.source import Culture, Measured, SourceCase, StorySetting, unfit
 from agentclinic.generate.story import Brief, brief, objective, script
+from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.disease_names import Names
 
 EXAMINATION = "Physical_Examination_Findings"
@@ -185,4 +186,4 @@ def case_row(prepared: Prepared, story: WrittenStory | None, generation: dict[st
 
 def read_back(row: dict[str, Any]) -> Case:
     """The case as the clinic will read it; a `CaseError` if it cannot."""
-    return OSCE.read(Row(Path("case"), 1, 0, row), "generated")
+    return OSCE.read(Row(Path("case"), 1, 0, row), "generated", DataClass.PUBLIC)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+from agentclinic import lazy
+
 DIAGNOSIS_READY = "DIAGNOSIS READY"
 REQUEST_TEST = "REQUEST TEST"
 REQUEST_IMAGES = "REQUEST IMAGES"
@@ -72,7 +74,7 @@ def undecorated(text: str) -> str:
 
 
 # A label is a whole word before a colon or "is": "ischemic stroke" does not start with one.
-_LABEL = re.compile(
+_LABEL = lazy.regex(
     r"^(?:(?:the|my)\s+)?(?:(?:single\s+)?(?:most likely|likeliest|final|principal|primary|leading)(?:\s+diagnosis)?"
     r"|diagnosis(?:\s+ready)?|(?:final\s+)?answer)\W*?(?:\bis\b|[:–—-])\s*",
     re.IGNORECASE,
@@ -80,12 +82,12 @@ _LABEL = re.compile(
 
 
 # Markdown around the name: the marker of a list or a heading, a line that only formats, a link, emphasis.
-_MARKER = re.compile(r"^\s*(?:[-*+>#]+\s+)*(?:\(?\d{1,2}[.)]\s+)?")
-_NO_TEXT = re.compile(r"^\s*(?:```\w*|~~~\w*|[-=*_]{3,})\s*$")
-_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
-_STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
-_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`+)(?=\S)(.+?)(?<=\S)\1(?!\w)|</?(?:b|i|em|strong)>")
-_HEADING = re.compile(
+_MARKER = lazy.regex(r"^\s*(?:[-*+>#]+\s+)*(?:\(?\d{1,2}[.)]\s+)?")
+_NO_TEXT = lazy.regex(r"^\s*(?:```\w*|~~~\w*|[-=*_]{3,})\s*$")
+_LINK = lazy.regex(r"\[([^\]]+)\]\([^)]*\)")
+_STRONG = lazy.regex(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS = lazy.regex(r"(?<!\w)(\*{1,3}|_{1,3}|`+)(?=\S)(.+?)(?<=\S)\1(?!\w)|</?(?:b|i|em|strong)>")
+_HEADING = lazy.regex(
     r"^(?:the\s+|my\s+)?(?:(?:most likely|likeliest|final|principal|primary|leading)\s+)?"
     r"(?:diagnosis|answer|conclusion)$",
     re.IGNORECASE,
@@ -164,16 +166,16 @@ _DOCTOR = "doctor|physician|dr|assistant"
 _NOT_THE_DOCTOR = "patient|measurement|laboratory|lab|nurse|moderator|clinic|system|user|caregiver|results"
 _TOKENS = (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)
 _NEAR = {
-    DIAGNOSIS_READY: re.compile(r"\bdiagnosis[\s_-]*(?:is\s+)?ready\b|\bready[\s_-]+diagnosis\s*:", re.IGNORECASE),
-    REQUEST_TEST: re.compile(
+    DIAGNOSIS_READY: lazy.regex(r"\bdiagnosis[\s_-]*(?:is\s+)?ready\b|\bready[\s_-]+diagnosis\s*:", re.IGNORECASE),
+    REQUEST_TEST: lazy.regex(
         r"(?:^|\n)\W{0,40}+(?:request(?:ing)?|order(?:ing)?)[\s_-]{0,40}(?:an?\s+|the\s+)?(?:\w{1,40}\s+)?tests?\s*:"
         r"|\btests?[\s_-]+request(?:ed)?\s*:|\brequest_tests?\b",
         re.IGNORECASE,
     ),
-    REQUEST_IMAGES: re.compile(r"(?:^|\n)\W{0,40}+request(?:ing)?[\s_-]*(?:the\s+)?images?\s*(?::|$)", re.IGNORECASE),
+    REQUEST_IMAGES: lazy.regex(r"(?:^|\n)\W{0,40}+request(?:ing)?[\s_-]*(?:the\s+)?images?\s*(?::|$)", re.IGNORECASE),
 }
-_NEAR_FINAL = re.compile(r"(?:^|\n)\W{0,40}+(?:final\s+|my\s+)?diagnosis\s*:", re.IGNORECASE)
-_PLACEHOLDER = re.compile(
+_NEAR_FINAL = lazy.regex(r"(?:^|\n)\W{0,40}+(?:final\s+|my\s+)?diagnosis\s*:", re.IGNORECASE)
+_PLACEHOLDER = lazy.regex(
     r"^\W*(?:(?:the\s+|your\s+|a\s+|one\s+)?(?:test|diagnosis|disease|examination|name)(?:[\s_](?:name|here))?"
     r"|name of (?:the|one|a) (?:test|disease|diagnosis)|\.\.\.|…)\W*$",
     re.IGNORECASE,

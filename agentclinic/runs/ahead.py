@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -29,14 +29,14 @@ def loading_ahead(plan: Plan, models: Models) -> Iterator[None]:
 
     Otherwise all encounters would wait for the first one that needs a table; together they take two seconds.
     """
-    task = asyncio.ensure_future(_load(list(_pieces(plan, models))))
+    task = asyncio.ensure_future(_load(_pieces(plan, models)))
     try:
         yield
     finally:
         task.cancel()
 
 
-async def _load(pieces: list[Callable[[], object]]) -> None:
+async def _load(pieces: Iterable[Callable[[], object]]) -> None:
     for piece in pieces:
         used = time.thread_time() - _PAUSE
         while time.thread_time() - used > _BUSY * _PAUSE:

@@ -28,7 +28,7 @@ from agentclinic.files import lock_file, make_folder, opener, read_limited, writ
 from agentclinic.models.base import ModelError, Purpose, Reply, Request
 from agentclinic.models.endpoint import Clients, Endpoint, HttpAnswer, Send
 from agentclinic.results.turn import NOTHING_ASKED, Usage
-from agentclinic.runs.budget import Budget, Spent, money
+from agentclinic.runs.budget import Budget, Spent, money, spent_on
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.check import failures
 from agentclinic.runs.plan import Plan
@@ -119,16 +119,6 @@ def keep(choice: SimulatorChoice) -> None:
 def remember(choices: Iterable[SimulatorChoice]) -> None:
     """Take over the decisions of a run that was begun, for other runs of this process."""
     _made.update({choice.key: choice for choice in choices if choice.key and choice.key not in _made})
-
-
-def spent_on(settings: Settings) -> Spent:
-    """What this run's own decisions used."""
-    spent = Spent()
-    for role, choice in settings.simulators.items():
-        if choice.requests and not choice.cached:
-            tokens = {"input_tokens": choice.input_tokens, "output_tokens": choice.output_tokens}
-            spent.add(role, tokens, choice.cost_usd)
-    return spent
 
 
 def choice_of(found: Compared, asked: int, usage: Usage, cost: float | None, key: str) -> SimulatorChoice:

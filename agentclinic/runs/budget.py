@@ -119,3 +119,13 @@ def refuse_unpriced(models: Models, settings: Settings, in_use: Sequence[Used]) 
 def money(dollars: float) -> str:
     """An amount in dollars; small ones with enough digits to be told from zero."""
     return f"${dollars:.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
+
+
+def spent_on(settings: Settings) -> Spent:
+    """What a run's own decisions about `simulator: auto` used."""
+    spent = Spent()
+    for role, choice in settings.simulators.items():
+        if choice.requests and not choice.cached:
+            tokens = {"input_tokens": choice.input_tokens, "output_tokens": choice.output_tokens}
+            spent.add(role, tokens, choice.cost_usd)
+    return spent

@@ -18,7 +18,6 @@ from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.files import Lock, is_private, write_whole
 from agentclinic.jsonl import JsonLines
-from agentclinic.memory.split import write_split
 from agentclinic.models.base import FATAL
 from agentclinic.models.endpoint import Share
 from agentclinic.models.gate import Gate, in_force
@@ -28,8 +27,7 @@ from agentclinic.results.journal import drop_records, read_records
 from agentclinic.results.record import MISSING, Fault, Record
 from agentclinic.results.run_cases import read_cases, write_cases
 from agentclinic.runs.ahead import loading_ahead
-from agentclinic.runs.auto import decide, spent_on
-from agentclinic.runs.budget import Budget, Spent
+from agentclinic.runs.budget import Budget, Spent, spent_on
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.plan import Plan, Unit, make_plan
@@ -84,7 +82,10 @@ async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: b
     """
     models.admit()
     await check_first(plan.settings, models, models.in_use(), progress.say, left=check)
-    plan = await decide(plan, models, progress) if check else plan
+    if check and plan.undecided:
+        from agentclinic.runs.auto import decide
+
+        plan = await decide(plan, models, progress)
     models.prepare()
     return plan
 
@@ -103,6 +104,8 @@ def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:
     if plan.memory:
         write_whole(folder / folders.MEMORY, plan.memory.store.path.read_bytes())
     if plan.split:
+        from agentclinic.memory.split import write_split
+
         write_split(folder / folders.SPLIT, plan.split)
     chosen = plan.settings.simulators
     ours = {

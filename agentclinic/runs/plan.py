@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, SHUFFLED, SWAPPED, load_cases, select
@@ -40,14 +40,9 @@ from agentclinic.config import (
     without_credentials,
 )
 from agentclinic.doctors.custom import DoctorFactory, doctor_names, is_custom
-from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import REFERENCES
-from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Agent, load_agent
 from agentclinic.errors import ConfigError
 from agentclinic.files import exists, expanded, find_up
-from agentclinic.memory.retrieval import Memory
-from agentclinic.memory.split import Split, make_split, read_split
-from agentclinic.memory.store import load_store
 from agentclinic.models.wire import local_image
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
@@ -55,6 +50,12 @@ from agentclinic.runs.limits import with_terms
 from agentclinic.scoring.costs import Costs, load_costs
 from agentclinic.trust import read_program, require_cluster, require_images, require_program
 from agentclinic.version import __version__
+
+if TYPE_CHECKING:  # what few runs need is imported where it is used
+    from agentclinic.doctors.planner.settings import Policy
+    from agentclinic.doctors.uncertainty.agent_config import Agent
+    from agentclinic.memory.retrieval import Memory
+    from agentclinic.memory.split import Split
 
 # Settings that change nothing in the records but `timing`.
 _NOT_RESULTS = frozenset(
@@ -276,6 +277,8 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     settings = _with_people(_with_places(settings))
     agent = None
     if settings.run.doctor == "uncertainty":
+        from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
+
         if path := _path(settings.run.agent_config):
             usual = asked.agent_config is None
             named = usual or given.names(asked, "agent_config")
@@ -309,7 +312,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     count = needed(run.scenarios, run.offset, run.sample, run.num_scenarios) if is_world(run.dataset) else 0
     # With the lockbox, so that `select` can say which rows are in it.
     every = list(cases) or load_cases(run.dataset, settings.datasets, lockbox=True, seed=run.seed, count=count)
-    split = read_split(Path(run.split)) if run.split else None
+    split = _split(run)
     chosen = list(cases) or _chosen(every, run, split)
     settings = _in_world(settings, chosen)
     run = settings.run
@@ -379,8 +382,18 @@ def _chosen(every: Sequence[Case], run: RunSettings, split: Split | None) -> lis
     return chosen
 
 
+def _split(run: RunSettings) -> Split | None:
+    if not run.split:
+        return None
+    from agentclinic.memory.split import read_split
+
+    return read_split(Path(run.split))
+
+
 def halves(cases: Sequence[Case]) -> Split:
     """The split of a data set that `part` means without a file; the lockbox is in neither half."""
+    from agentclinic.memory.split import make_split
+
     return make_split([case for case in cases if not case.in_lockbox], seed=0)
 
 
@@ -395,6 +408,8 @@ def _policy(settings: Settings) -> Policy | None:
     planner = settings.planner
     if planner is None:
         return None
+    from agentclinic.doctors.planner.settings import load_policy
+
     policy = load_policy(planner.policy, _path(settings.run.prompts_dir), chat=settings.run.dialogue == "chat")
     if planner.inline and policy.file.differential_settings.discriminators == "separate":
         raise ConfigError(
@@ -409,6 +424,9 @@ def _memory(settings: Settings, split: Split | None) -> Memory | None:
     memory, run = settings.memory, settings.run
     if memory is None:
         return None
+    from agentclinic.memory.retrieval import Memory
+    from agentclinic.memory.store import load_store
+
     store = load_store(Path(memory.path))
     if store.splits - {None} and split is None:
         raise ConfigError(
@@ -544,6 +562,8 @@ def _with_places(settings: Settings) -> Settings:
 def _agent_file(run: RunSettings) -> str | None:
     if run.doctor != "uncertainty":
         return run.agent_config
+    from agentclinic.doctors.uncertainty.agent_config import USUAL
+
     path = _path(run.agent_config) or find_up(USUAL)
     return str(expanded(path).absolute()) if path else None
 

@@ -19,13 +19,9 @@ from agentclinic.clinic.patient import Patient, Simulator
 from agentclinic.clinic.payloads import JudgePayload, PatientTraits, SilentSymptom
 from agentclinic.config import ROLES, is_at_endpoint
 from agentclinic.doctors.plain import PlainDoctor, elicit
-from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
-from agentclinic.doctors.planner.prompting import Baseline, rules_line
 from agentclinic.doctors.reference import REFERENCES, CommittingDoctor, chart_exchanges, without_tests
 from agentclinic.doctors.solvable import WorldDoctor
-from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
-from agentclinic.memory.retrieval import CaseMemory, Picker, RememberingDoctor
 from agentclinic.models.base import Model, ModelError, Reply, Request, reads_prompts
 from agentclinic.models.recording import enter_unit
 from agentclinic.results.record import Fault, Record, Status, Verdict
@@ -289,6 +285,9 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
     speaker = _speaker(plan, unit, models, assignment)
     doctor: Doctor = speaker
     if planner and plan.policy:
+        from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine, PolicyDoctor
+        from agentclinic.doctors.planner.prompting import Baseline
+
         inline = speaker if planner.inline and isinstance(speaker, PlainDoctor) else None
         baseline = None
         if planner.baseline == "full":
@@ -299,6 +298,8 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
         engine = DifferentialDiagnosisEngine(planning, plan.policy.file, baseline, rules=rules)
         doctor = PolicyDoctor(speaker, engine, inline=inline)
     if memory and plan.memory:
+        from agentclinic.memory.retrieval import CaseMemory, Picker, RememberingDoctor
+
         prompt = plan.prompts["memory"]
         index = plan.memory.by_meaning(models.for_role("embedding")) if memory.embedding else None
         picker = Picker(models.for_role("memory"), prompt) if memory.picker else None
@@ -315,6 +316,8 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
 def _speaker(plan: Plan, unit: Unit, models: UnitModels, assignment: Assignment) -> Speaker:
     run = plan.settings.run
     if plan.agent:
+        from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
+
         synthesis = models.for_role("synthesis")
         return UncertaintyDoctor(assignment, plan.agent.settings, synthesis, current_store(), unit.session_id)
     if plan.custom_doctor:
@@ -339,6 +342,8 @@ def _policy_text(plan: Plan) -> str:
         return ""
     if plan.settings.run.policy_in_prompt and plan.settings.run.doctor in PLAIN:
         return plan.policy.file.for_doctor
+    from agentclinic.doctors.planner.prompting import rules_line
+
     return rules_line(plan.policy.file) if _rules_in_prompt(plan) else ""
 
 

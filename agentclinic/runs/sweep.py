@@ -20,8 +20,8 @@ from agentclinic.models.gate import Gate
 from agentclinic.privacy import DataClass, shown_name
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
-from agentclinic.runs.auto import decide, spent_on
-from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
+from agentclinic.runs.auto import decide
+from agentclinic.runs.budget import Budget, Spent, refuse_unpriced, spent_on
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.campaign import check_engine
 from agentclinic.runs.check import failures, report

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from agentclinic import lazy
 from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.name_table import word_list, word_lists
 from agentclinic.vocabulary.names import (
@@ -164,7 +165,7 @@ def _written_out(diagnosis: str, forms: tuple[str, ...]) -> str:
     )
 
 
-_CAPITALS = re.compile(r"\b[A-Z]{2,6}\b")
+_CAPITALS = lazy.regex(r"\b[A-Z]{2,6}\b")
 
 
 def _name(said: Phrase) -> Name:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from agentclinic import lazy
 from agentclinic.vocabulary.text import words
 
 # --- which words of a text are negated ------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ _RESUMES = frozenset(
 )
 """After a comma, these start a statement that an earlier negation does not reach: "no fever, has chills"."""
 # A negation does not reach past the end of a sentence, or past a word that turns to what is present.
-_CLAUSE_END = re.compile(
+_CLAUSE_END = lazy.regex(
     r"(?<!\d)\.(?!\d)|[!?]|\.(?=\s)"
     r"|\b(?:but|however|though|although|except|(?<!\bno )(?<!without )reports?|endorses?|admits?"
     r"|positive for|notable for)\b",
@@ -50,7 +51,7 @@ _MAY_END = (
     ".", "!", "?", "but", "though", "however", "except", "report", "endorse", "admit", "positive", "notable",
 )  # fmt: skip
 """Without any of these nothing matches `_CLAUSE_END`, which is slow to look for."""
-_COMMA = re.compile(r",(?!\d)")
+_COMMA = lazy.regex(r",(?!\d)")
 _NEGATING = _NEGATIONS | _SHORT_NEGATIONS | {pair[0] for pair in (*_PHRASE_NEGATIONS, *_NEAR_NEGATIONS)} | {"absent"}
 """Without one of these no word is negated, which spares most clauses the closer look."""
 
@@ -203,7 +204,7 @@ class Denial(NamedTuple):
     """The sentence does not continue with something present."""
 
 
-_OPENING = re.compile(
+_OPENING = lazy.regex(
     r"^(?:(?:the )?patient |she |he |they |mother |father |parents? )?"
     r"(?P<verb>denies|denied|deny|negative for|no history of|no|without)(?: \([^)]*\))?"
     r"(?: (?:any|experiencing|having))?\s+"
@@ -211,24 +212,24 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 # "Denies cough and fever; reports a rash" makes two statements.
-_NEXT_STATEMENT = re.compile(
+_NEXT_STATEMENT = lazy.regex(
     r";\s+(?=(?:but\s+)?(?:reports?|denies|no|endorses|admits|notes|positive|negative)\b)", re.IGNORECASE
 )
-_ITEM_COMMA = re.compile(r",\s*(?:or|and|nor)\s+|,\s*")
+_ITEM_COMMA = lazy.regex(r",\s*(?:or|and|nor)\s+|,\s*")
 # "or" is sure to separate items only between single words: "changes in bowel or bladder habits" is one item.
-_PAIR = re.compile(r"^(\w+)\s+(?:or|nor|and)\s+(\w+)$")
-_REPEATED = re.compile(r"^(?:no|denies|denied|without)\s+", re.IGNORECASE)
+_PAIR = lazy.regex(r"^(\w+)\s+(?:or|nor|and)\s+(\w+)$")
+_REPEATED = lazy.regex(r"^(?:no|denies|denied|without)\s+", re.IGNORECASE)
 # An item that ends in an adjective lacks its noun: "respiratory, gastrointestinal, or urinary symptoms".
-_ADJECTIVE = re.compile(r"(?:\w{2}(?:al|ic|ous|ular|ary|(?<!hist)(?<!mem)ory)|black|thick|known|legal)$", re.IGNORECASE)
+_ADJECTIVE = lazy.regex(r"(?:\w{2}(?:al|ic|ous|ular|ary|(?<!hist)(?<!mem)ory)|black|thick|known|legal)$", re.IGNORECASE)
 # What follows is not denied.
-_TURNS = re.compile(
+_TURNS = lazy.regex(
     r"\b(?:but|however|except|although|though|apart from|other than|such as|including)\b"
     r"|,\s*(?:and\s+)?(?:(?:he|she|they|i)\s|(?:also\s+)?(?:has|had|have|is|was|are|takes|drinks|swallows|smokes|uses"
     r"|lives|works|eats|sleeps|feels|plays|reports?|notes|admits|complains|presents|describes|states|with)\b)",
     re.IGNORECASE,
 )
 # "No injury, normal sports medical two years ago": the second item is not denied.
-_AFFIRMED = re.compile(r"^(?:normal|regular|usual|last|only|full|up to date)\b|\bago$", re.IGNORECASE)
+_AFFIRMED = lazy.regex(r"^(?:normal|regular|usual|last|only|full|up to date)\b|\bago$", re.IGNORECASE)
 # Longer parts are clauses, not items of a list.
 _LONGEST_ITEM = 7
 
@@ -273,25 +274,25 @@ def _items(text: str) -> list[str]:
 
 _DENY = r"den(?:y|ies|ied)"
 _NOT_FOUND = rf"not (?:{'|'.join(sorted(_LOOKED_FOR))}|palpable)"
-_NO = re.compile(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
+_NO = lazy.regex(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
 # "I have a cough" does not answer yes to another question; "I have." does.
-_YES = re.compile(r"^\W*(?:(?:yes|yeah|correct|that's right)\b|i (?:do|have)\s*(?:[.,!]|$))", re.IGNORECASE)
-_NOTHING_FOUND = re.compile(
+_YES = lazy.regex(r"^\W*(?:(?:yes|yeah|correct|that's right)\b|i (?:do|have)\s*(?:[.,!]|$))", re.IGNORECASE)
+_NOTHING_FOUND = lazy.regex(
     r"\bnormal\b|unremarkable|no (?:significant |acute |visible )?abnormal|\bclear\b|negative|no growth", re.IGNORECASE
 )
-_ABSENT = re.compile(rf"(?:no|denies|denied|without|absence of)\s+\w|{_NOT_FOUND}\b", re.IGNORECASE)
-_NO_INFORMATION = re.compile(
+_ABSENT = lazy.regex(rf"(?:no|denies|denied|without|absence of)\s+\w|{_NOT_FOUND}\b", re.IGNORECASE)
+_NO_INFORMATION = lazy.regex(
     r"(?:no|without)\s+(?:(?:further|relevant|prior|clear)\s+)?"
     r"(?:information|data|results?|answer|mention|idea|record|test|testing|report|assessment|documentation"
     r"|examination|imaging|way|one)\b",
     re.IGNORECASE,
 )
-_STATEMENT = re.compile(
+_STATEMENT = lazy.regex(
     rf"^(?:{_DENY}|no|without|there(?:'s| is) no|on review, there's no|negative|never|not)\b"
     r"|\b(?:has|have|had|did|does|do) not (?:noticed?|report|have|experienced?|had)\b|\bdenies\b",
     re.IGNORECASE,
 )
-_WORD = re.compile(rf"\b(?:no|not|never|none|without|{_DENY}|neither|nor|normal|negative|\w+n['’]t)\b", re.IGNORECASE)
+_WORD = lazy.regex(rf"\b(?:no|not|never|none|without|{_DENY}|neither|nor|normal|negative|\w+n['’]t)\b", re.IGNORECASE)
 
 
 def answers_no(reply: str) -> bool:

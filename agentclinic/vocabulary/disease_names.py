@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from agentclinic import lazy
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.denial import Clause, Mention, Phrasebook, clauses
@@ -114,7 +115,7 @@ _LASTING = frozenset(
     "dementia sclerosis arthritis schizophrenia myeloma".split()
 )
 # What coders add to a title and people do not say.
-_RESIDUE = re.compile(
+_RESIDUE = lazy.regex(
     r",?\s*\b(?:NOS|NEC|not elsewhere classified|not otherwise specified|(?:organism|site|cause) unspecified"
     r"|unspecified (?:organism|site|cause|type|state|duration)|unspecified as to \w+|initial encounter.*"
     r"|subsequent encounter.*|sequela|(?:initial|subsequent) episode of care|episode of care unspecified"
@@ -122,21 +123,21 @@ _RESIDUE = re.compile(
     r"|(?:type )?(?:I|II|1|2) or unspecified type|unspecified)\b",
     re.IGNORECASE,
 )
-_LEADING = re.compile(
+_LEADING = lazy.regex(
     r"^(?:other and unspecified|other specified|unspecified|other forms of|other|certain|chronic or unspecified)\s+",
     re.IGNORECASE,
 )
-_TAIL = re.compile(r"\s+(?:with|without|due to|following|affecting|involving|from|in)\s+.*|,.*", re.IGNORECASE)
-_WITH = re.compile(r"^(?:diabetes|diabetes mellitus|.*\bdiabetes mellitus) with (?:diabetic )?(.+)$", re.IGNORECASE)
-_BOTH = re.compile(r"^(?P<first>\w+) and (?P<second>\w+) of (?P<place>.+)$")
-_NEOPLASM = re.compile(r"^(?P<second>secondary )?malignant neoplasm of (?:the )?(?P<site>.+)$", re.IGNORECASE)
+_TAIL = lazy.regex(r"\s+(?:with|without|due to|following|affecting|involving|from|in)\s+.*|,.*", re.IGNORECASE)
+_WITH = lazy.regex(r"^(?:diabetes|diabetes mellitus|.*\bdiabetes mellitus) with (?:diabetic )?(.+)$", re.IGNORECASE)
+_BOTH = lazy.regex(r"^(?P<first>\w+) and (?P<second>\w+) of (?P<place>.+)$")
+_NEOPLASM = lazy.regex(r"^(?P<second>secondary )?malignant neoplasm of (?:the )?(?P<site>.+)$", re.IGNORECASE)
 # A test is named after what it looks for: "Hepatitis C virus antibody" is an assay, not the patient's disease.
 _ASSAY = frozenset(
     "antibody antigen virus dna rna pcr screen test toxin culture titer igg igm iga ab ag viral load smear serology "
     "panel ratio index".split()
 )
-_AGENT = re.compile(r"\b(?:virus|antibod(?:y|ies)|antigen|dna|rna|pcr|toxin|igg|igm)s?\b(?! (?:infection|disease))")
-_CAPITALS = re.compile(r"(?<![\w-])[A-Z]{3,6}(?![\w-])")
+_AGENT = lazy.regex(r"\b(?:virus|antibod(?:y|ies)|antigen|dna|rna|pcr|toxin|igg|igm)s?\b(?! (?:infection|disease))")
+_CAPITALS = lazy.regex(r"(?<![\w-])[A-Z]{3,6}(?![\w-])")
 _LONGEST_EXTRA = 2
 """Words that a rewording may add to those of the name: "cancer of the gallbladder"."""
 

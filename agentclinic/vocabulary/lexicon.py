@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from agentclinic import lazy
 from agentclinic.vocabulary.text import fold, singular
 
 _FOLDER = Path(__file__).parent / "data" / "lexicon"
@@ -27,7 +28,7 @@ SMALL = frozenset(
 _STOP = ","
 _STOPS = frozenset(",;:.?!()[]")
 """Characters that end a wording: "fever, chills" names two things."""
-_TOKEN = re.compile(rf"[^\W_]+|[{re.escape(''.join(sorted(_STOPS)))}]")
+_TOKEN = lazy.regex(rf"[^\W_]+|[{re.escape(''.join(sorted(_STOPS)))}]")
 _WITHIN = frozenset({"place", "quality"})
 """Types that also count inside a longer wording: "pain after meals" mentions meals."""
 _ROOTS = {"symptom": "complaint", "disease": "medical condition"}

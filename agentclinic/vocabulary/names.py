@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from rapidfuzz.distance import OSA
 
+from agentclinic import lazy
 from agentclinic.vocabulary.lexicon import found
 from agentclinic.vocabulary.name_table import name_table, relations, siblings
 from agentclinic.vocabulary.text import tidy, words
@@ -46,31 +47,31 @@ _GREEK = {
     ord(letter): f" {word} "
     for letter, word in zip("αβγδεκλμω", "alpha beta gamma delta epsilon kappa lambda mu omega".split(), strict=True)
 }
-_GREEK_NUMBERED = re.compile(r"\b(alpha|beta|gamma|delta)(?=\d)", re.IGNORECASE)
+_GREEK_NUMBERED = lazy.regex(r"\b(alpha|beta|gamma|delta)(?=\d)", re.IGNORECASE)
 _BRITISH = (
-    (re.compile(r"ae|oe(?!x)"), "e"), (re.compile(r"our"), "or"), (re.compile(r"is(?=(?:e|ed|ing|ation)$)"), "iz"),
-    (re.compile(r"leuc(?=[eo])"), "leuk"), (re.compile(r"sulph"), "sulf"), (re.compile(r"(?<=[bt])re$"), "er"),
+    (lazy.regex(r"ae|oe(?!x)"), "e"), (lazy.regex(r"our"), "or"), (lazy.regex(r"is(?=(?:e|ed|ing|ation)$)"), "iz"),
+    (lazy.regex(r"leuc(?=[eo])"), "leuk"), (lazy.regex(r"sulph"), "sulf"), (lazy.regex(r"(?<=[bt])re$"), "er"),
 )  # fmt: skip
 # Adjectives formed from a disease: neutropenic fever is fever in neutropenia.
 _ADJECTIVES = (("emic", "emia"), ("penic", "penia"), ("otic", "osis"), ("itic", "itis"), ("oxic", "oxia"))
 # Adjectives that mean something else: nephritic syndrome is more than nephritis, an antibiotic is not antibiosis.
-_NOT_AN_ADJECTIVE = re.compile(r"anti|nephritic$|narcotic$|hypnotic$")
+_NOT_AN_ADJECTIVE = lazy.regex(r"anti|nephritic$|narcotic$|hypnotic$")
 # Greek and Latin plurals once `words` has removed a final s: keratoses, arthritides, fibromata.
 _PLURALS = (("ose", "osis"), ("itide", "itis"), ("omata", "oma"), ("stase", "stasis"))
 # Abbreviations that are also English words: read as abbreviations only alone or when nothing else is in capitals.
 _ALSO_WORDS = frozenset("ALL AS TEN MEN HIT CAP PAN PAD FAS IDA MS AR MAC DRESS COP MALT GIST PET RAS".split())
-_ABBREVIATION = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:-[A-Z])?(?![\w])")
+_ABBREVIATION = lazy.regex(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:-[A-Z])?(?![\w])")
 # "a" is a type after these words, and an article elsewhere.
-_ARTICLE = re.compile(r"(?<!\bhepatitis )(?<!\bhemophilia )(?<!\binfluenza )(?<!\btype )\b(?:a|an|the)\s+(?=\w)")
+_ARTICLE = lazy.regex(r"(?<!\bhepatitis )(?<!\bhemophilia )(?<!\binfluenza )(?<!\btype )\b(?:a|an|the)\s+(?=\w)")
 # What follows one of these goes before the head: "stenosis of the mitral valve" becomes "mitral valve stenosis",
 # "anemia, iron deficiency" becomes "iron deficiency anemia".
-_AFTER_HEAD = re.compile(
+_AFTER_HEAD = lazy.regex(
     r"(?:\s*,\s*|\s+(?:of|in|due to|caused by|secondary to|from|involving|affecting|because of|resulting from"
     r"|related to|associated with|to)\s+)(?:the\s+|a\s+|an\s+)?",
     re.IGNORECASE,
 )
-_POSSESSIVE = re.compile(r"['’]s\b")
-_WITHOUT = re.compile(r"\bwithout\s+(?=[a-z])", re.IGNORECASE)
+_POSSESSIVE = lazy.regex(r"['’]s\b")
+_WITHOUT = lazy.regex(r"\bwithout\s+(?=[a-z])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

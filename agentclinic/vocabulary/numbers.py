@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from agentclinic import lazy
+
 NUMBER_WORDS = {
     word: float(number)
     for number, word in enumerate(
@@ -24,23 +26,23 @@ _UNITS = "|".join(sorted(DAYS, key=len, reverse=True))
 _WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 # Not the digits of a name such as B12 or T2, and not ordinals or decades.
 _DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
-_NUMBER = re.compile(
+_NUMBER = lazy.regex(
     rf"(?<![A-Za-z\d.,])(?:(?P<digits>{_DIGITS})(?!(?:st|nd|rd|th|s)\b|\d)|\b(?P<word>{_WORD})\b)"
     rf"(?:[\s-]*(?:full |long |whole |more )?(?P<unit>{_UNITS})s?\b"
     rf"|(?=\s*(?:to|or|and|-|–)\s*(?:{_DIGITS}|{_WORD})[\s-]*(?P<shared>{_UNITS})s?\b))?",
     re.IGNORECASE,
 )
 """A number, and the unit of time after it or after the other end of its range: "two to three weeks"."""
-_ARTICLE = re.compile(
+_ARTICLE = lazy.regex(
     rf"\b(?P<much>half an?|an?|one|past|last|this|next|each|every|couple of|few|several) (?P<unit>{_UNITS})s?"
     r"(?P<more> and a half)?\b",
     re.IGNORECASE,
 )
 _ABOUT = {"half": (0.5, 0.5), "couple of": (2, 3), "few": (2, 5), "several": (3, 9)}
 """How many of a unit people mean by a word, from and to."""
-_VAGUE = re.compile("few|several", re.IGNORECASE)
+_VAGUE = lazy.regex("few|several", re.IGNORECASE)
 """Words that stand for no number."""
-_SAID = re.compile(
+_SAID = lazy.regex(
     rf"(?P<before>\b(?:for|about|around|almost|nearly|over|within|only|just|maybe|roughly|lasted|lasts|takes?|took) )?"
     rf"(?:(?:about|around|almost|nearly|over|only|just|the) )?(?P<all>\b(?:a )?(?P<much>half an?|an?|one|couple of|few"
     rf"|several) (?P<unit>{_UNITS})s?(?P<more> and a half)?\b)"
@@ -50,7 +52,7 @@ _SAID = re.compile(
 """A duration without a number. "A day" alone is none: "twice a day"."""
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 _ONES = "one|two|three|four|five|six|seven|eight|nine"
-_COMPOUND = re.compile(
+_COMPOUND = lazy.regex(
     rf"\b(?:(?P<hundreds>an?|{_ONES}) hundred(?: and)?"
     rf"(?: (?P<rest>{_TENS})(?:[- ](?P<last>{_ONES}))?| (?P<few>{_WORD}|one))?"
     rf"|(?P<tens>{_TENS})(?:[- ](?P<ones>{_ONES}))?|(?P<single>{_WORD}|zero)(?= point ))"
@@ -58,7 +60,7 @@ _COMPOUND = re.compile(
     re.IGNORECASE,
 )
 """A number in several words: "seventy-two", "a hundred and forty", "thirty-eight point five"."""
-_DOZEN = re.compile(r"\b(?P<how>half a|an?|two|three) dozen\b", re.IGNORECASE)
+_DOZEN = lazy.regex(r"\b(?P<how>half a|an?|two|three) dozen\b", re.IGNORECASE)
 _DOZENS = {"half a": 6, "a": 12, "an": 12, "two": 24, "three": 36}
 _KILOGRAM, _POUND = 1000.0, 453.6
 _MEASURES: dict[str, tuple[str, float]] = {
@@ -73,14 +75,14 @@ _MEASURES: dict[str, tuple[str, float]] = {
     "pack": ("tobacco", 20.0),
 }
 """Units of amounts that are told as numbers, with what they measure and how much of it."""
-_MEASURE = re.compile(
+_MEASURE = lazy.regex(
     rf"[\s-]*(?P<unit>{'|'.join(sorted(_MEASURES, key=len, reverse=True))})s?\b(?![- ]?year)", re.IGNORECASE
 )
-_PACK = re.compile(r"\b(?P<half>half )?(?:an?|one) (?P<unit>pack)\b", re.IGNORECASE)
+_PACK = lazy.regex(r"\b(?P<half>half )?(?:an?|one) (?P<unit>pack)\b", re.IGNORECASE)
 _AMOUNT_SLACK = 1.06
 """Amounts are rounded when they are converted: 5 kg are 11 pounds."""
 # Idioms and scales, not amounts.
-_IDIOM = re.compile(
+_IDIOM = lazy.regex(
     r"\b24/7\b|\b50[/-]50\b|\b911\b|(?<=out of )(?:10|ten)\b|(?<=\d/)10\b|\b100\s?(?:%|percent)(?= sure| certain)"
     r"|(?<=scale of )(?:1|one)(?: to|-)(?: )?(?:10|ten)\b",
     re.IGNORECASE,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from agentclinic import lazy
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.lexicon import found
 from agentclinic.vocabulary.name_table import name_table, word_list
@@ -49,7 +49,7 @@ class Phrase:
 _UNSAFE, _BESIDE, PLAIN = word_list("unsafe"), word_list("beside"), word_list("plain")
 _SIGNS, _OFTEN_SECONDARY = word_list("signs"), word_list("often_secondary")
 _SECONDARY_ENDINGS = tuple(word_list("secondary_endings"))
-_MEDICAL = re.compile(rf".{{2,}}(?:{'|'.join(sorted(word_list('medical_endings')))})")
+_MEDICAL = lazy.regex(rf".{{2,}}(?:{'|'.join(sorted(word_list('medical_endings')))})")
 _PLAIN_WORDS = Path(__file__).parent / "data" / "plain_words.txt"
 """Words that describe, place, grade or explain a disease and can in no sentence deny it, doubt it or move it away."""
 _CLAUSE = frozenset({"is", "it", "for"})
@@ -61,13 +61,13 @@ _COUNTED = frozenset(
 """What a number may count; any other may be a share, a rank or a year."""
 _RARE, _LONG = 3, 7
 """Public diseases in whose names a short word must occur; rarer ones are surnames, genes and everyday words."""
-_SHORT = re.compile(r"[1-9]|1\d|[a-e]|[1-4][abc]|[1-9](?:st|nd|rd|th)|[a-z]{1,5}[1-9]\d{0,2}[a-z]?\d?")
+_SHORT = lazy.regex(r"[1-9]|1\d|[a-e]|[1-4][abc]|[1-9](?:st|nd|rd|th)|[a-z]{1,5}[1-9]\d{0,2}[a-z]?\d?")
 """Stages, types, vertebrae, genes and markers."""
 _LONGEST_WORD = 50
 """The longest in medical dictionaries has 45 letters."""
 _MOST_WORDS = 21
 """Words of the longest public name."""
-_PREFIX = re.compile(
+_PREFIX = lazy.regex(
     r"(?:post|peri|pre|non|anti|intra|extra|sub|supra|retro|inter|para|hyper|hypo|poly|micro|macro|multi|trans)(?=\w{4})"
 )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 
+from agentclinic import lazy
 from agentclinic.vocabulary.name_table import word_list
 from agentclinic.vocabulary.names import Name, abbreviates, form, name_of, spelled
 from agentclinic.vocabulary.phrases import Phrase, find_core, is_known, is_medical, is_named, is_sign, is_whole, phrase
@@ -68,27 +69,27 @@ class _UnreadError(Exception):
 
 # --- the grammar ----------------------------------------------------------------------------------------------------
 
-_JSON = re.compile(r"^\W{0,9}(?:json\s+)?\{\s?\"[\w ]{0,40}diagnosis\"\s?:\s?\"([^\"]*)\"\s?\}\W{0,9}$", re.IGNORECASE)
-_TOKEN = re.compile(r"^.{0,2000}?\bDIAGNOSIS READY\b\W*", re.DOTALL)
-_MARKUP = re.compile(r"\*{1,3}|(?<!\w)_+|_+(?!\w)|^[#>\s]+|`+|(?m:^\s?[-•▪]\s)")
-_SURE = re.compile(
+_JSON = lazy.regex(r"^\W{0,9}(?:json\s+)?\{\s?\"[\w ]{0,40}diagnosis\"\s?:\s?\"([^\"]*)\"\s?\}\W{0,9}$", re.IGNORECASE)
+_TOKEN = lazy.regex(r"^.{0,2000}?\bDIAGNOSIS READY\b\W*", re.DOTALL)
+_MARKUP = lazy.regex(r"\*{1,3}|(?<!\w)_+|_+(?!\w)|^[#>\s]+|`+|(?m:^\s?[-•▪]\s)")
+_SURE = lazy.regex(
     r"[(,;.\s]{0,3}\b(?:with )?(?:(?:very )?high confidence|confidence:? (?:very )?(?:high|(?:[5-9]\d|100)\s?%)"
     r"|(?:[5-9]\d|100)\s?% confiden(?:ce|t))\)?\.?$",
     re.IGNORECASE,
 )
 # How hurried clinicians write.
 _SHORTHAND = tuple(
-    (re.compile(short), full)
+    (lazy.regex(short), full)
     for short, full in (
         (r"\bw/\s?", "with "), (r"\b1°", "primary"), (r"\b2°( to\b)?", r"secondary\1"), (r"\+ve\b|\bpos\b", "positive"),
         (r"\bR\b(?=\s[a-zA-Z])", "right"), (r"\bL\b(?=\s[a-zA-Z])", "left"), (r"\bi\.e\.", "ie"), (r"\s=\s", ": "),
     )
 )  # fmt: skip
-_AT_LEAST = re.compile(r" or (?:higher|greater|more|later|above|worse)\b|(?<=\bstage) 0\b", re.IGNORECASE)
-_STOP = re.compile(r"\b([A-Z]|St|spp|vs|Strep|Staph|approx)\.\s?(?=[a-zA-Z])")
-_ODD = re.compile(r"[^\w\s.,;:()\[\]'\"’‘“”\-‐‑–—/+&*`#•▪°!]|!(?=\S)|\.{2,}")
-_SENTENCES = re.compile(r"[;\n]|[.!]\s+|(?<!\S)\d{1,2}[.)]\s")
-_BRACKETS = re.compile(r"\s?[(\[]([^()\[\]]{0,200})[)\]]")
+_AT_LEAST = lazy.regex(r" or (?:higher|greater|more|later|above|worse)\b|(?<=\bstage) 0\b", re.IGNORECASE)
+_STOP = lazy.regex(r"\b([A-Z]|St|spp|vs|Strep|Staph|approx)\.\s?(?=[a-zA-Z])")
+_ODD = lazy.regex(r"[^\w\s.,;:()\[\]'\"’‘“”\-‐‑–—/+&*`#•▪°!]|!(?=\S)|\.{2,}")
+_SENTENCES = lazy.regex(r"[;\n]|[.!]\s+|(?<!\S)\d{1,2}[.)]\s")
+_BRACKETS = lazy.regex(r"\s?[(\[]([^()\[\]]{0,200})[)\]]")
 _CAUSE = (
     r"due to|secondary to|caused by|resulting from|as (?:an? |the )?(?:\w+ )?(?:result|complication|consequence"
     r"|manifestation|sign|presentation) of|attribut(?:ed|able) to|because of"
@@ -107,22 +108,22 @@ _LIKELY = (
     r"|suspected|presumed|presumably)|specifically|namely|ie,?|a\.?k\.?a\.?|also (?:known as|called)|favou?ring"
 )
 _MAYBE = r"possibl[ye]|perhaps|maybe|consider|with possible"
-_DOUBT = re.compile(rf"\b(?:{_NOT}|{_MAYBE}|{_LIKELY})\b", re.IGNORECASE)
-_ALTERNATIVES = re.compile(r"\b(?:or|vs|versus)\b", re.IGNORECASE)
+_DOUBT = lazy.regex(rf"\b(?:{_NOT}|{_MAYBE}|{_LIKELY})\b", re.IGNORECASE)
+_ALTERNATIVES = lazy.regex(r"\b(?:or|vs|versus)\b", re.IGNORECASE)
 _OR = r"or|vs\.?|versus|and/or"
-_JOINT = re.compile(
+_JOINT = lazy.regex(
     rf"\s*(?:(?P<stop>,\s?(?:and )?|\s[-–—]\s|:\s)\s*)?\b(?:(?P<not>{_NOT})|(?P<maybe>{_MAYBE})|(?P<likely>{_LIKELY})"
     rf"|(?P<cause>{_CAUSE})|(?P<with>{_WITH}|(?<=, )no(?: evidence of| signs? of)?)|(?P<or>{_OR})"
     r"|(?P<and>and|plus|as well as))\b\s*(?:an?\s|the\s)?"
     r"|(?P<slash>(?-i:(?<=[a-z]{3})\s*/\s?(?=[A-Za-z][a-z]{2})))|\s*(?P<comma>,|\s[-–—]\s|:\s|\s[+&]\s)\s*",
     re.IGNORECASE,
 )
-_ORGANISM = re.compile(r"\b([A-Z])\. ?([a-z]{4,})\b")
-_WHY = re.compile(r"(?:given|based on|because of|considering)\b", re.IGNORECASE)
-_FORMERLY = re.compile(r"^(?:formerly|previously) (?:known as |called )?", re.IGNORECASE)
-_OPENS = re.compile(r"^(?:(?:the )?differentials?(?: diagnos[ie]s)?|ddx?|diagnoses|either)\b:?\s?", re.IGNORECASE)
+_ORGANISM = lazy.regex(r"\b([A-Z])\. ?([a-z]{4,})\b")
+_WHY = lazy.regex(r"(?:given|based on|because of|considering)\b", re.IGNORECASE)
+_FORMERLY = lazy.regex(r"^(?:formerly|previously) (?:known as |called )?", re.IGNORECASE)
+_OPENS = lazy.regex(r"^(?:(?:the )?differentials?(?: diagnos[ie]s)?|ddx?|diagnoses|either)\b:?\s?", re.IGNORECASE)
 # Courtesies, and what a diagnosis is based on.
-_PREFACE = re.compile(
+_PREFACE = lazy.regex(
     r"^(?:(?:thank(?:s| you)|hello|ok(?:ay)?|sure|certainly|understood)\b(?: \w+){0,2}[.!,]\s*)?"
     r"(?:(?:in (?:summary|conclusion|my (?:\w+ )?(?:opinion|view|judge?ment))|overall|therefore|thus"
     r"|(?:based on|given|considering|after (?:\w+ )?(?:consider|review|evaluat|assess|weigh)\w*)(?:\s(?:all|of|the"
@@ -130,12 +131,12 @@ _PREFACE = re.compile(
     r"|labs?|imaging|examination|presentation|picture|and|laboratory|physical|exam)\b)+),\s*)?",
     re.IGNORECASE,
 )
-_NOT_BUT = re.compile(r"^(?:it is |this is )?not\s(?P<it>.{1,100}?),? but (?:rather )?", re.IGNORECASE)
-_RULED_OUT = re.compile(
+_NOT_BUT = lazy.regex(r"^(?:it is |this is )?not\s(?P<it>.{1,100}?),? but (?:rather )?", re.IGNORECASE)
+_RULED_OUT = lazy.regex(
     r"^(?P<it>.+?)\s(?:(?:is|was|has been|are|were)\s)?(?:ruled out|excluded|unlikely|less likely|not present|absent)$",
     re.IGNORECASE,
 )
-_DENIED = re.compile(
+_DENIED = lazy.regex(
     r"^(?:not|no (?:current )?(?:evidence|signs?) of|no|unlikely|ruled out|without|never)\s(?P<it>.+)$", re.IGNORECASE
 )
 
@@ -351,8 +352,8 @@ def _without_around(text: str) -> str:
     return text[cut:].strip(" :,")
 
 
-_WORD = re.compile(r"[^\W_]+(?:['’]s)?")
-_AFTER = re.compile(
+_WORD = lazy.regex(r"[^\W_]+(?:['’]s)?")
+_AFTER = lazy.regex(
     r",?\sof (?:unknown|unclear|undetermined) (?:cause|a?etiology|origin)$|,? to be confirmed$"
     r"|,?\s(?:(?:is|as|being)\s(?:the\s|my\s|our\s)?)?(?:(?:most |very )?(?:likely|probable|final|working|clinical"
     r"|principal|primary|leading|single|best)\s){0,3}(?:diagnosis|answer|confirmed|most likely|(?<!less )likely)$",

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache
+
+from agentclinic import lazy
 
 # Apostrophes are dropped (Crohn's = Crohns); dashes and underscores become spaces (X-ray = X_ray = X ray).
 _SPLITTERS = str.maketrans(
     {"_": " ", "-": " ", "‑": " ", "–": " ", "—": " ", "/": " ", "'": None, "’": None, "`": None}
 )
 # "Non" belongs to its word: a non-productive cough is not productive.
-_WORD = re.compile(r"(?:non )?[^\W_]+(?:\.\d+)?")
+_WORD = lazy.regex(r"(?:non )?[^\W_]+(?:\.\d+)?")
 _ABBREVIATIONS = r"(?<!\b(?:Dr|St|vs|Mr)\.)(?<!\bMrs\.)(?<!\b(?:e\.g|i\.e)\.)"
-_SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n+")
+_SENTENCE_END = lazy.regex(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n+")
 
 
 LONGEST_NAME = 2000
 """Characters of a diagnosis or an order that are read. The longest diagnosis we have labeled has 253; anything longer
 than this is an essay or a loop, and the name comes first."""
-_RUN = re.compile(r"\s{2,}")
+_RUN = lazy.regex(r"\s{2,}")
 
 
 def tidy(text: str) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 from helpers import osce, write_rows
 
+from agentclinic.cases import formats
 from agentclinic.cases.formats import NEJM, OSCE
+from agentclinic.cases.model import Fact, Section
 from agentclinic.cases.registry import DATASETS, Dataset, load_cases, resolve
 from agentclinic.cli.data import list_datasets
 from agentclinic.config import Settings
@@ -17,6 +21,22 @@ from agentclinic.results.run_cases import read_cases
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
+
+
+def test_the_facts_of_a_case_are_made_when_they_are_first_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_rows(tmp_path / "own.jsonl", osce())
+    (case,), (other,), (sent,) = (load_cases(str(path)) for _ in range(3))
+    assert case.facts is case.facts
+    assert pickle.loads(pickle.dumps(other)) == case == other
+    assert replace(case, facts=()).facts == ()
+    assert replace(sent, image="x.png").facts == case.facts
+    monkeypatch.setattr(formats, "chart_facts", lambda *_: iter([Fact("p", Section.HISTORY, (), "One")]))
+    monkeypatch.setattr(formats, "_canonical", pytest.fail)
+    (unread,) = load_cases(str(path))
+    assert unread.name == case.name
+    assert [fact.text for fact in unread.facts] == ["One"] * 3
 
 
 def test_a_new_data_set_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

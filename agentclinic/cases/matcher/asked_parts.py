@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
 
+from agentclinic import lazy
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.reader import Asks, read
 from agentclinic.cases.matcher.talk import ASKS, is_talk, small_talk
@@ -19,7 +20,7 @@ from agentclinic.vocabulary import lexicon
 
 MOST_ASKED = 40
 """Things in a question that are looked up; our longest labeled question lists 9."""
-OPENS = re.compile(
+OPENS = lazy.regex(
     r"\bhow (?:can|may) (?:i|we) (?:best )?help\b|\bwhat (?:can|may) (?:i|we) do for you\b"
     r"|\bwhat(?:['’]s| has| is)? (?:it that )?(?:brings?|brought) you (?:in|here|to|along)\b"
     r"|\bwhat would you like to (?:talk about|discuss)\b|\bwhat seems to be\b"
@@ -32,14 +33,14 @@ _HAS_ANY = (
     r"(?:(?:have|has|did|do|does) (?:you|he|she|they)(?: ever| also)?(?: had| noticed| felt| feel| have| get| got)?"
     r"|(?:is|was|are|were) there|noticed|had)"
 )
-_OF_A_PLACE = re.compile(
+_OF_A_PLACE = lazy.regex(
     rf"(?:{_HAS_ANY} )?(?:any |an? |is it |are they |or |and )*(?:pain|pains|painful|ache|aches|sore|soreness|red"
     r"|redness|swelling|swollen|itch|itching|itchy|numb|numbness|weak|weakness|stiff|stiffness|tender|tenderness|hot|warm"
     r"|lumps?|discharge|bleeding|blood|tingling|burning|tightness|pressure|cuts?|sores?|spots|rash(?:es)?|cramps?)",
     re.IGNORECASE,
 )
 """A complaint that may be anywhere."""
-_AT_A_PLACE = re.compile(
+_AT_A_PLACE = lazy.regex(
     r"(?:(?!noticed|seen|had|felt|got)\w+ ){0,2}?(?:pain|pains|ache|aches|aching|soreness|redness|swelling|swollen"
     r"|itching|itch|numbness|weakness|stiffness|tenderness|lumps?|discharge|bleeding|blood|tingling|burning|sores?"
     r"|ulcers?|rash|spots|cramps?|changes?|leaking|tightness|pressure|infections?)"
@@ -47,26 +48,26 @@ _AT_A_PLACE = re.compile(
     re.IGNORECASE,
 )
 """A complaint with its place."""
-_STARTS_ANEW = re.compile(rf"{_HAS_ANY}\b", re.IGNORECASE)
+_STARTS_ANEW = lazy.regex(rf"{_HAS_ANY}\b", re.IGNORECASE)
 """Begins a list of complaints with a verb of its own."""
-_ITS_PLACE = re.compile(
+_ITS_PLACE = lazy.regex(
     r"(.*\b(?:in|on|of|from|around|at|over|with|to|affecting) )(?:your|his|her|the) \w+", re.IGNORECASE
 )
-_ANYWHERE = re.compile(r"(.*\b)(?:anywhere|elsewhere|somewhere)(?: else)?", re.IGNORECASE)
+_ANYWHERE = lazy.regex(r"(.*\b)(?:anywhere|elsewhere|somewhere)(?: else)?", re.IGNORECASE)
 """Both end with a place that another one may replace."""
-_PLACE_ALONE = re.compile(r"(?:(?:such as|like|including|your|his|her|the|in|on|or) )*(\w+(?: or \w+)?)", re.IGNORECASE)
-_JOINED = re.compile(r"[\s,/]*(?:(?:and|or) )?", re.IGNORECASE)
+_PLACE_ALONE = lazy.regex(r"(?:(?:such as|like|including|your|his|her|the|in|on|or) )*(\w+(?: or \w+)?)", re.IGNORECASE)
+_JOINED = lazy.regex(r"[\s,/]*(?:(?:and|or) )?", re.IGNORECASE)
 _OTHERS_ARE = (
     r"(?:else|around|at|in|of|on|with|you|your|he|she|they|his|her|home|work|school|family|house|household|daycare"
     r"|nursery|close|know|or|a|the|partner|pets?|animals?|friends?|colleagues?|children|kids|similar)"
 )
-_ANYONE = re.compile(
+_ANYONE = lazy.regex(
     rf"(?:is|has|have|does|did|was|are) (?:there )?(?:any|some)(?:one|body)(?: {_OTHERS_ARE})*", re.IGNORECASE
 )
 """The beginning of a question about others, without what is asked of them."""
-_OTHERS = re.compile(rf"{_OTHERS_ARE}(?: {_OTHERS_ARE})*", re.IGNORECASE)
+_OTHERS = lazy.regex(rf"{_OTHERS_ARE}(?: {_OTHERS_ARE})*", re.IGNORECASE)
 """More people or places of such a question: "or at work"."""
-_RESTS = re.compile(
+_RESTS = lazy.regex(
     r"(?:makes?|changes?|affects?|brings?|sets?|triggers?|helps?|eases?|worsens?) (?:it|that|this|them|things|the \w+)"
     r"(?: (?:on|off|up|any|at all|better|worse|or|and|ease|come on|go away))*"
     r"|how (?:is|are|was|has) (?:it|that|this|they)(?: been)?",
@@ -77,12 +78,12 @@ _ADJECTIVES = (
     r"(?:painful|sore|red|swollen|itchy|numb|weak|stiff|tender|hot|warm|cold|dry|watery|puffy|blurred|blurry|better|worse"
     r"|dark|pale|black|bloody|heavy|irregular)"
 )
-_ADJECTIVE = re.compile(_ADJECTIVES, re.IGNORECASE)
-_ENDS_WITH_ADJECTIVE = re.compile(rf"(.* ){_ADJECTIVES}", re.IGNORECASE)
-_YOU_TOO = re.compile(r"\b(?:you (?:or|and|had|have)|or you|have you|yourself|do you)\b(?! know)", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[.?!]|\s[-–—]\s|—")
-_CLAUSE_END = re.compile(r"[.?!:]|\s[-–—]\s|—")
-_STATEMENT = re.compile(
+_ADJECTIVE = lazy.regex(_ADJECTIVES, re.IGNORECASE)
+_ENDS_WITH_ADJECTIVE = lazy.regex(rf"(.* ){_ADJECTIVES}", re.IGNORECASE)
+_YOU_TOO = lazy.regex(r"\b(?:you (?:or|and|had|have)|or you|have you|yourself|do you)\b(?! know)", re.IGNORECASE)
+_SENTENCE_END = lazy.regex(r"[.?!]|\s[-–—]\s|—")
+_CLAUSE_END = lazy.regex(r"[.?!:]|\s[-–—]\s|—")
+_STATEMENT = lazy.regex(
     r"(?:(?:ok(?:ay)?|all ?right|right|so|and|but|well|oh|ah|now|great|good|thanks?|thank you|hi|hello|sorry"
     r"|i see)[,. ]+)*"
     r"(?:(?:i|you|he|she|it|we|they|that|there|let)(?:['’](?:m|s|ve|ll|d|re))?|this|these|those|your|the|my|no"
@@ -90,21 +91,21 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 """A sentence of a doctor that tells something, if it is no question."""
-_ASKS = re.compile(
+_ASKS = lazy.regex(
     r"(?:(?:and|or|so|but|ok(?:ay)?|well|now|also|then|please|right|first|sorry|thanks|thank you|good)[,. ]+)*"
     r"(?:tell|describe|show|talk|walk|take me|explain|give|list|point|any|what|how|when|where|which|who|why|do|does|did"
     r"|is|are|was|were|have|has|had|can|could|will|would|should)\b",
     re.IGNORECASE,
 )
 """How what is asked begins; beside a question, other sentences only tell something."""
-_IN_GENERAL = re.compile(
+_IN_GENERAL = lazy.regex(
     r"(?:when|what|how|where)"
     r"(?! (?:do|did|does|is|are|was|were|have|has|had|can|could|would|will|about|long|often|bad)\b)"
     r".* (?:they|it|that|we|people|some|many)\b",
     re.IGNORECASE,
 )
 """Tells something although it begins like a question: "when people feel low, they sometimes ..."."""
-_YOU_SAID = re.compile(
+_YOU_SAID = lazy.regex(
     r"(?:^|[.?!;]\s)\s*(?:(?:so|and|but|well|now|ok(?:ay)?|right|thank you|thanks|i see)[,. ]+)*"
     r"(?:(?:when |since |as )?you (?:just )?(?:say|said|mention(?:ed)?|told me|were saying)"
     r"|(?:going|coming|if we go) back to)\b"
@@ -112,7 +113,7 @@ _YOU_SAID = re.compile(
     re.IGNORECASE,
 )
 """What a doctor repeats before asking: "you said it wakes you, is it ..."."""
-_SAYS = re.compile(
+_SAYS = lazy.regex(
     r"(?:(?:and|so|well|okay|right)[, ]+)*"
     r"(?:(?:i|you|he|she|it|we|they)\b|(?:this|that|there)(?:['’]s| is| are| was)\b)",
     re.IGNORECASE,
@@ -122,7 +123,7 @@ _ASKS_AFTER = (
     r"(?:(?:do|does|did|is|are|was|were|has|have|had|can|could)\b|what happens|(?:what|where|how(?: \w+)?)"
     r" (?:do|does|did|is|are|was|were|has|have|had|can|could)\b)"
 )
-_CONDITION_FIRST = re.compile(
+_CONDITION_FIRST = lazy.regex(
     r"(?P<before>^|[.?!:;]\s+|\b(?:and|but|so|or|sure|check|clear),?\s)"
     r"(?P<condition>(?:when|if|while|whenever|once|after|as soon as)"
     r" (?:you|he|she|they|it|that|this|your|his|her|the) (?!say\b|said\b|mention)[^,.?!;:]{3,80}), (?:then )?"
@@ -130,40 +131,40 @@ _CONDITION_FIRST = re.compile(
     re.IGNORECASE,
 )
 """A condition before what is asked under it."""
-_ORGAN = re.compile(
+_ORGAN = lazy.regex(
     r"\b(?:lung|heart|liver|kidney|thyroid|bowel|skin|muscle|nerve|brain|eye|blood|bone|joint|stomach|prostate|bladder"
     r"|parathyroid|breast|colon|gut|gland|chest|sinus|ear|back)\b",
     re.IGNORECASE,
 )
-_SHARE_A_NOUN = re.compile(
+_SHARE_A_NOUN = lazy.regex(
     rf"(?P<organs>(?:{_ORGAN.pattern}(?:, (?:or |and )?| or | and |/))+{_ORGAN.pattern}) "
     r"(?P<noun>disease|trouble|problems?|conditions?|complaints?|cancers?|infections?|tumou?rs?|operations?|surgery)\b",
     re.IGNORECASE,
 )
-_BLOOD_IN = re.compile(
+_BLOOD_IN = lazy.regex(
     r"\b(blood in (?:your|the|his|her)) (stools?|urine|pee|wee|water|motions|poo|poop|phlegm|vomit) or"
     r" (?:in )?(?:your |the |his |her )?(stools?|urine|pee|wee|water|motions|poo|poop|phlegm|vomit)\b",
     re.IGNORECASE,
 )
-_YOU_OR_ANYONE = re.compile(
+_YOU_OR_ANYONE = lazy.regex(
     r"\b(do|does) (you|he|she) or (any(?:one|body)(?: (?:else|at|in|your|the|his|her|home|house|household|family))"
     r"{0,4}) (smoke or vape|smoke|vape)\b",
     re.IGNORECASE,
 )
-_BLACK_OUT = re.compile(r"\bblack(ed|ing)? out\b", re.IGNORECASE)
+_BLACK_OUT = lazy.regex(r"\bblack(ed|ing)? out\b", re.IGNORECASE)
 """The network takes it for a color."""
-_DRY = re.compile(
+_DRY = lazy.regex(
     r"\b(dry|sore|itchy|red|watery|swollen) (eyes|mouth|nose|skin|throat) or (eyes|mouth|nose|skin|throat)\b",
     re.IGNORECASE,
 )
-_YOU_AND_YOURS = re.compile(
+_YOU_AND_YOURS = lazy.regex(
     r"\b(how \w+ (?:have|had|do|did|are|were) you) and your (?:partner|husband|wife|boyfriend|girlfriend)\b",
     re.IGNORECASE,
 )
 """The network takes them for two things asked."""
-_EITHER = re.compile(r", either (?:at|by|from|for|in|on|to|with) [^,.?!;:]*?\bor\b[^,.?!;:]*", re.IGNORECASE)
+_EITHER = lazy.regex(r", either (?:at|by|from|for|in|on|to|with) [^,.?!;:]*?\bor\b[^,.?!;:]*", re.IGNORECASE)
 """The choices that a question leaves open: "do you take any pills, either from a doctor or from a shop?"."""
-_WHAT_ONE_DOES = re.compile(
+_WHAT_ONE_DOES = lazy.regex(
     r"(?P<clause>.*\b(?:when|while|if|whenever|after|before) (?:you|he|she|they) )"
     r"[a-z]+(?: (?:down|up|in|out|over|flat|deeply))?"
     r"|(?P<which>(?:and |or )?(?:how|when|what|where)\b[^,]* (?:do|does|did) (?:you|he|she|they) (?:last |usually )?)"
@@ -171,31 +172,31 @@ _WHAT_ONE_DOES = re.compile(
     re.IGNORECASE,
 )
 """Ends with what someone does; another verb may share the words before it: "worse when you lie down or cough"."""
-_ONE_WORD = re.compile(r"(?![a-z]+(?:ing|ness|s)\b)[a-z]+", re.IGNORECASE)
-_LONE = re.compile(r"how|what|which|when|where|who|why|tell me|you|about|has any(?:one|body)(?: ever)?", re.IGNORECASE)
+_ONE_WORD = lazy.regex(r"(?![a-z]+(?:ing|ness|s)\b)[a-z]+", re.IGNORECASE)
+_LONE = lazy.regex(r"how|what|which|when|where|who|why|tell me|you|about|has any(?:one|body)(?: ever)?", re.IGNORECASE)
 """What asks for nothing by itself."""
-_TELL_MORE = re.compile(
+_TELL_MORE = lazy.regex(
     r"(?:(?:can|could|would|will) you (?:please )?)?(?:tell me|talk)(?: (?:a (?:bit|little)|more|something))*",
     re.IGNORECASE,
 )
-_TELL_MORE_ABOUT = re.compile(rf"(?:{_TELL_MORE.pattern}) about(?: (?:that|this|it))?", re.IGNORECASE)
-_PRONOUN = re.compile(r"(?:that|this|it|them|those|these)?", re.IGNORECASE)
-_MENTIONED = re.compile(
+_TELL_MORE_ABOUT = lazy.regex(rf"(?:{_TELL_MORE.pattern}) about(?: (?:that|this|it))?", re.IGNORECASE)
+_PRONOUN = lazy.regex(r"(?:that|this|it|them|those|these)?", re.IGNORECASE)
+_MENTIONED = lazy.regex(
     r"\byou (?:just )?(?:mentioned|said|told me)(?: about| that)? ([^.?!;]{3,100})[.!]\s*$", re.IGNORECASE
 )
 """What a doctor repeats and then asks about: "you mentioned a fall. Can you tell me more about that?"."""
-_MENTIONED_FIRST = re.compile(
+_MENTIONED_FIRST = lazy.regex(
     r"\byou (?:just )?(?:mentioned|told me about|spoke of|said you had) (?:an?|the|your|some) "
     r"(?P<what>[^,.?!;:]{3,60}), (?P<asks>[^.!?;:]*)",
     re.IGNORECASE,
 )
 """The same in one sentence: "you mentioned a fall, when was it?"."""
-_WHAT_IS_IT = re.compile(r"\b((?:what|when|where|which|why|how) (?:was|is|did)) (?:it|that)\b", re.IGNORECASE)
+_WHAT_IS_IT = lazy.regex(r"\b((?:what|when|where|which|why|how) (?:was|is|did)) (?:it|that)\b", re.IGNORECASE)
 _ASIDE = cues.Cue(r"\b(?:besides|apart from|aside from|other than|in addition to|as well as)\b")
-_SET_ASIDE = re.compile(
+_SET_ASIDE = lazy.regex(
     r"\s*(?:and |so )?(?:besides|apart from|aside from|other than|in addition to|as well as) [^,?!]*,", re.IGNORECASE
 )
-_HEAD = re.compile(
+_HEAD = lazy.regex(
     r"(?:,|;|\band\b|\bor\b|[-–—])\s*(?:and |or |also )*"
     r"(?:do|does|did|is|are|was|were|has|have|had|any|what|who|how|can)\b",
     re.IGNORECASE,

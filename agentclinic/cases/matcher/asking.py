@@ -8,6 +8,7 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import TypeVar
 
+from agentclinic import lazy
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.cues import Cue
 from agentclinic.cases.model import Section
@@ -28,7 +29,7 @@ _CLAUSE = Cue(
     # Most spaces are before other words, which are told by their first letters.
     rf"|\s(?=[-–ao\s])(?:[-–]\s(?:and |or )?(?=(?:{_ASKS})\b)|(?<!you\s)(?<!\byour\s)\s*{_ALSO_ASKS})"
 )
-_DASH = re.compile(r"—|\s[-–]\s")
+_DASH = lazy.regex(r"—|\s[-–]\s")
 # What a question mentions without asking about it: "besides the rash", "along with the ataxia", "that could …".
 _ASIDE = Cue(
     r"\b(?:besides|other than|apart from|aside from|along with the|alongside the|in addition to"
@@ -45,7 +46,7 @@ LISTED = Cue(
     r"[,:!()/\[\]]|\b(?:or|and|plus|like(?! (?:this|that|it|these|those)\b)|such as|including|e\.g\.?|i\.e\.?|versus|vs"
     r"|as well as|nor|but|especially|particularly)(?=\W|$)|—|\s[-–]\s"
 )
-_DEFINITE = re.compile(
+_DEFINITE = lazy.regex(
     r"^(?:and |or |so |but )?(?:how |why )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+"
     r"(?:the|your|this|these|that|those|his|her|its|their|my)\s+",
     re.IGNORECASE,
@@ -113,14 +114,14 @@ class Clause:
 
 
 # When it happens, before what is asked: "During an attack, does your eye water?"
-_CIRCUMSTANCE = re.compile(
+_CIRCUMSTANCE = lazy.regex(
     r"(?:^|(?<=[.?!;] ))(?:and |so |or )?(?:during|in|with|when(?:ever)? you(?:'re| are| get| have)"
     r"(?: having| getting)?) (?:an?|the|these|those|this|your|each) (?:\w+ )?"
     r"(?:attack|episode|bout|spell|event|flare|pain|headache|period)s?(?: (?:come|happen|occur|start)s?)?, ",
     re.IGNORECASE,
 )
 # Asks for no more than the clause before it: "what have you tried, and did anything help?"
-DID_IT_HELP = re.compile(
+DID_IT_HELP = lazy.regex(
     r"(?:did|does|has|have|was|is|if so)(?: (?:it|that|this|they|any of (?:it|them|that|those|this)|anything))?"
     r"(?: (?:make|made) (?:a|any) difference| (?:been )?(?:work|help)(?:ed|ing|ful)?)?(?: at all)?\W*",
     re.IGNORECASE,
@@ -145,7 +146,7 @@ def clause_texts(question: str) -> tuple[str, ...]:
     return tuple(text for text in texts if not _is_lead(text)) or tuple(texts)
 
 
-_LEADS = re.compile(r"(?:so|today|yesterday|on|at|in|before|after|just|by|now)\b", re.IGNORECASE)
+_LEADS = lazy.regex(r"(?:so|today|yesterday|on|at|in|before|after|just|by|now)\b", re.IGNORECASE)
 
 
 def _is_lead(text: str) -> bool:
@@ -189,20 +190,20 @@ def clauses(question: str) -> tuple[Clause, ...]:
 
 
 # Who, before what is asked of them: "anyone at home or at the nursery with a cold?"
-_SUBJECT = re.compile(
+_SUBJECT = lazy.regex(
     r"(?:and |or |is |has |does )*any(?:one|body)(?: else)?(?: (?:at|in|around|near) .*)?", re.IGNORECASE
 )
 # Says nothing without the clause before.
-_BARE = re.compile(
+_BARE = lazy.regex(
     r"(?:and |or |for |since )*(?:how (?:much|many|long|often|bad|big|high|far)|when|where|which(?: one)?)"
     r"(?: exactly)?",
     re.IGNORECASE,
 )
-_IT = re.compile(r"\b(?:it|that|they|them)\b", re.IGNORECASE)
+_IT = lazy.regex(r"\b(?:it|that|they|them)\b", re.IGNORECASE)
 
 
 # Of something: "a cough: any blood?"
-_OF_IT = re.compile(r"(?:and |or |any )*(?:blood|mucus|pus|phlegm|slime)(?: in (?:it|them))?", re.IGNORECASE)
+_OF_IT = lazy.regex(r"(?:and |or |any )*(?:blood|mucus|pus|phlegm|slime)(?: in (?:it|them))?", re.IGNORECASE)
 
 
 def with_meant(part: Part, meant: str) -> Part:

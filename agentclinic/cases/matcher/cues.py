@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache, reduce
 from itertools import count
 from operator import or_
 
+from agentclinic import lazy
 from agentclinic.cases.model import Section
 
 
@@ -33,7 +34,7 @@ class Asked(StrEnum):
     """Not understood: never denied."""
 
 
-_WORD = re.compile(r"[a-z0-9]+")
+_WORD = lazy.regex(r"[a-z0-9]+")
 _PLACES = count()
 _NEEDING: dict[str, dict[str, int]] = {}
 """The cues, as bits, that match only texts with one of several pieces of words, by piece and its first two letters."""
@@ -74,7 +75,7 @@ class Cue:
     """
 
     def __init__(self, pattern: str) -> None:
-        self.pattern = re.compile(pattern)
+        self.pattern = lazy.regex(pattern)
         self.bit = 1 << next(_PLACES)
         pieces = needed(pattern)
         if pieces and min(map(len, pieces)) > 1:
@@ -128,10 +129,10 @@ def _any(*patterns: str) -> Cue:
     return Cue("|".join([rf"\b(?:{'|'.join(bounded)})", *others] if bounded else others))
 
 
-_PIECE = re.compile(
+_PIECE = lazy.regex(
     r"(?P<group>\((?:\?(?P<look><?[=!])|\?:|\?P<\w+>)?)|(?P<end>\))|(?P<bar>\|)|(?P<letter>[a-z0-9])|\[\^?\]?(?:\\.|[^]])*\]|\\.|."
 )
-_TIMES = re.compile(r"([?*]|\{0?,\d*\}|\{0\})\??|(?:\+|\{\d+(?:,\d*)?\})\??")
+_TIMES = lazy.regex(r"([?*]|\{0?,\d*\}|\{0\})\??|(?:\+|\{\d+(?:,\d*)?\})\??")
 
 
 def needed(pattern: str) -> frozenset[str]:

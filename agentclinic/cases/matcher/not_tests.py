@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
+from agentclinic import lazy
 from agentclinic.cases.matcher.order_kinds import LABORATORY, is_measured
 from agentclinic.cases.matcher.order_words import reading
 from agentclinic.vocabulary.text import fold
 
-_DOSE = re.compile(r"\b\d+(?:[.,]\d+)?\s*(?:mg|mcg|ug|g|ml|l|units?|iu|puffs?|drops?|tablets?)\b(?: ?/? ?kg\b)?")
-_GIVEN = re.compile(
+_DOSE = lazy.regex(r"\b\d+(?:[.,]\d+)?\s*(?:mg|mcg|ug|g|ml|l|units?|iu|puffs?|drops?|tablets?)\b(?: ?/? ?kg\b)?")
+_GIVEN = lazy.regex(
     r"\b(?:iv|im|po|sc|subcutaneous(?:ly)?|intravenous(?:ly)?|intramuscular(?:ly)?|oral(?:ly)?|bolus|infusion|inhaled"
     r"|nebuli[sz]ed|by mouth|loading dose)\b"
 )
-GIVE = re.compile(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
-_CARE = re.compile(
+GIVE = lazy.regex(r"^(?:please )?(?:start|give|administer|prescribe|initiate|begin|treat)\b")
+_CARE = lazy.regex(
     r"^(?:observe(?:$|(?: the)? patient\b| (?:closely|overnight|him|her|in|\d|for \d))"
     r"|(?:admit|refer|reassess|close monitoring|monitor closely|(?:keep )?(?:nil by mouth|nbm|npo))\b)"
     r"|\b(?:(?:iv|intravenous|maintenance) fluids?|fluid (?:resuscitation|bolus)|(?<!anti )antibiotics?|analgesi[ac]s?"
@@ -26,14 +25,14 @@ _CARE = re.compile(
     r"|sumatriptan|continuous monitoring|high flow oxygen|15 ?l oxygen|supplemental oxygen"
     r"|neb(?:s|uli[sz]\w+)?|blood transfusion)\b"
 )
-_DRUG = re.compile(
+_DRUG = lazy.regex(
     r"\b(?:iv|im|oral|inhaled|nebuli[sz]ed|topical|intravenous|intramuscular) (?:\w+ )?(?:dexamethasone|prednis\w+"
     r"|hydrocortisone|budesonide|(?:cortico)?steroids?|adrenaline|epinephrine|paracetamol|acetaminophen|ibuprofen"
     r"|morphine|amoxicillin|acyclovir|aciclovir)\b"
 )
 """A drug with the way in which it is given."""
-_PROVOKES = re.compile(r"\b(?:test|suppression|stimulation|challenge|sensitivity)\b")
-_ARRANGEMENT = re.compile(
+_PROVOKES = lazy.regex(r"\b(?:test|suppression|stimulation|challenge|sensitivity)\b")
+_ARRANGEMENT = lazy.regex(
     r"^(?:urgent |same day |please )*(?:(?:iv|intravenous|venous|wide bore|large bore|arterial|central|\d) )*"
     r"(?:access|cannula\w*|lines?)(?: (?:x ?)?\d)?$"
     r"|\b(?:referrals?|refer|consults?|consultation|safety ?net\w*|counsel\w*|advice|advise|reassur\w+|education"
@@ -52,9 +51,9 @@ _ARRANGEMENT = re.compile(
     r"|\w+ (?:review|opinion|input|call)$)"
 )
 """What is arranged for patients or explained to them: neither a test nor a treatment."""
-_REFERRAL = re.compile(r"\b(?:referral|consult|consultation)s?$")
-_OXYGEN = re.compile(r"^(?:(?:100%?|high flow|\d+ ?l(?:itres?)?) )*(?:o2|oxygen)\b.*\d+ ?l\b")
-_SCORE = re.compile(
+_REFERRAL = lazy.regex(r"\b(?:referral|consult|consultation)s?$")
+_OXYGEN = lazy.regex(r"^(?:(?:100%?|high flow|\d+ ?l(?:itres?)?) )*(?:o2|oxygen)\b.*\d+ ?l\b")
+_SCORE = lazy.regex(
     r"\b(?:q?sofa|news ?2?|mews|pews|curb ?65|crb ?65|psi port|port score|wells|geneva|perc (?:rule|score|criteria)"
     r"|years criteria|centor"
     r"|mcisaac|fever ?pain|alvarado|air score|appendicitis score|heart (?:score|pathway)|timi|grace|chads2?|cha2ds2"
@@ -66,9 +65,9 @@ _SCORE = re.compile(
     r"|stop ?bang|nihss|ascvd|hunt (?:and )?hess|wfns|fisher grade|rcri|asa grade|twist score|lake louise)\b"
 )
 """Scores that a doctor works out from findings. Bedside scales have results of their own, except that of strokes."""
-_UNDER = re.compile(r"\b(?:after|before|on|during|following|while|off)\b")
+_UNDER = lazy.regex(r"\b(?:after|before|on|during|following|while|off)\b")
 """Begins the condition under which something is measured."""
-_TRIED = re.compile(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
+_TRIED = lazy.regex(r"\b(?:trial|test|tolerance|suppression|stimulation|challenge|loading test|contrast)\b")
 """Drugs and sugar are also given to test their effect."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.not_tests import is_treatment
 from agentclinic.cases.matcher.order_kinds import MEASURED
 from agentclinic.cases.matcher.order_spellings import OXYGEN_TRIAL
@@ -187,8 +188,8 @@ _ALIKE = tuple(
 _NUMBER = r"(?:\d+(?:\s*(?:-|–|to|and|,)\s*\d+)*|an?|one|two|three|four|five|ten|fifteen|twenty|thirty|sixty)"
 _UNIT = r"(?:s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?)"
 _LONGER = r"(?:minutes?|h|hrs?|hours?|days?|weeks?|months?)"
-_DURING = re.compile(r"(?:while|when|during|at the time of|in the course of)\b", re.IGNORECASE)
-_TAIL = re.compile(
+_DURING = lazy.regex(r"(?:while|when|during|at the time of|in the course of)\b", re.IGNORECASE)
+_TAIL = lazy.regex(
     rf"(?:^|(?<=\s)|(?<=\())(?:"
     rf"(?P<both>(?:both )?(?:before (?:and|&|/|or) after|pre[- ]?(?: ?(?:and|&|/|,) ?)post)\b.*)"
     rf"|(?P<after>(?:(?:at )?{_NUMBER} ?{_UNIT} )?(?:after|following|post(?!-| void)) .+)"
@@ -198,12 +199,12 @@ _TAIL = re.compile(
     rf")\)?$",
     re.IGNORECASE,
 )
-_LEADING = re.compile(
+_LEADING = lazy.regex(
     rf"^(?P<both>(?!))?(?P<during>(?!))?(?P<in>(?!))?"
     rf"(?P<after>(?:{_NUMBER} ?{_UNIT} )?(?:after|following) .+?)(?=[, ]+(?:repeat|retest|re-?check|re-?measure)\b)",
     re.IGNORECASE,
 )
-_AGAIN = re.compile(
+_AGAIN = lazy.regex(
     r"\b(?:then )?(?:repeat(?:ed)?|re-?test|re-?check|re-?measure|re-?examine|redo|reassess"
     r"|again)\b"
     r"(?: (?:the|it|both|this))?",
@@ -213,25 +214,25 @@ _KIN = (
     r"(?:mother|father|parents?|siblings?|brothers?|sisters?|children|sons?|daughters?|relatives?|family(?: members?)?"
     r"|partner|wife|husband|spouse|(?:household )?contacts?)"
 )
-_OF_KIN = re.compile(
+_OF_KIN = lazy.regex(
     rf"\b(?:of|in|for|on|from) (?:(?:the|his|her|both|all|any|first degree|close) )*{_KIN}"
     rf"(?:(?:,| and| or|/) ?(?:(?:the|his|her) )?{_KIN})*$",
     re.IGNORECASE,
 )
 """Of whom a test is wanted, if not of the patient."""
-_AND_BEFORE = re.compile(
+_AND_BEFORE = lazy.regex(
     r"^(?:both )?(?:before (?:and|&|/|or) (?:(?=after .)|after$)|pre[- ]?(?: ?(?:and|&|/|,) ?)(?=post))|^after$",
     re.IGNORECASE,
 )
-_NOW = re.compile(r"^and | (?:now|at baseline)$", re.IGNORECASE)
+_NOW = lazy.regex(r"^and | (?:now|at baseline)$", re.IGNORECASE)
 _ANYTHING = frozenset({"and", "then", "also", "baseline", "it", "the same", "the test", "now", "test"})
-_BETWEEN = re.compile(
+_BETWEEN = lazy.regex(
     r"\s*(?:[;\n]|\.\s|(?<!\d),(?:\s*and\b)?|,(?!\s*\d)|\b(?:and )?then\b"
     r"|(?:\b(?:and|with) |\()(?=repeat|re-?test|re-?check))\s*(?![^(]*\))"
     r"|\((?=(?:repeat|re-?test|re-?check)\b[^()]*\))",
     re.IGNORECASE,
 )
-_PART_OF_TEST = re.compile(
+_PART_OF_TEST = lazy.regex(
     r"\b(?:contrast|gadolinium|void\w*|urinat\w*|mic?turi?t\w*|glucose|sugar|dextrose|lactose|dexamethasone|synacthen"
     r"|cosyntropin|acth|levodopa|meals?|food|eating|fast(?:ing)?|spinning|centrifug\w*|massage|birth|onset|admission"
     r"|ductal|consent|stopping|stimulation|suppression|clearance|antibiotics?|transfer|ingestion|waking|ovulation"
@@ -239,14 +240,14 @@ _PART_OF_TEST = re.compile(
     re.IGNORECASE,
 )
 """Conditions that belong to the test itself, or that are already met."""
-_TIME = re.compile(rf"^(?:at )?{_NUMBER} ?{_UNIT} ", re.IGNORECASE)
-_DAYS = re.compile(r"\b(?:tomorrow|next|days?|weeks?|months?)\b", re.IGNORECASE)
-_ATTACK = re.compile(
+_TIME = lazy.regex(rf"^(?:at )?{_NUMBER} ?{_UNIT} ", re.IGNORECASE)
+_DAYS = lazy.regex(r"\b(?:tomorrow|next|days?|weeks?|months?)\b", re.IGNORECASE)
+_ATTACK = lazy.regex(
     r"\b(?:attacks?|symptomatic|episodes?|spells?|bouts?|seizures?|headaches?|pain|symptom\w*|palpitations?|events?|flare\w*|crisis"
     r"|cramps?|at home|faints?)\b",
     re.IGNORECASE,
 )
-_DONE = re.compile(
+_DONE = lazy.regex(
     r"\b(?:salbutamol|albuterol|bronchodilator|nebuli\w*|inhaler|adrenaline|epinephrine|oxygen|fluids?|bolus"
     r"|nitroglycerine?|gtn|analges\w*|insulin|adenosine|cardioversion|treatment|therapy|steroids?|epley|semont|tap"
     r"|removal|drain\w*|exerc\w*|exertion|effort|repeated|repetiti\w*|walk\w*|stairs|exercise|rest|cooling|ice"
@@ -254,17 +255,17 @@ _DONE = re.compile(
     re.IGNORECASE,
 )
 """What is given or done to a patient before something is measured again."""
-_UNDER = re.compile(
+_UNDER = lazy.regex(
     r"\b(?:after|during|following|later|while|in an?|when|response|fall(?:s|en)?|rises?|rose|drop\w*|unchanged|repeated"
     r"|repetitions?|not changed|recovery)\b",
     re.IGNORECASE,
 )
-_AT_A_LATER_TIME = re.compile(
+_AT_A_LATER_TIME = lazy.regex(
     rf"\b(?:repeat(?:ed)?|later|follow-?up|(?:after|at) {_NUMBER} {_LONGER}|{_NUMBER} {_LONGER} (?:later|after))\b"
     r"|^second\b",
     re.IGNORECASE,
 )
-_ANY = re.compile(
+_ANY = lazy.regex(
     rf"{_AGAIN.pattern}|\b(?:after|following|post|during|while|when|tomorrow|next|pre|hourly|daily|of|in|for|from)\b"
     rf"|\b(?:in|at) {_NUMBER} ?{_UNIT}\b",
     re.IGNORECASE,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Protocol
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.order_items import Item, items
 from agentclinic.cases.matcher.order_kinds import ALL_OF_IT, MEASURED, TAKEN
 from agentclinic.cases.matcher.order_words import Reading, Tokens, joined, other_side, reading, same_site, vocabulary
@@ -41,30 +42,30 @@ class Indexed(Hashable, Protocol):
         """The facts whose headings name one of these."""
 
 
-_WHOLE = re.compile(
+_WHOLE = lazy.regex(
     r"^(?:(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)?\s*)?"
     r"(?:a |full |complete |comprehensive |thorough |general |focused |detailed |repeat |targeted |newborn |infant "
     r"|pediatric |neonatal |calm |gentle |careful |brief |quick |initial )*"
     r"(?:physical exam(?:ination)?\b(?! (?:of|for|on) )|physical$|head to toe exam|examination$|exam$"
     r"|newborn exam(?:ination)?\b|(?<=general )exam(?:ination)? (?:including|with)\b)|^full exam",
 )
-_AT_THE_END = re.compile(
+_AT_THE_END = lazy.regex(
     r"^(.+?)(?:\s*[,;+&]|\s+and\b|\s+plus\b)+\s*((?:a |full |complete |thorough |general )*physical exam(?:ination)?)$"
 )
 """Tests and then the physical examination: the examination is read first."""
 # "Physical examination" alone does not include vital signs.
-_WITH_VITALS = re.compile(r"\b(?:full|complete|comprehensive|thorough|head to toe|vitals?)\b")
-_OF_SOMETHING = re.compile(r"\bexam(?:ination)? (?!with\b|including\b|and\b)\w")
-_SUMMED_UP = re.compile(
+_WITH_VITALS = lazy.regex(r"\b(?:full|complete|comprehensive|thorough|head to toe|vitals?)\b")
+_OF_SOMETHING = lazy.regex(r"\bexam(?:ination)? (?!with\b|including\b|and\b)\w")
+_SUMMED_UP = lazy.regex(
     r"\b(?:normal|intact|unremarkable|within normal limits|(?:no|without) (?:focal|deficits?|abnormal\w*|signs of)"
     r"|non-?focal|grossly)\b",
     re.IGNORECASE,
 )
 """A finding that sums up an examination also answers for its parts."""
-_SITE_EXAM = re.compile(r"\b(\w+) exam")
-_LISTED = re.compile(r"^[^,]*\bexam(?:ination)?\s*(?:,|(?:including|with|focus(?:ed|ing|sing)? on)\b)")
+_SITE_EXAM = lazy.regex(r"\b(\w+) exam")
+_LISTED = lazy.regex(r"^[^,]*\bexam(?:ination)?\s*(?:,|(?:including|with|focus(?:ed|ing|sing)? on)\b)")
 """A physical examination followed by what to examine; brackets and colons have become commas."""
-_GENERAL_LISTED = re.compile(
+_GENERAL_LISTED = lazy.regex(
     r"^(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)*\s*(?=(?:a )?general exam(?:ination)? (?:including|with)\b)"
 )
 """Vital signs before a general examination with a list: they are no part of the list."""
@@ -534,7 +535,7 @@ def _parts_told(text: str) -> frozenset[str]:
     return reading(_MOVING.sub("", text)).of("parts")
 
 
-_MOVING = re.compile(r"\bwith (?:eye|neck|jaw) movements?\b", re.IGNORECASE)
+_MOVING = lazy.regex(r"\bwith (?:eye|neck|jaw) movements?\b", re.IGNORECASE)
 
 
 def _of_sign(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import dropwhile, takewhile
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.not_tests import GIVE, said_of_no_test
 from agentclinic.cases.matcher.order_kinds import (
     ALL_OF_IT,
@@ -39,7 +40,15 @@ from agentclinic.cases.matcher.order_segments import (
     with_nouns,
     with_skin,
 )
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, usually_in_blood, vocabulary
+from agentclinic.cases.matcher.order_words import (
+    Reading,
+    joined,
+    reading,
+    same_site,
+    sets,
+    usually_in_blood,
+    vocabulary,
+)
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
 _OF_ANY_FLUID = frozenset({"cell count"})
@@ -49,7 +58,7 @@ _OF_A_TAP = frozenset(
     {"lactate", "ldh", "ph", "total protein", "adenosine deaminase", "white cells", "neutrophils", "crystals"}
 )
 """Values that follow the tap of a fluid as its own: "pleural tap for protein, LDH, pH"."""
-_OF_URINE_TOO = vocabulary().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"} | vocabulary().collected
+_OF_URINE_TOO = sets().of_blood | {"osmolality", "uric acid", "phosphate", "magnesium"} | sets().collected
 _SPOT = frozenset({"sodium", "potassium", "chloride", "creatinine", "osmolality", "urea", "total protein", "glucose"})
 """Values that are also measured in spot urine, not only in a collection."""
 _OF_FLUIDS_TOO = frozenset({"amylase", "uric acid", "cea", "triglycerides", "cholesterol", "osmolality", "myoglobin"})
@@ -58,7 +67,7 @@ _NOT_IN_TAPS = frozenset({"phosphate", "magnesium", "calcium", "potassium"})
 _AT_A_LIMB = frozenset({"reflexes", "range of motion"})
 _ELICITED = frozenset({"special tests", "palpation"})
 """How single signs are elicited; one that is listed may be charted by itself."""
-_CHEMISTRY = re.compile(r"(?:bio)?chemistr(?:y|ies)$")
+_CHEMISTRY = lazy.regex(r"(?:bio)?chemistr(?:y|ies)$")
 _FINDS = frozenset({"inspection", "palpation", "percussion", "auscultation"})
 _SEEN_APART = frozenset({"nail", "scalp", "lymph node"})
 """Places that have findings of their own in an examination of the skin or of a region."""
@@ -68,9 +77,9 @@ _IN_SEDIMENT = frozenset({"crystals", "casts", "bacteria", "epithelial cells"})
 _VESSELS = frozenset({"angiography", "venography"})
 _SLICED = frozenset({"ct", "mri"})
 _IN_FLUIDS = frozenset({"crystals", "glucose", "total protein", "white cells", "red cells", "neutrophils"})
-_CHEMICAL = _IN_FLUIDS | vocabulary().of_blood | {"xanthochromia", "opening pressure"}
-_RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
-_SOUNDS_MEASURED = re.compile(
+_CHEMICAL = _IN_FLUIDS | sets().of_blood | {"xanthochromia", "opening pressure"}
+_RUN_TOGETHER = lazy.regex(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
+_SOUNDS_MEASURED = lazy.regex(
     r"\b(?:tests?|scores?|scales?|index|levels?|questionnaires?|abs|antibod\w+|scans?|anti \w+|serolog\w+|antigens?"
     r"|pcr|dna|rna|ig[agme]|genes?|genotypes?|mutations?|panels?|cultures?|assays?|titers?|titres?|diary|studies|study"
     r"|\w{4,}(?:graphy|metry|scopy|gram))\b"
@@ -107,11 +116,11 @@ class Item:
         return bool(_SOUNDS_MEASURED.search(self.text))
 
 
-_POLITE = re.compile(
+_POLITE = lazy.regex(
     r"^(?:(?:please|also|then|next|i|we|you|would|like|to|want|need|can|could|let|let us|me|get|order|request|check"
     r"|perform|do|obtain|run|send|have|a|an|the|some|id) )+"
 )
-_OF_A_LESION = re.compile(
+_OF_A_LESION = lazy.regex(
     r"\b(?:(?:ct|ultrasound|us|image|stereotactic)[ -]guided )?(?:percutaneous )?"
     r"(?=(?:core |fine )?(?:needle )?biopsy\b)"
     r"|(?:(?<=biopsy)|(?<=biopsies)) (?:of|from) (?:the |an? |this |that |any |all )?"
@@ -310,12 +319,12 @@ def _with_specimen(item: Item) -> Item:
 
 _OF_SOME_SPECIMEN = TAKEN - {"biopsy", "histopathology", "immunofluorescence", "immunohistochemistry"}
 _WRITTEN = {"csf": "spinal fluid", "synovial": "joint fluid"}
-_OF_OTHERS = re.compile(
+_OF_OTHERS = lazy.regex(
     r"\b(?:of|in|for|from) (?:(?:the|her|his|their|patient|both|first degree) )*"
     r"(?:mother|father|parents?|siblings?|brothers?|sisters?|relatives?|famil\w+|partner|contacts?|husband|wife)\b"
 )
 """Whose test it is: not the patient's."""
-_SIDE = re.compile(r"(?:in |of |on |for )?(?:both|each|either|the (?:left|right)|left|right|bilateral)(?: the)? \w+$")
+_SIDE = lazy.regex(r"(?:in |of |on |for )?(?:both|each|either|the (?:left|right)|left|right|bilateral)(?: the)? \w+$")
 
 
 def _is_of_one_place(test: Reading, place: Reading) -> bool:
@@ -325,7 +334,7 @@ def _is_of_one_place(test: Reading, place: Reading) -> bool:
     return only and there and place.of("sites") <= {"eye", "ear"}
 
 
-_EPONYM = re.compile(r"(\w+) \(\w+\) (\w+)")
+_EPONYM = lazy.regex(r"(\w+) \(\w+\) (\w+)")
 """Another name of a sign within its name: "supraclavicular (Virchow) node"."""
 
 
@@ -349,11 +358,11 @@ def _of_germs(read: Reading, after: Sequence[Segment]) -> bool:
     return _is_method(read) and any(reading(segment.text).of("values") for segment in listed)
 
 
-_SCREEN = re.compile(r"\b(?:screen|work ?up|panel|profile|studies|tests)$")
+_SCREEN = lazy.regex(r"\b(?:screen|work ?up|panel|profile|studies|tests)$")
 _AGAIN = frozenset({"repeat", "initial"})
 _KINDS_OF_TEST = frozenset({"antibody", "autoantibody", "antigen", "ab"})
-_LATER = re.compile(r"(?:again|later|afterwards?|after|serially|daily|now)\b")
-_WHEN = re.compile(
+_LATER = lazy.regex(r"(?:again|later|afterwards?|after|serially|daily|now)\b")
+_WHEN = lazy.regex(
     r"(?:at )?\d+ ?(?:h|hrs?|hours?|mins?|minutes?|days?|weeks?)$"
     r"|(?:baseline |again |repeat )?(?:at|in|after|every|q|within) ?\d+ ?"
     r"(?:h|hr|hrs|hours?|m|min|mins|minutes?|days?|weeks?)?\b[^,]*$"
@@ -505,7 +514,7 @@ def _examination_with(head: Item, own: Item, found: list[Item], *, included: boo
     return _replaced(found, head, replace(head, listed=head.listed | parts))
 
 
-_SIGN_OF_METHOD = re.compile(r"tenderness")
+_SIGN_OF_METHOD = lazy.regex(r"tenderness")
 """What is felt: "abdomen: distension, tenderness" is not palpation alone."""
 
 
@@ -785,7 +794,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
 
 _GERMS_BY_NAME = GERMS | {"pneumococcal antigen", "legionella antigen"}
 """Germs, some of which are mostly looked for by their antigen."""
-_LISTS_GERMS = re.compile(r"\bpcr +\w")
+_LISTS_GERMS = lazy.regex(r"\bpcr +\w")
 """A PCR for germs that follow."""
 
 
@@ -855,9 +864,9 @@ _OF_ANY_CLASS = GERMS | {"ttg", "anticardiolipin", "beta 2 glycoprotein", "aller
 """Of which antibodies of several classes are measured."""
 _ALLERGY = frozenset({"allergen testing"})
 _ON_SKIN = frozenset({"skin prick test"})
-_ALLERGENS = re.compile(r"\b(?:ige|prick tests?|rast) (?:to|for|against)\b")
-_PROVOKED = re.compile(r"\b(?:challenge|provocation)\b")
-_PRICKED = re.compile(r"\bprick\b")
+_ALLERGENS = lazy.regex(r"\b(?:ige|prick tests?|rast) (?:to|for|against)\b")
+_PROVOKED = lazy.regex(r"\b(?:challenge|provocation)\b")
+_PRICKED = lazy.regex(r"\bprick\b")
 _ALSO_ALLERGENS = frozenset({"amylase", "aspergillus", "candida"})
 """Values of their own that are also allergens: the amylase of flour."""
 
@@ -872,7 +881,7 @@ def _sited(read: Reading) -> bool:
     return bool(read.of("modalities") and read.of("sites"))
 
 
-_SOMEWHERE = re.compile(r"\w (?:on|of|over) ")
+_SOMEWHERE = lazy.regex(r"\w (?:on|of|over) ")
 
 
 def _is_placed(sign: Reading) -> bool:
@@ -900,14 +909,14 @@ def _at_limbs(*reads: Reading) -> bool:
     return all(read.of("sites") and all({"limb"} & {site, *wider[site]} for site in read.of("sites")) for read in reads)
 
 
-_FROM = re.compile(r"\b(?:from|of)\b")
+_FROM = lazy.regex(r"\b(?:from|of)\b")
 _IN_BLOOD_TOO = frozenset({"cmv", "ebv", "hhv 6", "hiv", "hepatitis b", "hepatitis c", "parvovirus", "tuberculosis"})
 """Germs that are looked for in blood or sputum rather than in the swab of something else."""
 _TISSUE = frozenset({"biopsy", "fine needle aspiration", "bone marrow"})
 _LOOKED_AT = frozenset({"microscopy", "smear", "histopathology"})
 OF_BIOPSY = " of the biopsy"
 """Ends the names of what is done with tissue that was ordered before it."""
-_OWN_REPORTS = frozenset({"genetic", "fish", "karyotype", "tumor genotype"}) | vocabulary().kinds["tumor genotype"]
+_OWN_REPORTS = frozenset({"genetic", "fish", "karyotype", "tumor genotype"}) | sets().kinds["tumor genotype"]
 """Tests of tissue that are reported apart from what it looks like."""
 _OF_TISSUE = (TAKEN - {"serology"}) | _OWN_REPORTS
 _GERMS_OF_TISSUE = frozenset({"tuberculosis", "cmv", "ebv", "herpes"})

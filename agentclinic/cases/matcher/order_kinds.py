@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
-from agentclinic.cases.matcher.order_words import Reading, american, vocabulary
+from agentclinic import lazy
+from agentclinic.cases.matcher.order_words import Reading, american, sets, vocabulary
 from agentclinic.vocabulary.text import words
 
 TAKEN = frozenset(
@@ -19,18 +19,18 @@ METHODS = frozenset({"serology", "pcr"})
 PUNCTURED = frozenset({"csf", "pleural", "synovial", "ascitic", "pericardial", "bronchial"})
 """Fluids that are taken once for everything that follows in an order."""
 NOTHING: frozenset[str] = frozenset()
-GERMS = vocabulary().germs
+GERMS = sets().germs
 """Germs that are looked for together, by the same method in the same specimen."""
 CLASSES = frozenset({"igg", "iga", "igm", "ige"})
 """Classes of immunoglobulins."""
 SEEN_ANYWHERE = frozenset({"wound", "lesion", "vesicle", "soft tissue"})
 """Findings that are read as places, and may be at any place."""
-EXAM = re.compile(r"\b(?:exam\w*|otoscop\w*|rhinoscop\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
-EXAM_OF = re.compile(r"\w exam\w*$")
-EXAM_OF_PLACE = re.compile(r"\bexam\w* of\b")
-LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
+EXAM = lazy.regex(r"\b(?:exam\w*|otoscop\w*|rhinoscop\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
+EXAM_OF = lazy.regex(r"\w exam\w*$")
+EXAM_OF_PLACE = lazy.regex(r"\bexam\w* of\b")
+LABORATORY = lazy.regex(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
 """An order that names nothing else asks for everything measured in blood."""
-ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
+ALL_OF_IT = lazy.regex(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
 MEASURED = ("values", "panels", "tests", "modalities")
 """Kinds of concept that a test is read as; the others are examined."""
 

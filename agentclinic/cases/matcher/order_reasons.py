@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from agentclinic import lazy
 from agentclinic.cases.matcher.order_kinds import EXAM, MEASURED, TAKEN, is_fluid, is_measured
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
 
-_REASON = re.compile(
+_REASON = lazy.regex(
     r"\b(?:for|if|noting|documenting|recording|esp(?:ecially)?|particularly|in particular"
     r"|due to|because|since|as|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
     r"|to (?:evaluate|assess|rule|look|check|exclude|confirm|determine|identify|detect|see|measure|visuali[sz]e"
@@ -22,7 +21,7 @@ _REASON = re.compile(
     r"|after (?:the |an? |each |one |two )?(?:epinephrine|adrenaline|fluids?|bolus|treatment|oxygen|nitroglycerin"
     r"|analgesi|nebuli|antipyretic|insulin|conversion|cardioversion|adenosine|therapy|medication))\b.*$"
 )
-_CAUSE = re.compile(r"(?:if|due|because|since|as|given)\b")
+_CAUSE = lazy.regex(r"(?:if|due|because|since|as|given)\b")
 """Begins a reason that never says what is ordered, as "for" may."""
 POSTURES = frozenset({"leaning forward auscultation", "left lateral auscultation"})
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.not_tests import said_of_no_test
 from agentclinic.cases.matcher.order_kinds import (
     EXAM,
@@ -24,36 +25,36 @@ from agentclinic.cases.matcher.order_reasons import POSTURES, without_reason
 from agentclinic.cases.matcher.order_words import Reading, reading, vocabulary
 from agentclinic.vocabulary.text import words
 
-_SPLIT = re.compile(
+_SPLIT = lazy.regex(
     r"\s*(?:(?P<open>[(\[:]|\b(?:including|include|includes|incl?\b\.?|such as))"
     r"|(?P<close>[)\];?!]|(?<=[a-z]{2})\.(?=\s|$))|(?P<with>\bwith\b)|[,+]"
     r"|\b(?:and|plus|or|as well as|then|followed by)\b)\s*"
 )
 _ENDS = (";", ".", "?", "!")
-_TYPES = re.compile(
+_TYPES = lazy.regex(
     r"\b(hep(?:atitis)?|proteins?|vitamins?|factors?|coxsackie) "
     r"((?:[a-ek]\d{0,2}|s|[ivx]+)(?:\s*(?:,|/|\band\b|\bor\b| )\s*(?:\1 )?(?:[a-ek]\d{0,2}|s|[ivx]+)\b)+)"
 )
 """Several of one name: "hepatitis B and C", "protein C, S", "factors VIII and IX"."""
-_SINGULAR = re.compile(r"(?<=[nr])s$")
-_REGIONS = re.compile(
+_SINGULAR = lazy.regex(r"(?<=[nr])s$")
+_REGIONS = lazy.regex(
     r"\b(cervical|thoracic|lumbar)(?= ?(?:,|and|&|/) ?(?:(?:cervical|thoracic|lumbar)\b[ ,]*(?:and |& )?)+spine)"
 )
-_COMPLEMENT = re.compile(r"\bc3(?: ?/ ?| and | )c4\b")
+_COMPLEMENT = lazy.regex(r"\bc3(?: ?/ ?| and | )c4\b")
 _JOINTS = r"(?:knee|hip|wrist|ankle|elbow|shoulder|joint|effusion|mtp|mcp|great toe|big toe)"
 _SIDED = r"(?:(?:the|left|right|lt|rt|swollen|affected|hot|1st|first) )*"
-_ASPIRATED = re.compile(
+_ASPIRATED = lazy.regex(
     rf"\b(?:(?:needle|diagnostic|joint) )*(?:aspirat(?:e|ion)|arthrocentesis|tap)(?: of| from)? {_SIDED}{_JOINTS}"
     rf"(?: joint| effusion)?\b(?! (?:exam|x ray))"
     rf"|\b{_SIDED}{_JOINTS}(?: joint| effusion)? (?:aspirat(?:e|ion)|tap|arthrocentesis|fluid)\b"
 )
 """What is taken from a joint, whichever it is."""
-_FILM = re.compile(
+_FILM = lazy.regex(
     r"(^|\b(?:cbc|fbc|count|differential|with|and|plus|a)|[,+(/])(\s*)(?=film\b(?! (?:of|at|after|in)\b))"
 )
 """A film that names no part of the body is a blood film."""
-_ENT = re.compile(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
-_SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
+_ENT = lazy.regex(r"\bears?,? (?:and )?nose,? (?:and|&) throat\b")
+_SPECIMEN = lazy.regex(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _MOST_SPECIMENS = 20
 """A list without commas is split at this many places at most; no real list names as many specimens."""
 
@@ -143,14 +144,14 @@ def _orders(text: str) -> bool:
     return is_measured(read) or bool(named or read.of("vitals") or read.of("systems"))
 
 
-_TEST = re.compile(r"\w (?:scan|test|assay|titre|titer|panel|screen)s?$")
+_TEST = lazy.regex(r"\w (?:scan|test|assay|titre|titer|panel|screen)s?$")
 
 
 def _names_examination(read: Reading) -> bool:
     return any(read.of(kind) for kind in ("systems", "parts", "methods"))
 
 
-_AFTER_COMMA = re.compile(r",\s*(?:and\s+)?$")
+_AFTER_COMMA = lazy.regex(r",\s*(?:and\s+)?$")
 
 
 def _goes_on(order: str, start: int, text: str) -> bool:
@@ -165,7 +166,7 @@ def _names_place(read: Reading) -> bool:
     return only_sites(read) and not read.of("sites") <= SEEN_ANYWHERE
 
 
-_BEGINS = re.compile(r"(?:please |also |then )*(?:check|look|listen|feel|assess|measure|test)\b")
+_BEGINS = lazy.regex(r"(?:please |also |then )*(?:check|look|listen|feel|assess|measure|test)\b")
 
 
 def _by_specimen(text: str) -> list[str]:
@@ -188,7 +189,7 @@ def _by_place(text: str) -> list[str]:
     return places if all(alone) and len(places) > 1 else [text]
 
 
-_NODES_IN = re.compile(r"\bnodes? (?:in|of|at|over)\b")
+_NODES_IN = lazy.regex(r"\bnodes? (?:in|of|at|over)\b")
 _OF_NODES = frozenset({"neck", "breast", "groin", "hernia", "elbow", "lymph node"})
 """Places whose lymph nodes are felt: the armpit is examined with the breast."""
 _FURTHER = 4
@@ -292,7 +293,7 @@ def _shared_method(read: Reading, text: str, after: Sequence[Segment], apart: bo
     return ""
 
 
-_METHOD = re.compile(r"(?:auscultat|palpat|percuss|inspect)ion$")
+_METHOD = lazy.regex(r"(?:auscultat|palpat|percuss|inspect)ion$")
 _HEARD = frozenset({"heart", "lung", "chest", "abdomen", "neck", "carotid", "back", "precordium"})
 
 
@@ -354,7 +355,7 @@ def with_germs(segments: Sequence[Segment]) -> list[Segment]:
     return done
 
 
-_ANTIBODIES = re.compile(r"(?:ig[agm] )?(?:antibod(?:y|ies)|abs?|ig[agm])(?: (?:and )?ig[agm])?")
+_ANTIBODIES = lazy.regex(r"(?:ig[agm] )?(?:antibod(?:y|ies)|abs?|ig[agm])(?: (?:and )?ig[agm])?")
 
 
 def _is_looked_at(text: str) -> bool:

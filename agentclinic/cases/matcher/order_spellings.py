@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.order_kinds import is_measured, only_sites
 from agentclinic.cases.matcher.order_words import reading, vocabulary
 
-WITH_SPATULA = re.compile(
+WITH_SPATULA = lazy.regex(
     r"\s*\b(?:with|without|using)(?: using)? (?:an? |the )?(?:tongue (?:depressor|blade)|spatula)\b", re.IGNORECASE
 )
 """How the throat is looked at: the tongue is not what is ordered."""
-OXYGEN_TRIAL = re.compile(
+OXYGEN_TRIAL = lazy.regex(
     r"\b(?:trial of (?:[\w%-]+ ){0,3}(?:oxygen|O2)|(?:high[- ]flow )?oxygen trial)\b"
     r"(?: (?:at )?\d+ ?L/min)?(?: (?:by|via) (?:[\w-]+ )?mask)?(?: during (?:an? |the )?(?:attack|bout|episode)s?)?",
     re.IGNORECASE,
@@ -51,8 +52,8 @@ _SEEN = r"(?:smear|stain|microscopy)"
 _SWELLS = "ankle|pedal|leg|peripheral|pretibial|sacral|facial|face|periorbital|hand|arm"
 _SPINE = {"C": "cervical", "T": "thoracic", "L": "lumbar"}
 _CULTURES = {"B": "blood cultures", "U": "urine culture", "S": "sputum culture"}
-_PLUS = re.compile(r" ?(?:[/+&]|\band\b) ?", re.IGNORECASE)
-_CONJUNCTION = re.compile(r"\b(?:and|or)\b")
+_PLUS = lazy.regex(r" ?(?:[/+&]|\band\b) ?", re.IGNORECASE)
+_CONJUNCTION = lazy.regex(r"\b(?:and|or)\b")
 
 
 def _is_sign_alone(text: str) -> bool:
@@ -809,7 +810,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         " including",
     ),
 )
-WRITTEN_OUT = tuple((re.compile(pattern, re.IGNORECASE), meant) for pattern, meant in _RULES)
+WRITTEN_OUT = tuple((lazy.regex(pattern, re.IGNORECASE), meant) for pattern, meant in _RULES)
 """How doctors write things, and the same in words that are read elsewhere; applied one after another.
 
 Capitals matter only within `(?-i:...)`.

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.order_kinds import CLASSES, EXAM, GERMS, is_measured, only_sites
 from agentclinic.cases.matcher.order_reasons import without_reason
 from agentclinic.cases.matcher.order_spellings import WRITTEN_OUT
 from agentclinic.cases.matcher.order_words import reading
 
-_NUMBERED = re.compile(r"(?:^|(?<=[\s,;:.]))\(?\d{1,2}[.)]\s+(?=[A-Za-z(])|(?:^|(?<=\s))[*•]\s+|^[-–]\s+")
-_DASHED = re.compile(r"(?:^|(?<=\s))[-–]\s+(?=[A-Za-z(])")
+_NUMBERED = lazy.regex(r"(?:^|(?<=[\s,;:.]))\(?\d{1,2}[.)]\s+(?=[A-Za-z(])|(?:^|(?<=\s))[*•]\s+|^[-–]\s+")
+_DASHED = lazy.regex(r"(?:^|(?<=\s))[-–]\s+(?=[A-Za-z(])")
 """The items of a line that begins with a dash."""
-_DASH = re.compile(r"\s+[-–—]+\s+")
-_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+_DASH = lazy.regex(r"\s+[-–—]+\s+")
+_POSSESSIVE = lazy.regex(r"(?<=\w)['’]s\b")
 """Of a sign: "Brudzinski's"."""
 
 
@@ -39,8 +40,8 @@ _RESULT = (
     r"|high|low|falls?|drops?|rises?|above|below|present|absent|not possible|unavailable|contraindicated|reduced|seen"
     r"|persists?|(?:not )?found)\b"
 )
-_IF = re.compile(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
-_CONDITIONAL = re.compile(
+_IF = lazy.regex(r"\b(?:if|unless|in case)\b", re.IGNORECASE)
+_CONDITIONAL = lazy.regex(
     rf"\b(?:if|unless|in case)\b[^,;.]*?\b{_RESULT}[^,;.]*?,\s*(?:then\s+)?[^,;.]+"
     rf"|(?:\b(?:then|followed by|and|plus)\s+|[+&]\s*)?"
     rf"(?P<what>(?!\s*(?:if|unless|in case)\b)(?:(?!\b(?:then|followed by|and|plus)\b)[^,;.+&])*?\b"
@@ -64,9 +65,9 @@ def _unconditional(order: str) -> tuple[str, tuple[str, ...]]:
     return (rest, waiting) if reading(rest).named else (order, ())
 
 
-_RATIO = re.compile(r"\bratio\b", re.IGNORECASE)
-_SLASHED = re.compile(r"[^,;:()\[\]]*/[^,;:()\[\]]*")
-_SLASH = re.compile(r"\s*/\s*(?!(?:kg|min|h|hr|hour|day|dose)\b)")
+_RATIO = lazy.regex(r"\bratio\b", re.IGNORECASE)
+_SLASHED = lazy.regex(r"[^,;:()\[\]]*/[^,;:()\[\]]*")
+_SLASH = lazy.regex(r"\s*/\s*(?!(?:kg|min|h|hr|hour|day|dose)\b)")
 
 
 def _without_slashes(text: str) -> str:
@@ -92,7 +93,7 @@ def _may_be_two(last: str, piece: str) -> bool:
     return any(alone) and all(one or other for one, other in zip(alone, unknown, strict=True))
 
 
-_UNKNOWN = re.compile(r"\s*[A-Za-z][A-Za-z0-9]{2,}\s*")
+_UNKNOWN = lazy.regex(r"\s*[A-Za-z][A-Za-z0-9]{2,}\s*")
 
 
 def _by_one_swab(last: str, piece: str) -> bool:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from agentclinic import lazy
 from agentclinic.vocabulary.normals import is_examination, levels, normals
 from agentclinic.vocabulary.tests import KINDS, names_of, split_list, table
 from agentclinic.vocabulary.text import fold, words
 
 # Reading drops plurals, but the pulses of a limb are not the pulse rate.
-_PULSES = re.compile(
+_PULSES = lazy.regex(
     r"(?<!\bpedal )(?<!\bfoot )(?<!\btibial )(?<!\bpedis )(?<!\bfemoral )(?<!\bpopliteal )(?<!\bradial )"
     r"(?<!\bbrachial )(?<!\bulnar )(?<!\bleg )(?<!\barm )(?<!\blimb )\b(?:peripheral )?pulses\b"
 )
@@ -69,8 +70,25 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """The table of tests, indexed for reading orders."""
+class Sets:
+    """What the table of tests says about its entries."""
+
+    panels: Mapping[str, Panel]
+    of_blood: frozenset[str]
+    """Values measured in blood unless the order says otherwise."""
+    kinds: Mapping[str, frozenset[str]]
+    """For a general kind of test, the tests that charts may list under it."""
+    reached: Mapping[str, frozenset[str]]
+    """Sites a test can take a specimen from."""
+    germs: frozenset[str]
+    """Germs that are looked for together, by the same method in the same specimen."""
+    collected: frozenset[str]
+    """Values that are measured in the same collection of urine, and elsewhere."""
+
+
+@dataclass(frozen=True)
+class Vocabulary(Sets):
+    """The same, with all names, indexed for reading orders."""
 
     named: Mapping[tuple[str, ...], Tokens]
     """What a name stands for."""
@@ -82,9 +100,6 @@ class Vocabulary:
     spelled_lengths: _Lengths
     manner: frozenset[tuple[str, ...]]
     """Words that say how to do a test, not which test it is."""
-    panels: Mapping[str, Panel]
-    of_blood: frozenset[str]
-    """Values measured in blood unless the order says otherwise."""
     of_fluids: frozenset[str]
     """Values that are also measured in urine and other fluids."""
     wider: Mapping[str, frozenset[str]]
@@ -94,18 +109,10 @@ class Vocabulary:
     covers: Mapping[str, frozenset[str]]
     """For each system, the systems its examination includes."""
     parts: Mapping[str, Part]
-    kinds: Mapping[str, frozenset[str]]
-    """For a general kind of test, the tests that charts may list under it."""
-    reached: Mapping[str, frozenset[str]]
-    """Sites a test can take a specimen from."""
     fluids: frozenset[str]
     """Names of specimens that are not tests by themselves."""
     alike: Mapping[str, frozenset[str]]
     """Values and tests that tell nearly the same thing."""
-    germs: frozenset[str]
-    """Germs that are looked for together, by the same method in the same specimen."""
-    collected: frozenset[str]
-    """Values that are measured in the same collection of urine, and elsewhere."""
     alone: frozenset[str]
     """Qualifiers of results that are reported only if they are asked for."""
     with_and: re.Pattern[str]
@@ -113,8 +120,24 @@ class Vocabulary:
 
 
 @lru_cache(maxsize=1)
-def vocabulary() -> Vocabulary:
+def sets() -> Sets:
+    """For modules as they are imported: to read all names takes thirty times as long."""
     content = table()
+    panels = _panels(content["panels"])
+    return Sets(
+        panels=panels,
+        of_blood=frozenset().union(*(panels[name].values for name in ("cbc", "cmp", "electrolytes")))
+        | {"ldh", "ph", "cortisol", "lactate"},
+        kinds={kind: frozenset(split_list(names)) for kind, names in content["kinds"].items()},
+        reached={test: frozenset(split_list(names)) for test, names in content["reached"].items()},
+        germs=frozenset(split_list(content["germs"])),
+        collected=frozenset(split_list(content["collected"])),
+    )
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> Vocabulary:
+    content, known = table(), sets()
     spelled = {words(brief): words(full) for brief, full in content["spelled"].items()}
     short = _lengths(spelled)
     named: dict[tuple[str, ...], set[tuple[str, str]]] = {}
@@ -128,19 +151,17 @@ def vocabulary() -> Vocabulary:
             named[name].update(("timings", word) for word in name if word in content["timings"])
         named.setdefault(_spelled_out(name, spelled, short), set()).update(named[name])
     manner = {words(name) for name in split_list(content["manner"])}
-    panels = _panels(content["panels"])
     wider = {site: frozenset(_wider(site, content["sites"])) for site in content["sites"]}
     return Vocabulary(
+        **vars(known),
         named={name: frozenset(tokens) for name, tokens in named.items()},
         phrases=frozenset(named) | manner,
         lengths=_lengths((*named, *manner)),
         spelled=spelled,
         spelled_lengths=short,
         manner=frozenset(manner),
-        panels=panels,
-        of_blood=frozenset().union(*(panels[name].values for name in ("cbc", "cmp", "electrolytes")))
-        | {"ldh", "ph", "cortisol", "lactate"},
-        of_fluids=frozenset(content["values"]) - _BLOOD_ONLY.union(*(panels[name].values for name in ("cbc", "lft")))
+        of_fluids=frozenset(content["values"])
+        - _BLOOD_ONLY.union(*(known.panels[name].values for name in ("cbc", "lft")))
         | _COUNTED,
         wider=wider,
         examined={site: _examined(site, wider[site], content["systems"]) for site in content["sites"]},
@@ -157,8 +178,6 @@ def vocabulary() -> Vocabulary:
             )
             for name, entry in content["parts"].items()
         },
-        kinds={kind: frozenset(split_list(names)) for kind, names in content["kinds"].items()},
-        reached={test: frozenset(split_list(names)) for test, names in content["reached"].items()},
         fluids=frozenset(
             " ".join(words(name))
             for fluid in content["specimens"]
@@ -166,8 +185,6 @@ def vocabulary() -> Vocabulary:
             if name not in ("urinalysis", "ua", "dipstick")
         ),
         alike={name: frozenset(split_list(names)) for name, names in content["alike"].items()},
-        germs=frozenset(split_list(content["germs"])),
-        collected=frozenset(split_list(content["collected"])),
         alone=frozenset(name for name, entry in content["qualifiers"].items() if entry.get("alone")),
         with_and=_joining(named, spelled, [name for name in manner if len(name) > 1]),
     )

@@ -32,6 +32,7 @@ from agentclinic.cases.matcher.order_words import (
     other_side,
     reading,
     same_site,
+    sets,
     spelled_out,
     usually_in_blood,
     vocabulary,
@@ -201,7 +202,7 @@ _ARRANGED = re.compile(
 _OF_SPECIMENS = (
     TAKEN
     | {"swab", "genetic", "tumor genotype", "fish", "karyotype", "microarray", "bone marrow"}
-    | vocabulary().kinds["tumor genotype"]
+    | sets().kinds["tumor genotype"]
 )
 
 
@@ -468,7 +469,7 @@ _TOO_GENERAL = {
     "modalities": frozenset({"imaging"}),
     "tests": _ANY_METHOD,
 }
-_OF_A_SITE = TAKEN | {"endoscopy"} | frozenset(vocabulary().reached)
+_OF_A_SITE = TAKEN | {"endoscopy"} | frozenset(sets().reached)
 IMMUNOGLOBULINS = frozenset({"igg", "iga", "igm", "ige", "immunoglobulins"})
 _CLASSES = frozenset({"igg", "iga", "igm"})
 _PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose tolerance"})
@@ -860,7 +861,7 @@ _ALLERGEN = frozenset(
     ("specific", "allergen", "allergen testing", "allergy", "rast", "panel", "common", "inhalant", "aeroallergen",
      "environmental", "food")
 )  # fmt: skip
-_VIRUSES = vocabulary().panels["respiratory viral panel"].values
+_VIRUSES = sets().panels["respiratory viral panel"].values
 _SWABBED = frozenset({"swab", "pcr", "culture"})
 _NOT_SWABBED = frozenset({"csf", "blood", "urine", "stool"})
 _OF_GENITALS = frozenset({"chlamydia", "gonorrhea"})

@@ -18,6 +18,7 @@ from operator import or_
 
 import numpy as np
 
+from agentclinic import lazy
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asked_parts import (
     OPENS,
@@ -117,10 +118,10 @@ _AT_LENGTH = cues.Cue(
 )
 """Asks for the story at length."""
 _TELL_OF = cues.Cue(r"\b(?:tell|describe|talk|walk|take) (?:\w+ )*(?:how|what|about|through|story|everything)\b")
-_OPEN = re.compile(
+_OPEN = lazy.regex(
     r"^(?:and |so |but |or )?(?:how|when|where|what|which|who|why|since when|tell|describe)\b", re.IGNORECASE
 )
-_CHOICE = re.compile(
+_CHOICE = lazy.regex(
     r"\bor (?:is|are|was|were|do|does|did|has|have|only|just|more|rather)\b|\bbetter or worse\b"
     r"|\bonly\b.*\bor\b|\b(?:only|too|as well)$",
     re.IGNORECASE,
@@ -130,7 +131,7 @@ DOUBTFUL = -0.5
 """An item of a list gets no answer that is less near than this, if that is the answer to another thing asked."""
 DOUBT = -1.5
 """The least nearness, beside what is needed, of the fact that is told rather than denying a follow-up or a choice."""
-_WHICH = re.compile(
+_WHICH = lazy.regex(
     r"(?:and |or |so |but )*(how (?:many|much|long|often|far|big|old|soon)|which|where|when|who|why)\b", re.IGNORECASE
 )
 """Asks for something that a patient may not be able to say."""
@@ -164,37 +165,37 @@ _FUNCTIONS = (
     r"(?:hearing|(?:eye)?sight|vision|memory|balance|concentration|coordination|speech|voice|appetite|energy|mood|sleep"
     r"|walking|breathing|swallowing|digestion|skin|strength|sense of (?:smell|taste)|bowels|waterworks|eyes|ears)"
 )
-_HOW_IS = re.compile(
+_HOW_IS = lazy.regex(
     rf"(?:and )?how(?:['’]s| is| are| has| have) (?:your|his|her) ({_FUNCTIONS})(?: been)?(?: lately| recently)?\W*"
     rf"|(?:and )?how about (?:your|his|her) ({_FUNCTIONS})\W*",
     re.IGNORECASE,
 )
 """Asks how something of the body works."""
-_FOLLOWS = re.compile(
+_FOLLOWS = lazy.regex(
     r"(?:and |or |but |so )*(?:is|are|was|were|do|does|did|has|have|had|can|could)(?:n['’]t)?"
     r" (?:it|that|they|those|these|this)\b",
     re.IGNORECASE,
 )
 """Asks more about what was asked before: "and is it worse at night?". If a fact is not too far, it is told: half of
 such questions about other charts have an answer that was not recognized."""
-_EITHER = re.compile(r"\w\s+or\s+\w", re.IGNORECASE)
+_EITHER = lazy.regex(r"\w\s+or\s+\w", re.IGNORECASE)
 """Two things that the reader does not tell apart, often a choice, and so not denied beside other answers."""
-_EXAMPLE = re.compile(r"(?:for (?:example|instance)|such as|including)\b", re.IGNORECASE)
+_EXAMPLE = lazy.regex(r"(?:for (?:example|instance)|such as|including)\b", re.IGNORECASE)
 _SPANS = frozenset(
     "hour day week month year time past last few recent recently lately today daily before during while now".split()
 )
 """Words that only say when: a fact that is near to these alone is not what was asked."""
-_ANY_OTHER_THING = re.compile(r"(?:any |some )?(?:other|similar) \w+", re.IGNORECASE)
+_ANY_OTHER_THING = lazy.regex(r"(?:any |some )?(?:other|similar) \w+", re.IGNORECASE)
 """Ends a list without naming anything: "or other products"."""
-_ANYTHING = re.compile(
+_ANYTHING = lazy.regex(
     r"(?:have|has|did|do|does) (?:you|he|she|they) (?:ever |also )?(?:noticed?|had|have|seen|feel|felt)"
     r" (?:anything|any (?:other )?(?:changes?|symptoms?|problems?))"
     r"(?: (?:elsewhere|in|on|of|your|his|her|body|lately|recently|about|with|yourself|at|all|new|different|unusual))*",
     re.IGNORECASE,
 )
 """Names nothing, and is not denied beside its examples."""
-_ABOVE_ALL = re.compile(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
-_IT = re.compile(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
+_ABOVE_ALL = lazy.regex(r"(?:especially|particularly|in particular)\b", re.IGNORECASE)
+_IT = lazy.regex(r"\b(?:it|that|them|they|those|this)\b", re.IGNORECASE)
 _ANY_OF_THEM = cues.Cue(r"\b(?:any|all|some|one|none) of (?:them|these|those)\b")
 _OF_THEM = cues.Cue(r"(?:do|does|did|are|is|were|was|have|has) (?:they|it|these|those|this|that)\b")
 """Asks about what was spoken of before."""
@@ -203,7 +204,7 @@ _OWN_AND_KIN = cues.Cue(
     r"\b(?:famil(?:y|ies)|relatives?|parents?|mother|father|brothers?|sisters?|siblings?)\b"
 )
 """Asks about the patient and the relatives at once."""
-_BEGAN = re.compile(
+_BEGAN = lazy.regex(
     r"(?:and |so )*(?:exactly )?(?:when|what time|since when"
     r"|how (?:long|many (?:days|weeks|months|years)(?: or (?:days|weeks|months|years))*) ago)(?: exactly)?"
     r" (?:did|have|has|was|were) (?:you first (?:notice|feel|have|get)\b.*"
@@ -213,7 +214,7 @@ _BEGAN = re.compile(
     re.IGNORECASE,
 )
 """Asks when it began: that is mostly told by the main complaint."""
-_LAST_SAID = re.compile(
+_LAST_SAID = lazy.regex(
     r"(?:(?:i (?:understand|gather|hear|see|know)|you (?:said|say|told me|mentioned))(?: that)? )?"
     r"([^.?!]{3,120})[.!]\W*$",
     re.IGNORECASE,
@@ -221,14 +222,14 @@ _LAST_SAID = re.compile(
 """What a doctor says before a question that says nothing without it."""
 _GOES_ON = cues.Cue(r"\bhow long has (?:this|it|that) been\b")
 """After another question, this asks about what that was about."""
-_ONLY_WHEN = re.compile(
+_ONLY_WHEN = lazy.regex(
     r"(?:and |or |so |but )*(?:for |since )?(?:how (?:much|many|long|often|bad|big|high|far|severe)|in what way|when"
     r"|where|why|which(?: one)?|who)(?: (?:was|is|are|did|does|do|has|have|were)(?: (?:it|that|this|they|those|you))?)?"
     r"(?: (?:exactly|been|happen|start|begin|last|changed?|a day|each day))?\W*",
     re.IGNORECASE,
 )
 """Says nothing without what was asked before: "how much?"."""
-_SHORT = re.compile(r"\b[a-z]+['’](?:ve|re|ll|d|s|m|t)\b", re.IGNORECASE)
+_SHORT = lazy.regex(r"\b[a-z]+['’](?:ve|re|ll|d|s|m|t)\b", re.IGNORECASE)
 _FAMILY = cues.Cue(
     r"\babout (?:your|his|her|the) family\b|\bfamily (?:medical |health )?history\b"
     r"|\b(?:illness|disease|problem|condition)\w* (?:that )?(?:runs? )?in (?:your|his|her|the) family\b"
@@ -254,8 +255,8 @@ _LIFE = cues.Cue(
     r"|life|home|(?:daily|normal|usual) (?:routine|day)|living situation)\b"
 )
 """Asks how someone lives."""
-_HOME_ALONE = re.compile(r".*\babout (?:your|his|her) home(?: situation)?", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[.,?:;]")
+_HOME_ALONE = lazy.regex(r".*\babout (?:your|his|her) home(?: situation)?", re.IGNORECASE)
+_CLAUSE_END = lazy.regex(r"[.,?:;]")
 _WORSE = cues.Cue(r"\b(?:worse\w*|aggravat\w*|brings? (?:it|them|this) on|sets? (?:it|them|this) off|triggers?)\b")
 _BETTER = cues.Cue(
     r"\b(?:better|eas(?:e|es|ed|ier)|reliev\w*|relief|helps?|helped|sooth\w*|(?:make|makes) it (?:stop|go away))\b"

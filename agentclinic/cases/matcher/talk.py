@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from agentclinic import lazy
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import clause_texts
 from agentclinic.vocabulary.text import tidy
@@ -41,7 +42,7 @@ class Said:
     """The same, but with whole sentences of which a part asks for feelings or wishes."""
 
 
-_SENTENCE = re.compile(
+_SENTENCE = lazy.regex(
     r"(?<=[.?!])(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!e\.g\.)(?<!i\.e\.)\s+|\n+", re.IGNORECASE
 )
 _YOU = (
@@ -119,7 +120,7 @@ _KINDS: tuple[tuple[Talk, str], ...] = (
 )
 _CUES = tuple(cues.Cue(pattern) for _, pattern in _KINDS)
 # A sentence that tells the patient something and asks nothing.
-_TELLS = re.compile(
+_TELLS = lazy.regex(
     r"^(?:(?:ok(?:ay)?|all ?right|right|well|so|now|and|great|good|sure|of course|in the meantime|meanwhile|first"
     r"|next|then|for now)[,.! ]+)*"
     r"(?:you (?:must|poor|did well|gave|are doing|have been (?:very|so))|you're (?:doing|being|very|so)|it must"
@@ -131,7 +132,7 @@ _TELLS = re.compile(
     r"|great|good|perfect|excellent|sorry)\b",
     re.IGNORECASE,
 )
-ASKS = re.compile(
+ASKS = lazy.regex(
     r"\b(?:tell me|describe|explain (?:to|how|what)|(?:want|like|love|need|have) to (?:ask|know|hear|learn"
     r"|understand|clarify|get|discuss|talk|go over|explore)|wonder\w*|curious|ask(?:ing)? (?:you |a |some |about)|"
     r"know (?:if|whether|about|more|when|how|what)|please (?:tell|describe|list|share|explain|mention)|let me know"
@@ -139,7 +140,7 @@ ASKS = re.compile(
     r"|\?\s*$",
     re.IGNORECASE,
 )
-_LEAD = re.compile(
+_LEAD = lazy.regex(
     r"^(?:(?:hello|hi|hey|good (?:morning|afternoon|evening)|welcome|thanks?(?: you)?(?: (?:so"
     r"|very) much)?(?: for [^,.?!;:]*)?|ok(?:ay)?|all ?right|right|i see|i understand|"
     r"got it|understood|sure|great|i(?:'m| am) (?:so |very )?sorry(?: to hear (?:that|this|about [^,.?!]*))?"
@@ -197,7 +198,7 @@ def _answered(kinds: list[Talk]) -> tuple[Talk, ...]:
     return tuple(asked or kinds[-1:])
 
 
-FEELINGS = re.compile(
+FEELINGS = lazy.regex(
     r"\b(?:feel\w*|cop(?:e|ing)|manag\w+|handl\w+|deal\w*|holding up|mood|spirits|emotion\w*|upset|worr\w*|afraid"
     r"|fear\w*|scar\w*|concern\w*|anxious|fright\w*|nervous|bother\w*|mind|expect\w*|want\w*|like"
     r"|hop(?:e|ed|ing)(?! (?:for|to have) (?:a |more )?(?:bab|child|kid))"

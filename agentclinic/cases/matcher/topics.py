@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.asking import VAGUE
 from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.model import Fact, Section
@@ -48,7 +49,7 @@ def opening(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return volunteered or tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 
 
-_NORMAL = re.compile(r"\b(?:normal(?:ly)?|clear|fine|good|unchanged|regular|up to date|okay)\b", re.IGNORECASE)
+_NORMAL = lazy.regex(r"\b(?:normal(?:ly)?|clear|fine|good|unchanged|regular|up to date|okay)\b", re.IGNORECASE)
 
 
 def says_no_harm(fact: Fact) -> bool:
@@ -76,7 +77,7 @@ def deniable() -> int:
     return lexicon.of_types("symptom", "disease", "procedure", "drug", "exposure", "habit")
 
 
-WELL = re.compile(
+WELL = lazy.regex(
     r"\b(?:well|normal(?:ly)?|ok(?:ay)?|fine|safe|regular(?:ly)?|healthy|up to date|properly|enough|good|usual|able"
     r"|appetite|energy|enjoy\w*|interest\w*|pleasure)\b",
     re.IGNORECASE,
@@ -126,7 +127,7 @@ def span(text: str, strange: Sequence[str]) -> str:
     return text[hits[0].start() : hits[-1].end()] if hits else ""
 
 
-_BEFORE_NOUN = re.compile(
+_BEFORE_NOUN = lazy.regex(
     r"^(?:(?:and|or|so|any|some|a|an|the|do|does|did|have|has|had|are|is|was|were|been|you|he|she|they|your child"
     r"|ever|also"
     r"|having|noticed|notice|experienced|experiencing|experience|get|getting|gotten|there|with|recent|recently|new"
@@ -134,7 +135,7 @@ _BEFORE_NOUN = re.compile(
     r"|currently|suffered|suffering|from|developed|seen)\s+)*(?=(.*))",
     re.IGNORECASE | re.DOTALL,
 )
-_NOUN = re.compile(
+_NOUN = lazy.regex(
     r"(?:[a-z]+ ){0,2}(?:pains?|aches?|[a-z]*ache|swelling|bleeding|discharge|loss|gain|sweats|chills|fevers?"
     r"|rash(?:es)?|cough(?:ing)?"
     r"|vomiting|nausea|diarrhea|constipation|heartburn|headaches?|numbness|tingling|weakness|dizziness|fatigue"
@@ -150,15 +151,15 @@ _NOUN = re.compile(
 )
 
 
-_SEVERAL = re.compile(r"[,(]|\b(?:or|and)\b")
+_SEVERAL = lazy.regex(r"[,(]|\b(?:or|and)\b")
 """In the name of a finding that stands for several things."""
 
 
-_PARTICLE = re.compile(r"^(?:your|the|this|that)\b|\b(?:up|out|over|off|down|at|on|for|to|when|while|than)\b")
+_PARTICLE = lazy.regex(r"^(?:your|the|this|that)\b|\b(?:up|out|over|off|down|at|on|for|to|when|while|than)\b")
 """In what is no noun by itself: "picking up infections"."""
 
 
-_GENERAL = re.compile(r"pains?|problems?|changes")
+_GENERAL = lazy.regex(r"pains?|problems?|changes")
 """What a patient does not deny by name, since something may hurt elsewhere."""
 
 
@@ -177,13 +178,13 @@ def called(text: str, names: Sequence[str]) -> str:
     return names[0].lower() if content_words(text) <= named else ""
 
 
-_LISTS_NOUNS = re.compile(
+_LISTS_NOUNS = lazy.regex(
     r"\b(?:any|(?:have (?:you|they)|has (?:he|she))(?: ever)? (?:had|noticed)|do (?:you|they)(?: ever)? (?:have|get)"
     r"|does (?:he|she)(?: ever)? (?:have|get)|(?:is|was|are|were) there"
     r"|(?:any(?:one|body)|relatives?|parents|family)(?: \w+){0,4} (?:have|has|had|with|get)(?: ever)?(?: had)?)\b",
     re.IGNORECASE,
 )
-_CLAUSE = re.compile(
+_CLAUSE = lazy.regex(
     r"[;?]|\b(?:trouble|problems?|difficult\w*|changes?|issues?|history|loss|pain)\b.*\b(?:with|in|of|to)\b"
     r"|\b(?:been|fel[lt]|feel\w*|lost|seen|do|does|did|is|are|was|were|can|could|will|would|how|what|when|where"
     r"|who|which|why|ma[dk]es?|that|than|if|has|have|had|gets?|getting|got|you|i|he|she|it|they"
@@ -191,7 +192,7 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 """In what is no plain list of nouns."""
-_NO_NOUN = re.compile(
+_NO_NOUN = lazy.regex(
     r"(?:better|worse|to|not|just|such|like|even|else|other|more|less|kind|sort|of|before|after|now|ever|yet|too|either"
     r"|with|without|while|when|during|since|from|by|unable|hard|able|above|below|under|around|over|in|on|at|for|up|out|off|away|back|down|through|along|one|body|\w+ed|\w+ly"
     r"|(?!body|kidney|allergy|surgery|injury|biopsy|therapy|anxiety)\w+y$|\w+ing(?! (?:in|of|when|on|at|from|after)\b))"
@@ -199,12 +200,12 @@ _NO_NOUN = re.compile(
     re.IGNORECASE,
 )
 """The beginning of what is no noun: adjectives by themselves, and what someone does."""
-_TAKES_AWAY = re.compile(r"\b(?:los[et]|losing|gain\w*|miss\w*|skip\w*|chang\w*|stop\w*|put on) any$", re.IGNORECASE)
+_TAKES_AWAY = lazy.regex(r"\b(?:los[et]|losing|gain\w*|miss\w*|skip\w*|chang\w*|stop\w*|put on) any$", re.IGNORECASE)
 """What is lost or changed is not something the patient has: "lost any weight" is not denied as "no weight"."""
-_BEFORE_LISTED = re.compile(r"^(?:(?:and|or|any|an?|some|the|many|much) )+", re.IGNORECASE)
-_EXAMPLES = re.compile(r",| (?:such as|like|including) ", re.IGNORECASE)
-_WHEN_YOU = re.compile(r"\bwhen you(?= \w+$)", re.IGNORECASE)
-_YOUR = re.compile(r"\byour\b", re.IGNORECASE)
+_BEFORE_LISTED = lazy.regex(r"^(?:(?:and|or|any|an?|some|the|many|much) )+", re.IGNORECASE)
+_EXAMPLES = lazy.regex(r",| (?:such as|like|including) ", re.IGNORECASE)
+_WHEN_YOU = lazy.regex(r"\bwhen you(?= \w+$)", re.IGNORECASE)
+_YOUR = lazy.regex(r"\byour\b", re.IGNORECASE)
 
 
 def listed_noun(text: str, before: str) -> str:

@@ -12,7 +12,6 @@ benchmarks print how many questions of charts that were left out are nearest to 
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from agentclinic import lazy
 from agentclinic.cases.matcher.asking import stem
 from agentclinic.vocabulary.text import singular
 
@@ -29,8 +29,8 @@ Floats = NDArray[np.float32]
 TABLE = Path(__file__).parents[1] / "data" / "question_vectors.npz"
 STATEMENTS = TABLE.with_name("statement_vectors.npz")
 DIMENSIONS = 64
-_WORD = re.compile(r"[a-z0-9]+")
-_LEAD = re.compile(r"\bhow (long|many|much|often|bad|old|far|severe)\b")
+_WORD = lazy.regex(r"[a-z0-9]+")
+_LEAD = lazy.regex(r"\bhow (long|many|much|often|bad|old|far|severe)\b")
 """Words that together ask for something different than they do apart."""
 _SMALL = frozenset(
     "a an the is are was were be been being am do does did have has had having you your yours he his she her hers it "

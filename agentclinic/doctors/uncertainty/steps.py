@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from agentclinic import lazy
 from agentclinic.jsonl import encodable, loads
 from agentclinic.models.structured import at_most
 from agentclinic.results.turn import Differential, Hypothesis, Source, as_differential
@@ -22,7 +23,7 @@ FEWEST, MOST = 2, 4
 """Hypotheses in a step: a single one is not a doubt, and the original asks for two to four. At the end, one may stand
 alone."""
 
-_NO_NEWS = re.compile(
+_NO_NEWS = lazy.regex(
     r"(?:(?:there (?:is|are|was|were) )?no (?:new |further |more )?(?:relevant )?(?:facts?|information|data)"
     r"|no (?:new|further|additional|more) (?:relevant )?findings?|nothing(?: new| further| else)?|none|n/?a)"
     r"(?: (?:is|are|was|were|has been|have been))?"
@@ -155,7 +156,7 @@ def _one(entry: object) -> tuple[str, Uncertainty] | None:
     return entry.said, entry
 
 
-_MARKER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.)])\s+")
+_MARKER = lazy.regex(r"^\s*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 
 
 def _split(text: str) -> list[str]:
@@ -198,16 +199,16 @@ def _cut(text: str, separator: str) -> list[str]:
 
 # A percentage is a probability if it is alone, first or last, or called one: not in "oxygen saturation 91 %" or
 # "60 % stenosis".
-_PERCENT = re.compile(
+_PERCENT = lazy.regex(
     r"(?:^\s*|(?:[,;–-]|\bp|\bprob(?:ability)?|\blikelihood|\bchance|\bconfidence)\s*(?:of|is|[=:~≈])?\s*)"
     r"(?:about|~|≈)?\s*(\d{1,3}(?:\.\d+)?)\s*%"
     r"(?=\s*(?:$|[,;:–-]|likely|likelihood|prob|chance|sure|certain|confiden))",
     re.IGNORECASE,
 )
-_NAMED_SHARE = re.compile(r"\bp(?:rob(?:ability)?)?\s*[=:~≈]?\s*(0?\.\d+|0|1(?:\.0+)?)(?![\d.])", re.IGNORECASE)
-_BARE_SHARE = re.compile(r"^\s*(0?\.\d+|1\.0+)\s*$")
-_IN_PARENTHESES = re.compile(r"^(?P<name>[^()]+?)\s*\((?P<reason>.*)\)\s*$", re.DOTALL)
-_TRAILING_SHARE = re.compile(r"(?<=[^\s,=–-])[\s,=–-]+(?P<reason>\d{1,3}(?:\.\d+)?\s*%|0?\.\d+)\s*$")
+_NAMED_SHARE = lazy.regex(r"\bp(?:rob(?:ability)?)?\s*[=:~≈]?\s*(0?\.\d+|0|1(?:\.0+)?)(?![\d.])", re.IGNORECASE)
+_BARE_SHARE = lazy.regex(r"^\s*(0?\.\d+|1\.0+)\s*$")
+_IN_PARENTHESES = lazy.regex(r"^(?P<name>[^()]+?)\s*\((?P<reason>.*)\)\s*$", re.DOTALL)
+_TRAILING_SHARE = lazy.regex(r"(?<=[^\s,=–-])[\s,=–-]+(?P<reason>\d{1,3}(?:\.\d+)?\s*%|0?\.\d+)\s*$")
 
 
 def _from_text(item: str) -> Uncertainty:
@@ -250,7 +251,7 @@ class NextStep:
     utterance: str
 
 
-_PREFIX = re.compile(r"^[\W_]*ASK[ _](?:THE )?PATIENT\b[\s:*_–-]*", re.IGNORECASE)
+_PREFIX = lazy.regex(r"^[\W_]*ASK[ _](?:THE )?PATIENT\b[\s:*_–-]*", re.IGNORECASE)
 _TOKENS = (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)
 
 
