@@ -117,7 +117,11 @@ class Laboratory:
         self._dialogue = dialogue
         self._horizon = hours_for(case) if pending_results else None
         self._limits = limits
-        self._by_id = {f"r{place}": fact for place, fact in enumerate(filter(self._has, case.exam_facts), start=1)}
+
+    @cached_property
+    def _by_id(self) -> dict[str, Fact]:
+        """The charted results that can be had here; read when a model has to choose among them."""
+        return {f"r{place}": fact for place, fact in enumerate(filter(self._has, self._case.exam_facts), start=1)}
 
     @property
     def may_order(self) -> Callable[[str], bool] | None:
