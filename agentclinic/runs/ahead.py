@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from agentclinic.cases.completion import completion
 from agentclinic.cases.matcher import asked_of_measurement
+from agentclinic.cases.model import Case
 from agentclinic.clinic.answers import matched
-from agentclinic.clinic.payloads import PatientPayload
+from agentclinic.clinic.laboratory import matched as matched_results
+from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest, PatientPayload
 from agentclinic.clinic.reply_checks import Told, problems
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan
@@ -55,9 +58,18 @@ def _pieces(plan: Plan, models: Models) -> Iterator[Callable[[], object]]:
         for case in cases.values():
             yield partial(matched, PatientPayload(case.door, case.patient_facts, _SAID, (), "deny", False))
         yield partial(problems, _SAID, Told(), "")
+    if models.simulates("measurement") and plan.roles.laboratory != "free":
+        for case in cases.values():
+            yield partial(_report, case, plan.roles.missing_test or plan.settings.run.missing_test or "unavailable")
     yield partial(asked_of_measurement, "blood count", ())
     yield partial(commits, "migraine")
     if plan.roles.judge in ("builtin", "cascade"):
         yield partial(compare, "migraine", "tension headache")
     for used in models.in_use():
         yield partial(models.price, used.name, used.endpoint, {"input_tokens": 1, "output_tokens": 1})
+
+
+def _report(case: Case, missing: MissingTest) -> None:
+    """Look for a result in a chart, so that it is read, and what completes it is known."""
+    added = completion(case) if missing == "completed" else None
+    matched_results(LaboratoryPayload(case.exam_facts, "blood count", missing, added))

@@ -31,6 +31,7 @@ async def test_each_way_to_play_loads_what_it_needs(simulator: str, server: Scri
     found = Counter(piece.func for piece in pieces if isinstance(piece, partial))
     assert found[commits] == 1
     assert (found[matched], found[problems]) == ((2, 1) if simulator == "voiced" else (0, 0))
+    assert found[ahead._report] == (2 if simulator == "voiced" else 0)
 
 
 async def test_builtin_roles_load_nothing_ahead(tmp_path: Path) -> None:
