@@ -150,9 +150,9 @@ _LEADS = re.compile(r"(?:so|today|yesterday|on|at|in|before|after|just|by|now)\b
 
 def _is_lead(text: str) -> bool:
     """Whether a clause only leads up to a question: "today, at the party", "so to be clear"."""
-    asks = cues.OPEN.search(text) or cues.ASKS.search(text)
-    things = lexicon.of_types("symptom", "disease", "drug", "procedure", "habit")
-    return bool(_LEADS.match(text)) and not asks and not lexicon.named(text).names & things
+    if not _LEADS.match(text) or cues.OPEN.search(text) or cues.ASKS.search(text):
+        return False
+    return not lexicon.named(text).names & lexicon.of_types("symptom", "disease", "drug", "procedure", "habit")
 
 
 _Whole = TypeVar("_Whole", str, list[str])
@@ -174,7 +174,7 @@ def clauses(question: str) -> tuple[Clause, ...]:
     about = 0
     meant = ""
     texts = _ends(list(clause_texts(question)) or [question], _MOST_PARTS // _FEWEST_PARTS)
-    for text in texts:
+    for place, text in enumerate(texts, 1):
         clause = _clause(_ends(text, _LONGEST_CLAUSE), about, _MOST_PARTS // len(texts))
         if read and _BARE.fullmatch(text):
             full = (replace(part, wordings=(f"{read[-1].text} {part.text}",)) for part in clause.parts)
@@ -184,7 +184,8 @@ def clauses(question: str) -> tuple[Clause, ...]:
             clause = clause if parts == clause.parts else replace(clause, parts=parts)
         read.append(clause)
         about = clause.main or about
-        meant = _first_named(text) or meant
+        if place < len(texts):
+            meant = _first_named(text) or meant
     return tuple(read)
 
 

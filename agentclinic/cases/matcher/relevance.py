@@ -95,7 +95,8 @@ def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Fl
 def chances(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
     table = _features(clauses, chart)
     found = np.zeros(table.shape[1:])
-    possible = (table.take(_SIGNS, axis=0) > 0).any(axis=0) | (table[_AT["likeness"]] >= _ALIKE)
+    possible = np.logical_or.reduce(table.take(_SIGNS, axis=0) > 0)
+    possible |= table[_AT["likeness"]] >= _ALIKE
     possible = possible.ravel().nonzero()[0]
     if len(possible):
         found.ravel()[possible] = _trees().probabilities(table.reshape(len(FEATURES), -1).take(possible, axis=1))
