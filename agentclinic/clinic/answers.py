@@ -273,9 +273,12 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
         facts = [fact for fact in _distinct(open_ones) if fact.path not in seen | known][:MOST_FACTS]
         if open_ones and not facts:
             continue
-        seen.update(_same_wording(open_ones, facts))
-        shaped = _shaped(facts, topic, payload) if payload.traits.any else _Shaped(facts, tuple(facts))
-        facts, paths = shaped.said, _same_wording(open_ones, shaped.exact)
+        paths = _same_wording(open_ones, facts)
+        seen.update(paths)
+        shaped = _Shaped(facts, tuple(facts))
+        if payload.traits.any:
+            shaped = _shaped(facts, topic, payload)
+            facts, paths = shaped.said, _same_wording(open_ones, shaped.exact)
         if shaped.withheld and not facts:
             text, provenance = _kept_back(shaped.withheld), Provenance.UNAVAILABLE
         elif facts:
