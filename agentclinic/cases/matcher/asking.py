@@ -259,10 +259,10 @@ def _clause(text: str, before: int, most: int) -> Clause:
 def _parts(clause: str, most: int) -> list[Part]:
     """What a clause lists. Everything after a condition belongs to it."""
     parts: list[Part] = []
-    conditional = False
+    conditional, may_be = False, _CONDITION.may_be_in(clause)
     for text in _ends(LISTED.split(clause), most):
         part = _part(text.strip(" ."))
-        conditional = conditional or bool(_CONDITION.search(text))
+        conditional = conditional or (may_be and bool(_CONDITION.search(text)))
         if part.named.names or part.stems:
             full = [] if part.named.names and not part.named.names & ~lexicon.of_types("place") else [part.text]
             if parts and (conditional or not full):

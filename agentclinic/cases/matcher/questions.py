@@ -358,10 +358,9 @@ def _left(told: Sequence[dict[int, list[Fact]]], likely: Iterable[float], facts:
 _CHARACTER, _TREATMENT = (
     next(at for at, aspect in enumerate(cues.ASPECTS) if aspect.name == name) for name in ("character", "treatment")
 )
-_CHANGES = re.compile(
+_CHANGES = cues.Cue(
     r"\b(?:reliev|eas(?:e|es)\b|help|improv|worsen|aggravat|trigger|bring|set(?:s|ting)? .{0,20}off"
-    r"|make .{0,25}\b(?:better|worse))",
-    re.IGNORECASE,
+    r"|make .{0,25}\b(?:better|worse))"
 )
 
 
@@ -540,7 +539,7 @@ def _of_like_quality(clause: Clause, part: Part, likely: Floats, chart: Chart) -
     alike = [
         (bool(one.named.names & asked), likely[row], -row)
         for row, one in enumerate(chart.statements)
-        if one.named.closed & lexicon.bit("pain quality") and not one.negative and one.fact.section in _OF_STORY
+        if one.named.closed & lexicon.bit("pain quality") and not one.negative and chart.of_story[row]
     ]
     return -max(alike)[2] if alike else None
 
@@ -592,13 +591,11 @@ def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats,
         )
     else:
         told = chart.aspects[np.array(clause.aspects)].any(axis=0)
-        tells = told & [one.fact.section in _OF_STORY for one in chart.statements]
+        tells = told & chart.of_story
     best = np.where(tells, best, 0.0)
     enough = NEAREST_IN_SECTION if clause.sections else NEAREST
     return int(best.argmax()) if best.max(initial=0.0) >= enough else None
 
-
-_OF_STORY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
 
 _WHOLE_SECTIONS = {
     Section.DRUGS: "medication",
@@ -750,7 +747,7 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
     topics: list[Topic] = []
     everything = answered.everything
     aspect = next((aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on), "")
-    open_question = _is_open(clause.text)
+    open_question, may_open = _is_open(clause.text), cues.OPEN.may_be_in(clause.text)
     parts = [part for part in clause.parts if not part.whole or part.place in answered.told]
     for part in parts:
         found = tuple(answered.told.get(part.place, ()))
@@ -763,7 +760,8 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
         else:
             if everything and (example := _example(clause.text)) and clause.text.find(part.text) > example:
                 continue
-            opens = _is_open(part.text) or (open_question and not cues.YES_OR_NO.match(part.text))
+            opens = may_open and _is_open(part.text)
+            opens = opens or (open_question and not cues.YES_OR_NO.match(part.text))
             detail = opens or (aspect and (part.conditional or not names))
             _add(topics, Topic(aspect or name, Asked.DETAIL, ()) if detail else _unanswered(part, name, names))
     if any(topic.facts for topic in topics):
