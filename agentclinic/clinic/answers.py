@@ -273,9 +273,12 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
         facts = [fact for fact in _distinct(open_ones) if fact.path not in seen | known][:MOST_FACTS]
         if open_ones and not facts:
             continue
-        seen.update(_same_wording(open_ones, facts))
-        shaped = _shaped(facts, topic, payload) if payload.traits.any else _Shaped(facts, tuple(facts))
-        facts, paths = shaped.said, _same_wording(open_ones, shaped.exact)
+        paths = _same_wording(open_ones, facts)
+        seen.update(paths)
+        shaped = _Shaped(facts, tuple(facts))
+        if payload.traits.any:
+            shaped = _shaped(facts, topic, payload)
+            facts, paths = shaped.said, _same_wording(open_ones, shaped.exact)
         if shaped.withheld and not facts:
             text, provenance = _kept_back(shaped.withheld), Provenance.UNAVAILABLE
         elif facts:
@@ -297,8 +300,9 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
 def _without_denial_of_kept(parts: Iterable[Part]) -> Iterator[Part]:
     """The parts. Beside something kept back, which "nothing like that" would deny, only what has a name is denied."""
     parts = tuple(parts)
+    any_kept = any(one.kept for one in parts)
     for part in parts:
-        if part.text not in _PLAIN_DENIALS or not any(one.kept for one in parts):
+        if part.text not in _PLAIN_DENIALS or not any_kept:
             yield part
         elif part.named != part.text:
             yield replace(part, text=part.named)
@@ -309,6 +313,9 @@ def _without_denial_of_kept(parts: Iterable[Part]) -> Iterator[Part]:
 
 def _without_false_denial_of_kin(parts: Sequence[Part], payload: PatientPayload, told: Set[str]) -> Iterator[Part]:
     """The parts. If the chart says more about relatives, only what was asked is denied, and not that there is more."""
+    if not any(part.text in NOBODY for part in parts):
+        yield from parts
+        return
     now = told | {path for part in parts for path in part.disclosure.paths}
     of_family = [fact for fact in payload.facts if fact.section is Section.FAMILY and not fact.denied]
     some = any(fact.section is Section.FAMILY for part in parts for fact in part.facts)
@@ -385,7 +392,7 @@ def _more(topic: Topic, payload: PatientPayload) -> tuple[Fact, ...]:
 
 def _told(payload: PatientPayload) -> frozenset[str]:
     """The facts told in earlier replies."""
-    return frozenset(path for exchange in payload.asked for part in exchange.disclosures for path in part.paths)
+    return frozenset([path for exchange in payload.asked for part in exchange.disclosures for path in part.paths])
 
 
 def _asked_for(fact: Fact, question: str) -> bool:
@@ -397,6 +404,8 @@ def _asked_for(fact: Fact, question: str) -> bool:
 
 def withheld(fact: Fact, payload: PatientPayload) -> bool:
     """Whether the patient keeps a fact back: for want of privacy, or because no one pressed for it."""
+    if not fact.private and fact.told != "if pressed":
+        return False
     earlier = [exchange.content for exchange in payload.asked if exchange.kind == "question"]
     if fact.private and not any(map(asks_for_privacy, (payload.question, *earlier))):
         return True

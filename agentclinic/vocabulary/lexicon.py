@@ -181,6 +181,8 @@ def _hits(words: tuple[str, ...]) -> list[_Hit]:
     hits: list[_Hit] = []
     count, forms = len(words), list(map(_forms, words))
     for start, (concepts, longer) in enumerate(map(_begun, words)):
+        if not (concepts or longer):
+            continue
         end = start + 1
         named = [(concept, start, end) for concept in concepts]
         while longer and end < count:
@@ -279,8 +281,7 @@ def _named(words: tuple[str, ...]) -> Named:
 
 def may_name(kind: str, text: str) -> bool:
     """Whether a text has a word that a wording of this type, or of a kind of it, begins with: quick to find out."""
-    first = _first_words(kind)
-    return any(not first.isdisjoint(_forms(word)) for word in tokens(text))
+    return not _first_words(kind).isdisjoint(chain.from_iterable(map(_forms, tokens(text))))
 
 
 @lru_cache(maxsize=16)

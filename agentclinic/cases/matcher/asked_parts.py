@@ -311,8 +311,10 @@ def _asked_in(question: str) -> list[Asks]:
 
 def _only_tells(question: str, asks: Asks) -> bool:
     after = _CLAUSE_END.search(question, asks.start)
+    if not after or after[0] == "?":
+        return False
     sentence = sentence_of(question, asks, _CLAUSE_END)[1].strip()
-    if not after or after[0] == "?" or ASKS.search(sentence):
+    if ASKS.search(sentence):
         return False
     if after[0] in ".!" and "?" in question:
         return not _ASKS.match(sentence) or bool(_IN_GENERAL.match(sentence))
@@ -442,6 +444,8 @@ def _read_as_one(text: str, start: int) -> Asks | None:
 
 def is_of_kin(question: str, asks: Asks) -> bool:
     """Whether something is asked about relatives: by its own words, those before, or the end of its list."""
+    if not cues.ASKS_OF_KIN.may_be_in(question):
+        return False
     begins, sentence = sentence_of(question, asks)
     cue = cues.ASKS_OF_KIN.search(sentence)
     if cue is None:

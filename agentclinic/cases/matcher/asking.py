@@ -151,9 +151,9 @@ _LEADS = lazy.regex(r"(?:so|today|yesterday|on|at|in|before|after|just|by|now)\b
 
 def _is_lead(text: str) -> bool:
     """Whether a clause only leads up to a question: "today, at the party", "so to be clear"."""
-    asks = cues.OPEN.search(text) or cues.ASKS.search(text)
-    things = lexicon.of_types("symptom", "disease", "drug", "procedure", "habit")
-    return bool(_LEADS.match(text)) and not asks and not lexicon.named(text).names & things
+    if not _LEADS.match(text) or cues.OPEN.search(text) or cues.ASKS.search(text):
+        return False
+    return not lexicon.named(text).names & lexicon.of_types("symptom", "disease", "drug", "procedure", "habit")
 
 
 _Whole = TypeVar("_Whole", str, list[str])
@@ -175,7 +175,7 @@ def clauses(question: str) -> tuple[Clause, ...]:
     about = 0
     meant = ""
     texts = _ends(list(clause_texts(question)) or [question], _MOST_PARTS // _FEWEST_PARTS)
-    for text in texts:
+    for place, text in enumerate(texts, 1):
         clause = _clause(_ends(text, _LONGEST_CLAUSE), about, _MOST_PARTS // len(texts))
         if read and _BARE.fullmatch(text):
             full = (replace(part, wordings=(f"{read[-1].text} {part.text}",)) for part in clause.parts)
@@ -185,7 +185,8 @@ def clauses(question: str) -> tuple[Clause, ...]:
             clause = clause if parts == clause.parts else replace(clause, parts=parts)
         read.append(clause)
         about = clause.main or about
-        meant = _first_named(text) or meant
+        if place < len(texts):
+            meant = _first_named(text) or meant
     return tuple(read)
 
 
@@ -259,10 +260,10 @@ def _clause(text: str, before: int, most: int) -> Clause:
 def _parts(clause: str, most: int) -> list[Part]:
     """What a clause lists. Everything after a condition belongs to it."""
     parts: list[Part] = []
-    conditional = False
+    conditional, may_be = False, _CONDITION.may_be_in(clause)
     for text in _ends(LISTED.split(clause), most):
         part = _part(text.strip(" ."))
-        conditional = conditional or bool(_CONDITION.search(text))
+        conditional = conditional or (may_be and bool(_CONDITION.search(text)))
         if part.named.names or part.stems:
             full = [] if part.named.names and not part.named.names & ~lexicon.of_types("place") else [part.text]
             if parts and (conditional or not full):

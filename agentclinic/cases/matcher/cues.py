@@ -95,6 +95,10 @@ class Cue:
         lower, possible = _lowered(text)
         return self.pattern.match(lower) if possible & self.bit else None
 
+    def may_be_in(self, text: str) -> bool:
+        """Whether any piece of a text may match: as quick for each piece as for the first."""
+        return bool(_lowered(text)[1] & self.bit)
+
     def sub(self, replacement: str, text: str) -> str:
         """The text with its matches replaced; everything else keeps its case."""
         return self._any_case.sub(replacement, text) if self.search(text) else text

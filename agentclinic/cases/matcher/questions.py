@@ -105,21 +105,12 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
         # If anything is answered, skip what the opening already tells.
         topics = [topic for topic in topics if topic.facts or topic.name != "demographics"]
     answers = any(topic.facts for topic in topics)
-    told = {
-        aspect.name
-        for topic in topics
-        for fact in topic.facts
-        for aspect, on in zip(cues.ASPECTS, statement(fact).aspects, strict=True)
-        if on
-    }
-    if any(statement(fact).timed for topic in topics for fact in topic.facts):
-        told.add("timing")
-    # Beside facts, "I couldn't say" is only worth saying of a time: "does it hurt, and how much?"
-    topics = [
-        topic
-        for topic in topics
-        if topic.kind is not Asked.DETAIL or ((topic.name == "timing" or not answers) and topic.name not in told)
-    ]
+    if answers and any(topic.kind is Asked.DETAIL for topic in topics):
+        # Beside facts, "I couldn't say" is only worth saying of a time: "does it hurt, and how much?"
+        tells_time = any(statement(fact).timed for topic in topics for fact in topic.facts)
+        topics = [
+            topic for topic in topics if topic.kind is not Asked.DETAIL or (topic.name == "timing" and not tells_time)
+        ]
     topics = [
         replace(topic, direct=answered[0].direct & {fact.path for fact in topic.facts}) if topic.facts else topic
         for topic in topics
@@ -132,9 +123,10 @@ def _asked_of_patient(question: str, facts: Facts) -> list[Topic]:
     if in_doubt:
         undenied = dict.fromkeys(_undenied(topic, beside=answers) for topic in clear)
         clear = sorted(undenied, key=lambda topic: topic.kind is Asked.REST)
-    said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
-    if answers and any(_left_open(clause, found, said_of) for clause, found in zip(read, by_clause, strict=True)):
-        clear.append(Topic("rest", Asked.REST, ()))
+    if answers:
+        said_of = reduce(or_, (statement(fact).named.closed for topic in clear for fact in topic.facts), 0)
+        if any(_left_open(clause, found, said_of) for clause, found in zip(read, by_clause, strict=True)):
+            clear.append(Topic("rest", Asked.REST, ()))
     return [*clear, *feelings] or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
@@ -292,7 +284,8 @@ def _choose_facts(read: tuple[Clause, ...], facts: Facts) -> list[_Answered]:
             if script.any_of_kin and not clause.of_kin:
                 likely[of_kin] = 0.0
             if can_be_denied:  # the denial of something else is no better than a plain one
-                if script.any_denials:
+                # Whether one that is near nothing is left makes no difference.
+                if script.any_denials and (likely[idle_denials] >= _LEAST).any():
                     likely[idle_denials & ~_settling(one.part, chart)] = 0.0
                 if _place_of_pain(one.part):
                     likely[~chosen & _another_pain(one.part, chart)] = 0.0
@@ -357,16 +350,17 @@ def _denial_alone(
 def _left(told: Sequence[dict[int, list[Fact]]], likely: Iterable[float], facts: Facts) -> float:
     """The highest probability of a statement that is not told."""
     paths = {fact.path for parts in told for answers in parts.values() for fact in answers}
+    if not paths:
+        return max(likely, default=0.0)
     return max([chance for fact, chance in zip(facts, likely, strict=True) if fact.path not in paths], default=0.0)
 
 
 _CHARACTER, _TREATMENT = (
     next(at for at, aspect in enumerate(cues.ASPECTS) if aspect.name == name) for name in ("character", "treatment")
 )
-_CHANGES = re.compile(
+_CHANGES = cues.Cue(
     r"\b(?:reliev|eas(?:e|es)\b|help|improv|worsen|aggravat|trigger|bring|set(?:s|ting)? .{0,20}off"
-    r"|make .{0,25}\b(?:better|worse))",
-    re.IGNORECASE,
+    r"|make .{0,25}\b(?:better|worse))"
 )
 
 
@@ -396,8 +390,10 @@ def _keep_what_tells(
     chart: Chart,
 ) -> None:
     """Asked for an aspect of the complaint, leave out what does not tell it if another fact does."""
+    if not told:
+        return
     changes = bool(_CHANGES.search(clause.text))
-    if not (told and (changes or clause.where or any(clause.aspects))):
+    if not (changes or clause.where or any(clause.aspects)):
         return
 
     def tells(one: Statement) -> bool:
@@ -543,7 +539,7 @@ def _of_like_quality(clause: Clause, part: Part, likely: Floats, chart: Chart) -
     alike = [
         (bool(one.named.names & asked), likely[row], -row)
         for row, one in enumerate(chart.statements)
-        if one.named.closed & lexicon.bit("pain quality") and not one.negative and one.fact.section in _OF_STORY
+        if one.named.closed & lexicon.bit("pain quality") and not one.negative and chart.of_story[row]
     ]
     return -max(alike)[2] if alike else None
 
@@ -595,13 +591,11 @@ def _nearest(clause: Clause, at: int, asked: Sequence[AskedPart], found: Floats,
         )
     else:
         told = chart.aspects[np.array(clause.aspects)].any(axis=0)
-        tells = told & [one.fact.section in _OF_STORY for one in chart.statements]
+        tells = told & chart.of_story
     best = np.where(tells, best, 0.0)
     enough = NEAREST_IN_SECTION if clause.sections else NEAREST
     return int(best.argmax()) if best.max(initial=0.0) >= enough else None
 
-
-_OF_STORY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
 
 _WHOLE_SECTIONS = {
     Section.DRUGS: "medication",
@@ -753,18 +747,21 @@ def _symptom_topics(clause: Clause, answered: _Answered) -> list[Topic]:
     topics: list[Topic] = []
     everything = answered.everything
     aspect = next((aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on), "")
-    open_question = _is_open(clause.text)
+    open_question, may_open = _is_open(clause.text), cues.OPEN.may_be_in(clause.text)
     parts = [part for part in clause.parts if not part.whole or part.place in answered.told]
     for part in parts:
         found = tuple(answered.told.get(part.place, ()))
+        if not found and part.place in answered.covered:
+            continue
         names = finding_names(part.text)
         name = names[0] if names else label(part.text)
         if found:
             _add(topics, Topic(name, Asked.SYMPTOM, found))
-        elif part.place not in answered.covered:
+        else:
             if everything and (example := _example(clause.text)) and clause.text.find(part.text) > example:
                 continue
-            opens = _is_open(part.text) or (open_question and not cues.YES_OR_NO.match(part.text))
+            opens = may_open and _is_open(part.text)
+            opens = opens or (open_question and not cues.YES_OR_NO.match(part.text))
             detail = opens or (aspect and (part.conditional or not names))
             _add(topics, Topic(aspect or name, Asked.DETAIL, ()) if detail else _unanswered(part, name, names))
     if any(topic.facts for topic in topics):

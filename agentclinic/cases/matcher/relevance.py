@@ -28,6 +28,7 @@ from agentclinic.vocabulary import lexicon
 Floats = NDArray[np.float64]
 _TREES = Path(__file__).parent.parent / "data" / "answers.json"
 _SECTIONS = tuple(section for section in Section if section in PATIENT_SECTIONS)
+_OF_STORY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
 _PARTIAL = 0.6
 """How much a denied parent counts as a match when checking which parts the chart answers at all."""
 _ELSEWHERE = 0.3
@@ -95,8 +96,8 @@ def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Fl
 def chances(clauses: tuple[Clause, ...], chart: Chart) -> Floats:
     table = _features(clauses, chart)
     found = np.zeros(table.shape[1:])
-    possible = (table.take(_SIGNS, axis=0) > 0).any(axis=0) | (table[_AT["likeness"]] >= _ALIKE)
-    possible = possible.ravel().nonzero()[0]
+    signs = np.logical_or.reduce(table.take(_SIGNS, axis=0) > 0)
+    possible: NDArray[np.intp] = np.logical_or(signs, table[_AT["likeness"]] >= _ALIKE).ravel().nonzero()[0]
     if len(possible):
         found.ravel()[possible] = _trees().probabilities(table.reshape(len(FEATURES), -1).take(possible, axis=1))
     return found.T
@@ -142,6 +143,8 @@ class Chart:
     """How many places each statement names."""
     worse: NDArray[np.bool_]
     better: NDArray[np.bool_]
+    of_story: NDArray[np.bool_]
+    """Which are about the illness."""
     meaning: vectors.Floats
     """The vectors of what each statement tells."""
 
@@ -207,6 +210,7 @@ def chart_of(facts: Facts) -> Chart:
         np.array([[*_alone(one), row / len(told)] for row, one in enumerate(told)]).T,
         np.array([one.aspects for one in told], bool).T, np.array([one.places.bit_count() for one in told]),
         np.array([one.worse for one in told], bool), np.array([one.better for one in told], bool),
+        np.array([one.fact.section in _OF_STORY for one in told], bool),
         vectors.statement_vectors([one.text for one in told]),
     )  # fmt: skip
 

@@ -10,9 +10,9 @@ mind an answer that is left out far more often than a further fact, so what is n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import pairwise
 from operator import or_
 
@@ -308,65 +308,128 @@ class _Found:
     """What it asks for, if that stands in a list of nouns."""
 
 
-@lru_cache(maxsize=4096)
-def _denied_elsewhere(text: str, facts: Facts) -> Floats:
-    """1 for the facts that deny something at a place other than the one a text names."""
-    asked, place = lexicon.named(text), lexicon.of_types("place")
-    if not asked.closed & place:
-        return np.zeros(len(facts), dtype=np.float32)
-    there = _places_denied(facts)
-    return np.array(
-        [bool(wider and not (asked.names & wider or asked.closed & own) & place) for own, wider in there],
-        dtype=np.float32,
-    )
+@dataclass(frozen=True, eq=False)
+class _Chart:
+    """What questions read of a chart, with a place for each fact; what few of them need is made when one does."""
 
+    facts: Facts
+    index: Index
+    words: tuple[str, ...]
+    """The words of each fact, and those of the patient for it."""
+    harmless: tuple[bool, ...]
+    """Whether each denies something, or calls something normal."""
 
-def _affirms(fact: Fact, text: str) -> bool:
-    """Whether a fact affirms what a text names."""
-    named = lexicon.named(text).names & lexicon.of_types("symptom", "habit", "exposure")
-    named &= ~lexicon.roots() & ~lexicon.bit("pain")
-    return bool(named and not says_no_harm(fact) and named & _named_in(fact))
+    def named(self, row: int) -> int:
+        """What a fact names, with what that is a kind of."""
+        return lexicon.named(self.words[row]).closed
+
+    def affirms(self, row: int, text: str) -> bool:
+        """Whether a fact affirms what a text names."""
+        named = lexicon.named(text).names & lexicon.of_types("symptom", "habit", "exposure")
+        named &= ~lexicon.roots() & ~lexicon.bit("pain")
+        return bool(named and not self.harmless[row] and named & self.named(row))
+
+    def affirmed(self, section: Section) -> list[int]:
+        """The facts of a section that deny nothing."""
+        return [row for row, fact in enumerate(self.facts) if fact.section is section and not fact.denied]
+
+    @cached_property
+    def places_denied(self) -> tuple[tuple[int, int], ...]:
+        """The places that each fact denies something of, and with those that they are part of.
+
+        Most have no word of a place, and are not read for that.
+        """
+        place = lexicon.of_types("place")
+        likely = [fact.denied and lexicon.may_name("place", text) for fact, text in self._read]
+        both = [lexicon.named(text) if may else None for text, may in zip(self.words, likely, strict=True)]
+        return tuple([(one.names & place, one.closed & place) if one else (0, 0) for one in both])
+
+    @cached_property
+    def of_patient(self) -> Floats:
+        """1 for the facts about the patient alone."""
+        return np.array(
+            [fact.section in _OF_BODY and not _PEOPLE.search(text) for fact, text in self._read], np.float32
+        )
+
+    @cached_property
+    def denies_of_kin(self) -> Floats | None:
+        """1 for the denials about relatives; None if there are none."""
+        denies = [fact.denied and fact.section is Section.FAMILY for fact in self.facts]
+        return np.array(denies, dtype=np.float32) if any(denies) else None
+
+    @cached_property
+    def better(self) -> Floats:
+        """1 for the facts that tell what makes it better and not worse."""
+        return self._only(_BETTER, _WORSE)
+
+    @cached_property
+    def worse(self) -> Floats:
+        """1 for the facts that tell what makes it worse and not better."""
+        return self._only(_WORSE, _BETTER)
+
+    def _only(self, one: cues.Cue, other: cues.Cue) -> Floats:
+        return np.array([bool(one.search(text) and not other.search(text)) for text in self.words], dtype=np.float32)
+
+    @cached_property
+    def illnesses(self) -> frozenset[int]:
+        """The facts of the past that name an illness or an operation."""
+        named = lexicon.of_types("disease", "procedure") & ~lexicon.roots()
+        return frozenset(
+            row
+            for row, (fact, text) in enumerate(self._read)
+            if fact.section is Section.PAST
+            and not self.harmless[row]
+            and not _names_no_illness(fact)
+            and lexicon.named(text).names & named
+        )
+
+    @cached_property
+    def also_taken(self) -> tuple[int, ...]:
+        """The facts of the story that tell of a drug which no fact about medicines names: lozenges that were tried."""
+        story = ((row, self.facts[row]) for row in self.affirmed(Section.HISTORY))
+        told = [row for row, fact in story if _TOOK.search(fact.says or fact.text)]
+        if not told:
+            return ()
+        taken = (lexicon.named(text).names for fact, text in self._read if fact.section is Section.DRUGS)
+        drugs = lexicon.of_types("drug") & ~lexicon.roots() & ~_in_general() & ~reduce(or_, taken, 0)
+        return tuple(row for row in told if lexicon.named(self.words[row]).names & drugs)
+
+    @cached_property
+    def onset(self) -> list[int]:
+        """The main complaint, if it says since when."""
+        return [row for row, fact in enumerate(self.facts) if is_primary(fact) and statement(fact).timed]
+
+    @property
+    def _read(self) -> Iterator[tuple[Fact, str]]:
+        return zip(self.facts, self.words, strict=True)
 
 
 @lru_cache(maxsize=512)
-def _places_denied(facts: Facts) -> tuple[tuple[int, int], ...]:
-    """The places that each fact denies something of, and with those that they are part of.
-
-    Most have no word of a place, and are not read for that.
-    """
-    place = lexicon.of_types("place")
-    likely = (fact.denied and lexicon.may_name("place", _words_of(fact)) for fact in facts)
-    return tuple(
-        [
-            (lexicon.named(_words_of(fact)).names & place, _named_in(fact) & place) if may else (0, 0)
-            for fact, may in zip(facts, likely, strict=True)
-        ]
-    )
+def _chart_of(facts: Facts) -> _Chart | None:
+    """None for a chart whose author gives no questions."""
+    if not any(fact.asked for fact in facts):
+        return None
+    words = tuple([fact.matched_as or f"{fact.text} {fact.says}" for fact in facts])
+    return _Chart(facts, index_of(facts), words, tuple(map(says_no_harm, facts)))
 
 
-@lru_cache(maxsize=4096)
-def _opposite(text: str, facts: Facts) -> Floats | None:
+def _denied_elsewhere(text: str, chart: _Chart) -> Floats | None:
+    """1 for the facts that deny something at a place other than the one a text names; None if there are none."""
+    asked, place = lexicon.named(text), lexicon.of_types("place")
+    if not asked.closed & place:
+        return None
+    elsewhere = [
+        bool(wider) and not (asked.names & wider or asked.closed & own) & place for own, wider in chart.places_denied
+    ]
+    return np.array(elsewhere, dtype=np.float32) if any(elsewhere) else None
+
+
+def _opposite(text: str, chart: _Chart) -> Floats | None:
     """1 for the facts that tell what makes it worse if a text asks what makes it better, and the other way round."""
     worse, better = _WORSE.search(text), _BETTER.search(text)
     if bool(worse) == bool(better):
         return None
-    wanted, other = (_WORSE, _BETTER) if worse else (_BETTER, _WORSE)
-    words = [_words_of(fact) for fact in facts]
-    return np.array([bool(other.search(one) and not wanted.search(one)) for one in words], dtype=np.float32)
-
-
-@lru_cache(maxsize=1024)
-def _of_others(facts: Facts, of_kin: bool) -> Floats:
-    """1 for the facts about the patient if relatives are asked about, and for denials about relatives otherwise."""
-    return np.array(
-        [
-            fact.section in _OF_BODY and not _PEOPLE.search(_words_of(fact))
-            if of_kin
-            else fact.section is Section.FAMILY and fact.denied
-            for fact in facts
-        ],
-        dtype=np.float32,
-    )
+    return chart.better if worse else chart.worse
 
 
 @lru_cache(maxsize=1)
@@ -377,6 +440,8 @@ def _in_general() -> int:
 
 def _asks_of_life(asks: Asks, question: str) -> str:
     """What is asked about how someone lives: "life", or "home" alone; empty if nothing is."""
+    if not _LIFE.may_be_in(question):
+        return ""
     end = _CLAUSE_END.search(question, asks.start + len(asks.text))
     clause = question[asks.start : end.start() if end else None]
     if not _LIFE.search(clause):
@@ -384,12 +449,11 @@ def _asks_of_life(asks: Asks, question: str) -> str:
     return "home" if _HOME_ALONE.fullmatch(clause) else "life"
 
 
-def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin: bool) -> list[int]:
+def _of_section(asks: Asks, near: Floats, question: str, chart: _Chart, *, of_kin: bool) -> list[int]:
     """The facts of a section of the background that is asked for as a whole."""
-    named = lexicon.named(asks.text).names
+    facts, named = chart.facts, lexicon.named(asks.text).names
 
-    def affirmed(section: Section) -> list[int]:
-        rows = [row for row, fact in enumerate(facts) if fact.section is section and not fact.denied]
+    def nearest(rows: Iterable[int]) -> list[int]:
         return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
 
     whole_family = _FAMILY.search(asks.text) or (of_kin and _ANY_OTHER.search(asks.text))
@@ -397,139 +461,130 @@ def _of_section(asks: Asks, near: Floats, question: str, facts: Facts, *, of_kin
         rows = [row for row, fact in enumerate(facts) if fact.section is Section.FAMILY]
         return sorted(rows, key=lambda row: (facts[row].denied, -near[row]))[:MOST_OF_SECTION]
     if (life := _asks_of_life(asks, question)) and not _TOUCHED.search(sentence_of(question, asks)[1]):
-        return _of_life(near, facts, at_home=life == "home")
+        return _of_life(near, chart, at_home=life == "home")
     if of_kin or _NARROWED.search(asks.text):
         return []
-    best = int(near.argmax())
-    if _MEDICINES.search(asks.text) and (rows := affirmed(Section.DRUGS)):
-        rows += [row for row in _also_taken(facts) if near[row] >= asks.needed + SAME_NAME]
+    if _MEDICINES.search(asks.text) and (rows := nearest(chart.affirmed(Section.DRUGS))):
+        best = int(near.argmax())
+        rows += [row for row in chart.also_taken if near[row] >= asks.needed + SAME_NAME]
         return rows if best in rows or near[best] < asks.needed + DIRECT else [best, *rows]
-    if _ILLNESSES.search(asks.text) and (ill := _illnesses(facts)):
+    if _ILLNESSES.search(asks.text) and (ill := chart.illnesses):
         nearer = near >= asks.needed + WHOLE
-        rows = [
-            row for row in affirmed(Section.PAST) if row in ill or (nearer[row] and not _names_no_illness(facts[row]))
-        ]
+        past = nearest(chart.affirmed(Section.PAST))
+        rows = [row for row in past if row in ill or (nearer[row] and not _names_no_illness(facts[row]))]
         direct = [
             row
-            for row in np.flatnonzero(near >= asks.needed + DIRECT).tolist()
-            if not says_no_harm(facts[row])
-            or _WELL_SINCE.search(_words_of(facts[row]))
-            or named & _named_in(facts[row])
+            for row in _at_least(asks.needed + DIRECT, near)
+            if not chart.harmless[row] or _WELL_SINCE.search(chart.words[row]) or named & chart.named(row)
         ]
         return list(dict.fromkeys((*sorted(direct, key=lambda row: -near[row])[:MOST_ALIKE], *rows)))
     for section, name in _WHOLE.items():
         if named & lexicon.bit(name) and not named & lexicon.of_types("drug", "disease") & ~_in_general():
-            rows = [
-                row for row in np.flatnonzero(near >= asks.needed + WHOLE).tolist() if facts[row].section is section
-            ]
+            rows = [row for row in _at_least(asks.needed + WHOLE, near) if facts[row].section is section]
             rows = [row for row in rows if not facts[row].denied] or rows
+            best = int(near.argmax())
             if best not in rows and near[best] >= asks.needed + DIRECT:  # "no regular medicines before the operation"
                 rows.append(best)
-            return sorted(rows, key=lambda row: -near[row])[:MOST_OF_SECTION]
+            return nearest(rows)
     return []
 
 
-def _of_life(near: Floats, facts: Facts, *, at_home: bool) -> list[int]:
+def _at_least(bound: float, near: Floats) -> list[int]:
+    """The facts that are as near as this."""
+    rows: list[int] = (near >= bound).nonzero()[0].tolist()
+    return rows
+
+
+def _of_life(near: Floats, chart: _Chart, *, at_home: bool) -> list[int]:
     """What someone's life is like: first home and work, then habits; how one feels is not asked."""
-    rows = [row for row, fact in enumerate(facts) if fact.section is Section.SOCIAL and not fact.denied]
-    home = [row for row in rows if _HOME.search(_words_of(facts[row]))]
+    rows = chart.affirmed(Section.SOCIAL)
+    home = [row for row in rows if _HOME.search(chart.words[row])]
     if at_home and home:
         return sorted(home, key=lambda row: -near[row])[:MOST_OF_SECTION]
-    first = {*home, *(row for row in rows if _tells_job(facts[row]))}
+    first = {*home, *(row for row in rows if _tells_job(chart.words[row]))}
     symptoms = lexicon.of_types("symptom")
-    kept = [row for row in rows if row in first or not lexicon.named(_words_of(facts[row])).names & symptoms]
+    kept = [row for row in rows if row in first or not lexicon.named(chart.words[row]).names & symptoms]
     return sorted(kept or rows, key=lambda row: (row not in first, -near[row]))[:MOST_OF_SECTION]
 
 
-def _tells_job(fact: Fact) -> bool:
-    return bool(_named_in(fact) & lexicon.bit("occupation") or cues.TELLS_JOB.search(_words_of(fact)))
-
-
-@lru_cache(maxsize=512)
-def _illnesses(facts: Facts) -> frozenset[int]:
-    """The facts of the past that name an illness or an operation."""
-    named = lexicon.of_types("disease", "procedure") & ~lexicon.roots()
-    return frozenset(
-        row
-        for row, fact in enumerate(facts)
-        if fact.section is Section.PAST
-        and not says_no_harm(fact)
-        and not _names_no_illness(fact)
-        and lexicon.named(_words_of(fact)).names & named
-    )
-
-
-@lru_cache(maxsize=512)
-def _also_taken(facts: Facts) -> tuple[int, ...]:
-    """The facts of the story that tell of a drug which no fact about medicines names: lozenges that were tried."""
-    story = ((row, fact) for row, fact in enumerate(facts) if fact.section is Section.HISTORY and not fact.denied)
-    took = {row: lexicon.named(_words_of(fact)).names for row, fact in story if _TOOK.search(fact.says or fact.text)}
-    if not took:
-        return ()
-    taken = (lexicon.named(_words_of(fact)).names for fact in facts if fact.section is Section.DRUGS)
-    listed = reduce(or_, taken, 0)
-    drugs = lexicon.of_types("drug") & ~lexicon.roots() & ~_in_general()
-    return tuple(row for row, named in took.items() if named & drugs & ~listed)
+def _tells_job(text: str) -> bool:
+    return bool(lexicon.named(text).closed & lexicon.bit("occupation") or cues.TELLS_JOB.search(text))
 
 
 def _names_no_illness(fact: Fact) -> bool:
     return bool(_NO_ILLNESS.search(fact.says or fact.text))
 
 
-def _find(asks: Asks, before: Asks | None, question: str, facts: Facts) -> _Found:
-    index = index_of(facts)
+def _find(asks: Asks, before: Asks | None, question: str, chart: _Chart) -> _Found:
+    facts, index, needed = chart.facts, chart.index, asks.needed
     near = index.nearness(asks)
-    if before is not None and near.max() < asks.needed + BY_ITSELF and _ONLY_WHEN.fullmatch(asks.text):
+    if before is not None and near.max() < needed + BY_ITSELF and _ONLY_WHEN.fullmatch(asks.text):
         near_before = index.nearness(before) - before.needed
         if near_before.max() >= DIRECT:
-            near = np.asarray(0.5 * (near + near_before + asks.needed), dtype=np.float32)
+            near = np.asarray(0.5 * (near + near_before + needed), dtype=np.float32)
     elif before is not None and DID_IT_HELP.fullmatch(asks.text):
         near = near + DIRECT * (index.nearness(before) >= before.needed)
     of_kin = is_of_kin(question, asks)
-    near = near - ELSEWHERE * _denied_elsewhere(with_place(asks, before, question), facts)
-    near[_of_something_else(asks, before, near, facts)] = asks.needed + FAR
-    if (opposite := _opposite(asks.text, facts)) is not None:
+    if (elsewhere := _denied_elsewhere(with_place(asks, before, question), chart)) is not None:
+        near = near - ELSEWHERE * elsewhere
+    if unasked := _of_something_else(asks, before, near, chart):
+        near[unasked] = needed + FAR
+    if (opposite := _opposite(asks.text, chart)) is not None:
         near = near - OPPOSITE * opposite
-    of_others = _of_others(facts, of_kin)
-    of_any, near = near, near - OTHERS * of_others
-    rows = _of_section(asks, near, question, facts, of_kin=of_kin)
+    of_any, of_others = near, chart.of_patient if of_kin else chart.denies_of_kin
+    if of_others is not None:
+        near = near - OTHERS * of_others
+    rows = _of_section(asks, near, question, chart, of_kin=of_kin)
     whole = bool(rows)
     best = int(near.argmax())
-    lead = 0.0 if of_others[best] else AHEAD * min(MOST_AHEAD, _ahead(of_any, best))
-    least = OF_TALK if asks.kind == "talk" else LEAST
-    if not rows and near[best] + lead >= asks.needed + MARGIN and near[best] >= asks.needed + least:
-        reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
-        enough = max(asks.needed + ALSO, float(near[best]) - reach)
-        others = np.flatnonzero(near >= min(enough, asks.needed + NAMED))
-        others = others[np.argsort(-near[others], kind="stable")]
-        others = others[[bool(near[row] >= enough) or _affirms(facts[row], asks.text) for row in others]]
-        if facts[best].section in _OF_LIFE:
-            others = others[[facts[row].section in _OF_LIFE or near[row] >= near[best] - CLOSE for row in others]]
-        rows = list(dict.fromkeys((best, *others.tolist())))[:MOST_ALIKE]
+    if not rows and near[best] >= needed + (OF_TALK if asks.kind == "talk" else LEAST):
+        lead = 0.0  # only one that is not near enough by itself needs one
+        if near[best] < needed + MARGIN and (of_others is None or not of_others[best]):
+            lead = AHEAD * min(MOST_AHEAD, _ahead(of_any, best))
+        if near[best] + lead >= needed + MARGIN:
+            rows = _near_to(best, asks, near, chart)
     if not whole:
         for row, nearer in _of_pieces(asks, index):
-            near[row] = max(near[row], asks.needed + nearer)
+            near[row] = max(near[row], needed + nearer)
             rows = list(dict.fromkeys((*rows, row)))
     if not rows and asks.kind == "no":
-        rows = _same_name(asks, near, facts, of_kin=of_kin)
-    noun = _listed_noun(asks, question)
-    if not rows and noun:
-        rows = _same_words(noun, asks, near, facts, of_kin=of_kin)
-    if not rows and near[best] >= asks.needed + DOUBT and (_FOLLOWS.match(asks.text) or _EITHER.search(asks.text)):
+        rows = _same_name(asks, near, chart, of_kin=of_kin)
+    noun = "" if rows else _listed_noun(asks, question)
+    if noun:
+        rows = _same_words(noun, asks, near, chart, of_kin=of_kin)
+    if not rows and near[best] >= needed + DOUBT and (_FOLLOWS.match(asks.text) or _EITHER.search(asks.text)):
         rows = [best]
     if not rows and _ASKS_WHO.search(asks.text):
-        rows = [
-            row for row, fact in enumerate(facts) if fact.section is Section.SOCIAL and _LIVES.search(_words_of(fact))
-        ]
+        rows = [row for row, fact in enumerate(facts) if fact.section is Section.SOCIAL]
+        rows = [row for row in rows if _LIVES.search(chart.words[row])]
         rows = sorted(rows, key=lambda row: -near[row])[:MOST_ALIKE]
-    if rows and not whole and _OWN_AND_KIN.search(sentence_of(question, asks)[1]):
+    own_and_kin = rows and not whole and _OWN_AND_KIN.may_be_in(question)
+    if own_and_kin and _OWN_AND_KIN.search(sentence_of(question, asks)[1]):
         told_of_kin = facts[rows[0]].section is Section.FAMILY
-        rows = list(dict.fromkeys((*rows, *_same_name(asks, near, facts, of_kin=not told_of_kin))))
+        rows = list(dict.fromkeys((*rows, *_same_name(asks, near, chart, of_kin=not told_of_kin))))
     if _BEGAN.match(asks.text) and (before is None or not _GOES_ON.search(asks.text)):
-        rows = list(dict.fromkeys((*_onset(facts), *rows)))
-        near[list(_onset(facts))] = np.maximum(near[list(_onset(facts))], asks.needed + SURE)
-    nearness = tuple(float(near[row]) - asks.needed for row in rows)
+        rows = list(dict.fromkeys((*chart.onset, *rows)))
+        near[chart.onset] = np.maximum(near[chart.onset], needed + SURE)
+    nearness = tuple([float(near[row]) - needed for row in rows])
     return _Found(asks, tuple(rows), nearness, of_kin, whole, "" if rows else noun)
+
+
+def _near_to(best: int, asks: Asks, near: Floats, chart: _Chart) -> list[int]:
+    """The nearest fact, and others that are nearly as near or that affirm what is asked for by name."""
+    reach = AS_NEAR_OPEN if _TELL.search(asks.text) else AS_NEAR
+    enough = max(asks.needed + ALSO, float(near[best]) - reach)
+    others = _at_least(min(enough, asks.needed + NAMED), near)
+    of_life = chart.facts[best].section in _OF_LIFE
+    rows = [best]
+    for row in sorted(others, key=lambda row: -near[row]):
+        if len(rows) >= MOST_ALIKE:
+            break
+        is_near = near[row] >= enough or chart.affirms(row, asks.text)
+        if row == best or not is_near:
+            continue
+        if not of_life or chart.facts[row].section in _OF_LIFE or near[row] >= near[best] - CLOSE:
+            rows.append(row)
+    return rows[:MOST_ALIKE]
 
 
 def _listed_noun(asks: Asks, question: str) -> str:
@@ -537,7 +592,7 @@ def _listed_noun(asks: Asks, question: str) -> str:
     return listed_noun(asks.text, question[begins : asks.start])
 
 
-def _at_this_place(one: _Found, last: _Found, question: str, facts: Facts) -> _Found:
+def _at_this_place(one: _Found, last: _Found, question: str, chart: _Chart) -> _Found:
     """A place named alone, with what was asked before it if that gives a better answer; otherwise as it is.
 
     A fact that was told of the place before says nothing about this one, unless it names it.
@@ -545,43 +600,45 @@ def _at_this_place(one: _Found, last: _Found, question: str, facts: Facts) -> _F
     asks = None if one.whole else at_this_place(last.asks, one.asks, question)
     if asks is None:
         return one
-    there = _find(asks, last.asks, question, facts)
+    there = _find(asks, last.asks, question, chart)
     if not there.rows:
         return one if one.rows else there
     places = lexicon.named(one.asks.text).closed & lexicon.of_types("place")
-    told_before = there.rows[0] in last.rows and not places & lexicon.named(_words_of(facts[there.rows[0]])).names
+    told_before = there.rows[0] in last.rows and not places & lexicon.named(chart.words[there.rows[0]]).names
     return one if told_before or (one.rows and there.nearness[0] <= one.nearness[0]) else there
 
 
-def _unless_told_beside(one: _Found, found: Sequence[_Found], question: str, facts: Facts) -> _Found:
+def _unless_told_beside(one: _Found, found: Sequence[_Found], question: str, chart: _Chart) -> _Found:
     """An item of a list, without a doubtful answer that is rather that to another thing of the same question."""
     if not one.rows or one.nearness[0] >= DOUBTFUL or one.asks.kind != "no" or one.whole:
         return one
     if not any(one.rows[0] in other.rows and other.nearness[0] >= 0 for other in found if other is not one):
         return one
     named = lexicon.named(one.asks.text).closed & ~lexicon.roots() & ~lexicon.of_types("place")
-    noun = "" if named & _named_in(facts[one.rows[0]]) else _listed_noun(one.asks, question)
+    noun = "" if named & chart.named(one.rows[0]) else _listed_noun(one.asks, question)
     return replace(one, rows=(), nearness=(), noun=noun) if noun else one
 
 
-def _of_something_else(asks: Asks, before: Asks | None, near: Floats, facts: Facts) -> list[int]:
+def _of_something_else(asks: Asks, before: Asks | None, near: Floats, chart: _Chart) -> list[int]:
     """What the chart denies or calls normal, but no one asked: it is not near enough, or far from what "it" is."""
-    rows = np.flatnonzero(near >= asks.needed + LEAST).tolist()
-    harmless = [row for row in rows if says_no_harm(facts[row])]
+    rows = _at_least(asks.needed + LEAST, near)
+    harmless = [row for row in rows if chart.harmless[row]]
+    refers = before is not None and _IT.search(asks.text) is not None
+    of_them = refers and _ANY_OF_THEM.search(asks.text)
+    if not harmless and not of_them:
+        return []
     unrelated: list[int] = []
     far = near < asks.needed + ANOTHER
-    if before is not None and _IT.search(asks.text):
-        apart = index_of(facts).nearness(before) < before.needed + FAR
+    if before is not None and refers:
+        apart = chart.index.nearness(before) < before.needed + FAR
+        if of_them:
+            unrelated = [row for row in rows if apart[row] and far[row]]
         far |= apart
-        if _ANY_OF_THEM.search(asks.text):
-            unrelated = [row for row in rows if apart[row] and near[row] < asks.needed + ANOTHER]
     elif _OF_THEM.match(asks.text):
-        far |= (near < asks.needed + DIRECT) & np.array([own != 0 for own, _ in _places_denied(facts)])
-    if not harmless:
-        return unrelated
+        far |= (near < asks.needed + DIRECT) & np.array([own != 0 for own, _ in chart.places_denied])
     named = lexicon.named(asks.text)
     alike = named.names & ~lexicon.roots() | named.closed & lexicon.of_types("place")
-    return [*unrelated, *(row for row in harmless if far[row] and not alike & _named_in(facts[row]))]
+    return [*unrelated, *(row for row in harmless if far[row] and not alike & chart.named(row))]
 
 
 def _of_pieces(asks: Asks, index: Index) -> Iterator[tuple[int, float]]:
@@ -593,31 +650,17 @@ def _of_pieces(asks: Asks, index: Index) -> Iterator[tuple[int, float]]:
             yield best, float(near[best]) - piece.needed
 
 
-@lru_cache(maxsize=512)
-def _onset(facts: Facts) -> tuple[int, ...]:
-    """The main complaint, if it says since when."""
-    return tuple(row for row, fact in enumerate(facts) if is_primary(fact) and statement(fact).timed)
-
-
 def _ahead(near: Floats, best: int) -> float:
     """How much nearer a fact is than all others; 0 if another is nearer."""
     if len(near) < 2:
         return MOST_AHEAD
-    second, first = np.partition(near, -2)[-2:]
+    ordered = near.copy()
+    ordered.partition(len(near) - 2)
+    second, first = ordered[-2:]
     return float(first - second) if near[best] == first else 0.0
 
 
-@lru_cache(maxsize=32768)
-def _named_in(fact: Fact) -> int:
-    """What a fact names, with what that is a kind of."""
-    return lexicon.named(_words_of(fact)).closed
-
-
-def _words_of(fact: Fact) -> str:
-    return fact.matched_as or f"{fact.text} {fact.says}"
-
-
-def _same_name(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
+def _same_name(asks: Asks, near: Floats, chart: _Chart, *, of_kin: bool) -> list[int]:
     """The nearest fact that names what would be denied."""
     named = lexicon.named(asks.text)
     asked = named.names & deniable() & ~lexicon.roots() & ~lexicon.bit("pain")
@@ -625,37 +668,34 @@ def _same_name(asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[
     if not asked:
         return []
     alike = [
-        (float(near[row]), -int(row))
-        for row in np.flatnonzero(near >= asks.needed + SAME_NAME)
-        if (facts[row].section is Section.FAMILY) == of_kin
-        and (names := _named_in(facts[row])) & asked
+        (float(near[row]), -row)
+        for row in _at_least(asks.needed + SAME_NAME, near)
+        if (chart.facts[row].section is Section.FAMILY) == of_kin
+        and (names := chart.named(row)) & asked
         and not (places and names & lexicon.of_types("place") and not places & names)
     ]
     return [-max(alike)[1]] if alike else []
 
 
-def _same_words(noun: str, asks: Asks, near: Floats, facts: Facts, *, of_kin: bool) -> list[int]:
+def _same_words(noun: str, asks: Asks, near: Floats, chart: _Chart, *, of_kin: bool) -> list[int]:
     """The nearest fact that affirms, in the same words, what would otherwise be denied: "heater"."""
     asked = stems(noun)
+    if not asked:
+        return []
     alike = [
-        (float(near[row]), -int(row))
-        for row in np.flatnonzero(near >= asks.needed + SAME_NAME)
-        if asked
-        and not says_no_harm(facts[row])
-        and (facts[row].section is Section.FAMILY) == of_kin
-        and asked <= stems(_words_of(facts[row]))
+        (float(near[row]), -row)
+        for row in _at_least(asks.needed + SAME_NAME, near)
+        if not chart.harmless[row]
+        and (chart.facts[row].section is Section.FAMILY) == of_kin
+        and asked <= stems(chart.words[row])
     ]
     return [-max(alike)[1]] if alike else []
 
 
-@lru_cache(maxsize=512)
-def _has_questions(facts: Facts) -> bool:
-    return any(fact.asked for fact in facts)
-
-
 def answer(question: str, facts: Facts) -> list[Topic] | None:
     """What a chart says about a question; None if its author gives no questions."""
-    if not _has_questions(facts):
+    chart = _chart_of(facts)
+    if chart is None:
         return None
     said = small_talk(question)
     talk = [Topic(kind, Asked.TALK, ()) for kind in said.kinds]
@@ -670,10 +710,10 @@ def answer(question: str, facts: Facts) -> list[Topic] | None:
     if parts and before[0] is None and _ONLY_WHEN.fullmatch(parts[0].text):
         said_first = _LAST_SAID.search(question[: max(0, question.find(parts[0].text))])
         before[0] = (read(said_first[1]) or (None,))[-1] if said_first else None
-    found = [_find(one, last, rest, facts) for last, one in zip(before, parts, strict=True)]
+    found = [_find(one, last, rest, chart) for last, one in zip(before, parts, strict=True)]
     for at in range(1, len(found)):
-        found[at] = _at_this_place(found[at], found[at - 1], rest, facts)
-    found = [_unless_told_beside(one, found, rest, facts) for one in found]
+        found[at] = _at_this_place(found[at], found[at - 1], rest, chart)
+    found = [_unless_told_beside(one, found, rest, chart) for one in found]
     found = _trimmed([one for one in found if len(found) == 1 or not _asks_vaguely(one)])
     topics: list[Topic] = []
     tell_all = _TELL_ALL.search(rest)
@@ -736,13 +776,13 @@ def _names_nothing(text: str) -> bool:
 @lru_cache(maxsize=4096)
 def asked_directly(question: str, facts: Facts) -> frozenset[str]:
     """The paths of the facts that a part of a question asks for nearly by name."""
-    if not _has_questions(facts):
+    chart = _chart_of(facts)
+    if chart is None:
         return frozenset()
-    index = index_of(facts)
     paths: set[str] = set()
     for asks in parts_of(question):
-        near = index.nearness(asks)
-        paths |= {facts[row].path for row in np.flatnonzero(near >= max(asks.needed + PRESSED, near.max() - CLOSE))}
+        near = chart.index.nearness(asks)
+        paths |= {facts[row].path for row in _at_least(max(asks.needed + PRESSED, near.max() - CLOSE), near)}
     return frozenset(paths)
 
 
@@ -755,6 +795,8 @@ def _trimmed(found: Sequence[_Found]) -> list[_Found]:
     kept = [[at for at in range(len(one.rows)) if not at or one.whole or one.nearness[at] >= bound] for one in found]
     return [
         replace(one, rows=tuple(one.rows[at] for at in places), nearness=tuple(one.nearness[at] for at in places))
+        if len(places) < len(one.rows)
+        else one
         for one, places in zip(found, kept, strict=True)
     ]
 

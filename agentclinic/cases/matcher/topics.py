@@ -232,13 +232,13 @@ def listed_noun(text: str, before: str) -> str:
     return noun if noun[:2].isupper() else f"{noun[:1].lower()}{noun[1:]}"
 
 
+@lru_cache(maxsize=16384)
 def _mentions(text: str) -> Sequence[Mention]:
     """The findings that a text names."""
     terms = knowledge().finding_terms
     return terms.find(text) if terms.may_find(words(text)) else ()
 
 
-@lru_cache(maxsize=16384)
 def finding_names(text: str) -> tuple[str, ...]:
     return tuple([knowledge().findings[key].name for key in dict.fromkeys(one.key for one in _mentions(text))])
 
