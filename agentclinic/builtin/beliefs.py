@@ -182,9 +182,7 @@ def _prior(known: Knowledge) -> _Prior:
     bands = zip_longest(*(disease.age for disease in diseases), fillvalue=AgeBand(inf, inf, 1.0))
     return _Prior(
         diseases=np.array([disease.prior / total * (1 - known.other) for disease in diseases]),
-        sex={
-            gender: np.array([disease.sex.get(gender, 1.0) for disease in diseases]) for gender in ("female", "male")
-        },
+        sex={gender: np.array([disease.sex.get(gender, 1.0) for disease in diseases]) for gender in ("female", "male")},
         bands=[
             (
                 np.array([band.min for band in level]),

@@ -125,8 +125,7 @@ def _values(thought: Thought, tests: bool) -> Floats:
     gains = mind.expected_information(thought.posterior)
     gains[[mind.column[name] for name in thought.evidence]] = 0.0
     # A test shows several findings at once: their gains add up.
-    values: Floats = np.bincount(steps.step_of, gains / steps.cost, minlength=len(steps.texts))
-    return values
+    return np.bincount(steps.step_of, gains / steps.cost, minlength=len(steps.texts)).astype(np.float64, copy=False)
 
 
 def _best_step(thought: Thought, payload: DoctorPayload) -> str | None:
