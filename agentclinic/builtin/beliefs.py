@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from itertools import zip_longest
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentclinic.cases.model import age_in_years, sex
 from agentclinic.clinic.findings import Evidence
-from agentclinic.vocabulary.base import Knowledge
+from agentclinic.vocabulary.base import AgeBand, Knowledge
 
 Floats = NDArray[np.float64]
 
@@ -37,59 +39,72 @@ class Beliefs:
     hypotheses: tuple[str, ...]
     column: Mapping[str, int]
     likelihood: Floats
-    entropy: Floats
-    listed: Sequence[Sequence[tuple[int, float]]]
-    """The diseases that list a finding, each with log P(finding | disease) - log leak. All absent findings, then all
-    present ones."""
-    leak: Floats
-    """Here and below, a row for absent findings, then one for present ones."""
-    other: Floats
+    ratios: Floats
+    """A row for each absent finding, then one for each present one: log P(finding | disease) - log leak if the disease
+    lists the finding, else 0."""
+    bases: Floats
+    """In the same order, log leak in one row and log P(finding | other) in the next."""
+    lists: NDArray[np.bool_]
+    """For each finding, which hypotheses list it."""
+    expects: Expects
     group: tuple[str | None, ...]
     """The correlated group of each finding."""
     by_name: NDArray[np.int64]
     """Alphabetical rank of each disease's id, to break ties."""
 
     def posterior(self, demographics: str, evidence: Evidence) -> Floats:
-        prior = _log_prior(self.known, age_in_years(demographics), sex(demographics))
-        total = self._log_likelihood(evidence) / TEMPERATURE + prior
-        weights = np.exp(total - total.max())
-        result: Floats = weights / weights.sum()
+        total = _log_prior(self.known, age_in_years(demographics), sex(demographics))
+        if evidence:
+            total = self._log_likelihood(evidence) / TEMPERATURE + total
+        weights = np.exp(total - total[total.argmax()])
+        result: Floats = weights / np.add.reduce(weights)
         return result
 
     def _log_likelihood(self, evidence: Evidence) -> Floats:
-        if not evidence:
-            return np.zeros(len(self.hypotheses))
-        columns = [self.column[name] for name in evidence]
-        seen = np.array(list(evidence.values()), dtype=np.intp), np.array(columns)
+        places = [present * len(self.group) + self.column[name] for name, present in evidence.items()]
         groups: dict[str | int, list[int]] = {}
-        for column, present in zip(columns, evidence.values(), strict=True):
-            groups.setdefault(self.group[column] or column, []).append(present * len(self.group) + column)
+        for place in places:
+            groups.setdefault(self.group[place % len(self.group)] or place, []).append(place)
         # A finding is in a few diseases out of a hundred: the others have its leak probability.
-        total = [float(self.leak[seen].sum())] * (len(self.hypotheses) - 1)
-        for findings in groups.values():
-            if len(findings) == 1:
-                for disease, ratio in self.listed[findings[0]]:
-                    total[disease] += ratio
-                continue
-            for disease, ratios in _together(self, tuple(findings)):
-                total[disease] += ratios
-        return np.array([*total, self.other[seen].sum()])
+        terms = self.ratios[[0, *(findings[0] for findings in groups.values())]]
+        terms[0], terms[0, -1] = np.add.reduce(self.bases.take(places, axis=1), axis=1)
+        for row, findings in enumerate(groups.values(), start=1):
+            if len(findings) > 1:
+                terms[row] = _together(self, tuple(findings))
+        total: Floats = np.add.reduce(terms)
+        return total
 
     def expected_information(self, posterior: Floats) -> Floats:
         """Mutual information between the hypotheses and each finding, in bits: what asking is expected to tell."""
-        gains: Floats = np.maximum(0.0, _entropy(posterior @ self.likelihood) - posterior @ self.entropy)
+        expects, other = self.expects, posterior[-1]
+        by_default = (1 - other) * expects.by_default + other * expects.by_other
+        listed = np.bincount(expects.place, posterior[expects.disease] * expects.more, minlength=len(by_default))
+        p, entropy = (by_default + listed).reshape(2, -1)
+        gains: Floats = np.maximum(0.0, _entropy(p) - entropy)
         return gains
 
 
+class Expects(NamedTuple):
+    """How probable each hypothesis makes each finding: first all probabilities, then all entropies.
+
+    A disease lists few findings out of hundreds, and expects the others as the leak does.
+    """
+
+    by_default: Floats
+    by_other: Floats
+    place: NDArray[np.intp]
+    """Here and below, for each pair of a disease and a finding that it lists: where the finding is in the tables above,
+    the disease, and how much more it makes it than the leak."""
+    disease: NDArray[np.intp]
+    more: Floats
+
+
 @lru_cache(maxsize=4096)  # a dialogue is weighed again after each reply
-def _together(mind: Beliefs, findings: tuple[int, ...]) -> Sequence[tuple[int, float]]:
-    """The diseases that list findings of one correlated group, each with what these add to its log likelihood."""
-    sums: dict[int, float] = {}
-    counts: dict[int, int] = {}
-    for disease, ratio in (pair for finding in findings for pair in mind.listed[finding]):
-        sums[disease] = sums.get(disease, 0.0) + ratio
-        counts[disease] = counts.get(disease, 0) + 1
-    return [(disease, ratios / sqrt(counts[disease])) for disease, ratios in sums.items()]
+def _together(mind: Beliefs, findings: tuple[int, ...]) -> Floats:
+    """What findings of one correlated group add to the log likelihood of each hypothesis."""
+    count = mind.lists[[finding % len(mind.group) for finding in findings]].sum(axis=0)
+    together: Floats = mind.ratios[list(findings)].sum(axis=0) / np.sqrt(np.maximum(1, count))
+    return together
 
 
 @lru_cache(maxsize=16)
@@ -108,36 +123,75 @@ def beliefs(known: Knowledge) -> Beliefs:
             rows[row, place], linked[row, place] = link.p, True
             group[place] = group[place] or link.group
     likelihood = np.vstack([rows, other])
-    ratios = np.hstack([np.log1p(-rows) - np.log1p(-leak), np.log(rows) - np.log(leak)]).T
-    diseases = [np.flatnonzero(column).tolist() for column in linked.T] * 2
+    lists = np.vstack([linked, np.zeros_like(leak, dtype=bool)])
+    ratios = np.hstack([np.log1p(-likelihood) - np.log1p(-leak), np.log(likelihood) - np.log(leak)])
+    ratios[~np.hstack([lists, lists])] = 0.0
     return Beliefs(
         known=known,
         hypotheses=(*known.diseases, OTHER),
         column=column,
         likelihood=likelihood,
-        entropy=_entropy(likelihood),
-        listed=[
-            list(zip(those, row[those].tolist(), strict=True)) for those, row in zip(diseases, ratios, strict=True)
-        ],
-        leak=np.stack([np.log1p(-leak), np.log(leak)]),
-        other=np.stack([np.log1p(-other), np.log(other)]),
+        ratios=np.ascontiguousarray(ratios.T),
+        bases=np.stack([np.append(np.log1p(-p), np.log(p)) for p in (leak, other)]),
+        lists=np.ascontiguousarray(lists.T),
+        expects=_expects(rows, linked, leak, other),
         group=tuple(group),
         by_name=np.argsort(np.argsort(np.array(list(known.diseases)))),
     )
 
 
+def _expects(rows: Floats, linked: NDArray[np.bool_], leak: Floats, other: Floats) -> Expects:
+    disease, finding = np.nonzero(linked)
+    p = rows[disease, finding]
+    return Expects(
+        by_default=np.concatenate([leak, _entropy(leak)]),
+        by_other=np.concatenate([other, _entropy(other)]),
+        place=np.concatenate([finding, len(leak) + finding]),
+        disease=np.concatenate([disease, disease]),
+        more=np.concatenate([p - leak[finding], _entropy(p) - _entropy(leak)[finding]]),
+    )
+
+
+class _Prior(NamedTuple):
+    """The prior as tables."""
+
+    diseases: Floats
+    """Here and below, by disease."""
+    sex: Mapping[str, Floats]
+    """Factors by sex."""
+    bands: Sequence[tuple[Floats, Floats, Floats]]
+    """From which age, up to which, and by which factor: the first band of each disease, then the second, and so on."""
+
+
 @lru_cache(maxsize=1024)
 def _log_prior(known: Knowledge, age: float | None, gender: str | None) -> Floats:
-    total = sum(disease.prior for disease in known.diseases.values())
-    weights = []
-    for disease in known.diseases.values():
-        weight = disease.prior / total * (1 - known.other) * disease.sex.get(gender or "", 1.0)
-        for band in disease.age:
-            if age is not None and band.min <= age < band.max:
-                weight *= band.factor
-        weights.append(max(weight, 1e-12))
-    logs: Floats = np.log(np.array([*weights, max(known.other, 1e-12)]))
+    """The logarithm of the prior of each hypothesis for a patient of this age and sex."""
+    prior = _prior(known)
+    weights = prior.diseases * prior.sex.get(gender or "", 1.0)
+    if age is not None:
+        for start, end, factor in prior.bands:
+            weights = np.where((start <= age) & (age < end), weights * factor, weights)
+    logs: Floats = np.log(np.maximum(1e-12, np.append(weights, known.other)))
     return logs
+
+
+@lru_cache(maxsize=16)
+def _prior(known: Knowledge) -> _Prior:
+    diseases = known.diseases.values()
+    total = sum(disease.prior for disease in diseases)
+    bands = zip_longest(*(disease.age for disease in diseases), fillvalue=AgeBand(inf, inf, 1.0))
+    return _Prior(
+        diseases=np.array([disease.prior / total * (1 - known.other) for disease in diseases]),
+        sex={gender: np.array([disease.sex.get(gender, 1.0) for disease in diseases]) for gender in ("female", "male")},
+        bands=[
+            (
+                np.array([band.min for band in level]),
+                np.array([band.max for band in level]),
+                np.array([band.factor for band in level]),
+            )
+            for level in bands
+        ],
+    )
 
 
 def _entropy(p: Floats) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ def act(payload: DoctorPayload) -> Reply:
         step = _OPENING
     elif not payload.last:
         step = _advised_step(thought, payload)
-        if step is None and thought.posterior[:-1].max() < _COMMIT_AT:
+        if step is None and thought.sure < _COMMIT_AT:
             step = _best_step(thought, payload)
     text = step or f"DIAGNOSIS READY: {thought.leader.name}"
     return Reply(text, usage=NO_TOKENS, differential=thought.differential)
@@ -74,6 +75,11 @@ class Thought:
     def ranked(self, most: int | None = None) -> list[Disease]:
         """The diseases, the likeliest first; at most this many."""
         return [self.mind.known.diseases[self.mind.hypotheses[row]] for row in self._order[:most]]
+
+    @cached_property
+    def sure(self) -> float:
+        """The probability of the likeliest disease."""
+        return float(self.posterior[self._order[0]])
 
     @property
     def leader(self) -> Disease:
@@ -113,24 +119,25 @@ def _thought(mind: Beliefs, demographics: str, evidence: tuple[tuple[str, bool],
 
 
 @lru_cache(maxsize=2048)
-def _worthwhile(thought: Thought, tests: bool) -> NDArray[np.intp]:
-    """The steps worth taking, those with the most expected information per cost first."""
+def _values(thought: Thought, tests: bool) -> Floats:
+    """The expected information per cost of each step."""
     mind, steps = thought.mind, _steps(thought.mind.known, tests)
     gains = mind.expected_information(thought.posterior)
     gains[[mind.column[name] for name in thought.evidence]] = 0.0
     # A test shows several findings at once: their gains add up.
-    values = np.bincount(steps.step_of, weights=gains[steps.columns] / steps.cost, minlength=len(steps.texts))
-    worth = np.flatnonzero(values >= _WORTH_ASKING)
-    best: NDArray[np.intp] = worth[np.argsort(-values[worth], kind="stable")]
-    return best
+    return np.bincount(steps.step_of, gains / steps.cost, minlength=len(steps.texts)).astype(np.float64, copy=False)
 
 
 def _best_step(thought: Thought, payload: DoctorPayload) -> str | None:
     """The best step that was not taken before; None if nothing is worth it."""
     steps = _steps(thought.mind.known, payload.tests)
     asked = {fold(exchange.content) for exchange in payload.exchanges}
-    left = (place for place in _worthwhile(thought, payload.tests).tolist() if steps.requests[place] not in asked)
-    return next((steps.texts[place] for place in left if can_take(steps.texts[place], payload.may_order)), None)
+    left = _values(thought, payload.tests).copy()
+    while left[best := left.argmax()] >= _WORTH_ASKING:
+        if steps.requests[best] not in asked and can_take(steps.texts[best], payload.may_order):
+            return steps.texts[best]
+        left[best] = 0.0
+    return None
 
 
 def _advised_step(thought: Thought, payload: DoctorPayload) -> str | None:
@@ -154,10 +161,10 @@ class _Steps(NamedTuple):
     texts: tuple[str, ...]
     requests: tuple[str, ...]
     """Each step as it will appear in the dialogue."""
-    columns: NDArray[np.int64]
-    """The findings, by column; `step_of` and `cost` belong to these."""
     step_of: NDArray[np.int64]
+    """The step that shows each finding."""
     cost: Floats
+    """What that costs; infinite for findings that no step shows, which are put down to the first one."""
     by_id: Mapping[str, int]
     """The steps by what they find out: `finding:NAME`, or `test:NAME` for all that a test shows."""
     shown_by: Mapping[str, frozenset[str]]
@@ -168,21 +175,23 @@ class _Steps(NamedTuple):
 def _steps(known: Knowledge, tests: bool) -> _Steps:
     column = beliefs(known).column
     findings = [finding for finding in known.findings.values() if tests or not finding.order]
-    rows = sorted((*_step(known, finding), column[finding.id]) for finding in findings)
-    requests = {text: request for text, _, request, _ in rows}
+    step = {finding.id: _step(known, finding) for finding in findings}
+    requests = {text: request for text, _, request in sorted(step.values())}
     place = {text: number for number, text in enumerate(requests)}
+    step_of, cost = np.zeros(len(column), dtype=np.int64), np.full(len(column), inf)
+    for id_, (text, price, _) in step.items():
+        step_of[column[id_]], cost[column[id_]] = place[text], price
     by_id: dict[str, int] = {}
     shown_by: dict[str, frozenset[str]] = {}
     for finding in findings:
         id_ = f"test:{finding.order}" if finding.order else f"finding:{finding.id}"
-        by_id[id_] = place[_step(known, finding)[0]]
+        by_id[id_] = place[step[finding.id][0]]
         shown_by[id_] = shown_by.get(id_, frozenset()) | {finding.id}
     return _Steps(
         tuple(requests),
         tuple(requests.values()),
-        np.array([row[3] for row in rows]),
-        np.array([place[row[0]] for row in rows]),
-        np.array([row[1] for row in rows]),
+        step_of,
+        cost,
         by_id,
         shown_by,
     )

@@ -59,7 +59,7 @@ def told_in_prose(text: str, root: str, section: Section) -> Iterator[Fact]:
 
 def chart_text(facts: Iterable[Fact]) -> str:
     """A chart as text for the judge: one statement per line, each after its heading."""
-    return "\n".join(". ".join((*fact.heads[-1:], fact.text)) for fact in facts)
+    return "\n".join([f"{fact.heads[-1]}. {fact.text}" if fact.heads else fact.text for fact in facts])
 
 
 def _walk(value: JSON, path: str, heads: tuple[str, ...], section: Section | None) -> Iterator[Fact]:

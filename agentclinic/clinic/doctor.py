@@ -158,7 +158,7 @@ class History:
     @property
     def text(self) -> str:
         """The dialogue in the original's form: each entry is followed by a blank line."""
-        return "".join(f"{_line(speaker, words)}\n\n" for speaker, words in self._entries)
+        return "".join([f"{_line(speaker, words)}\n\n" for speaker, words in self._entries])
 
     def add(self, speaker: str, words: str) -> None:
         """Append what someone said; no speaker for words that are not speech."""
@@ -175,7 +175,7 @@ class History:
         self.add("Doctor", said)
 
     def said_by(self, speaker: str) -> tuple[str, ...]:
-        return tuple(words for who, words in self._entries if who == speaker)
+        return tuple([words for who, words in self._entries if who == speaker])
 
     def shown(self) -> str:
         return self.text.rstrip() or "(nothing yet)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.lowlevel
@@ -58,7 +58,7 @@ class Transcript:
         """Add what was just said: any side work, then the words."""
         now = time.perf_counter()
         self.turns += turns
-        self.seconds += [*(None for _ in turns[1:]), round(now - self._since, 3)]
+        self.seconds += [*[None] * (len(turns) - 1), round(now - self._since, 3)]
         self._since = now
 
     def amend(self, diagnosed: Turn) -> None:
@@ -164,7 +164,7 @@ class Seat:
             reply = Turn(turn=said.turn, role="clinic", text=text)
         transcript.add(reply)
         transcript.answered.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
-        transcript.exchanges.append(replace(transcript.answered[-1], disclosures=as_told(reply.disclosures)))
+        transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, as_told(reply.disclosures)))
         transcript.speaker = "doctor"
         self._incoming = Incoming(speaker, reply.text, shown)
 

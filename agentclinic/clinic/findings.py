@@ -6,10 +6,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from agentclinic.cases.model import Door, age_in_years
 from agentclinic.results.turn import Exchange, Provenance
-from agentclinic.vocabulary.base import Rule, knowledge
+from agentclinic.vocabulary.base import Finding, Rule, knowledge
 from agentclinic.vocabulary.denial import answers_no, answers_yes, finds_nothing
 from agentclinic.vocabulary.text import fold
 
@@ -35,12 +36,34 @@ _SAID_UNAVAILABLE = re.compile(
 
 def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
     """What is known so far. A finding once stated as present stays present."""
-    evidence = dict(_at_door(door.objective))
-    age = age_in_years(door.demographics)
-    for exchange in exchanges:
-        if new := evidence_in(exchange, age):
-            _merge(evidence, new)
-    return evidence
+    return _dialogue(door.objective, age_in_years(door.demographics)).evidence(tuple(exchanges))
+
+
+class _Dialogue:
+    """The dialogue with a patient, as far as it has been read: a doctor gathers all of it again on each turn."""
+
+    def __init__(self, objective: str, age: float | None) -> None:
+        self._at_door = _at_door(objective)
+        self._age = age
+        self._read: tuple[tuple[Exchange, ...], Evidence] = (), self._at_door
+
+    def evidence(self, said: tuple[Exchange, ...]) -> Evidence:
+        """What is known after these exchanges; carried on from the last time if they begin with the same ones."""
+        before, known = self._read
+        if said[: len(before)] != before:
+            before, known = (), self._at_door
+        evidence = dict(known)
+        for exchange in said[len(before) :]:
+            if told := evidence_in(exchange, self._age):
+                _merge(evidence, told)
+        if said:  # a planner also asks what was known at the door, in between
+            self._read = said, dict(evidence)
+        return evidence
+
+
+@lru_cache(maxsize=512)  # more encounters than that at the same time read their dialogues from the start
+def _dialogue(objective: str, age: float | None) -> _Dialogue:
+    return _Dialogue(objective, age)
 
 
 def gather_facts(facts: Iterable[str], age: float | None) -> Evidence:
@@ -58,7 +81,7 @@ def gather_facts(facts: Iterable[str], age: float | None) -> Evidence:
     return evidence
 
 
-@lru_cache(maxsize=4096)  # every turn reads the whole dialogue again
+@lru_cache(maxsize=4096)  # laboratories report the same normal results in every encounter
 def evidence_in(exchange: Exchange, age: float | None) -> Evidence:
     if exchange.kind == "question":
         return _from_patient(exchange)
@@ -147,25 +170,42 @@ def _reported(exchange: Exchange) -> set[str]:
 
 def _measured(order: str, reply: str, age: float | None) -> Evidence:
     found: Evidence = {}
-    named = _measures().keys() & _NAME_PART.findall(reply.casefold())
-    for _, finding in sorted({measure for word in named for measure in _measures()[word]}):
-        present = _read_number(finding, order, reply, age)
+    said = frozenset(_NAME_PART.findall(reply.casefold()))
+    named = {measure.place: measure for word in _measures().keys() & said for measure in _measures()[word]}
+    for _, measure in sorted(named.items()):
+        if not any(name <= said for name in measure.names):
+            continue
+        present = _read_number(measure.finding, measure.of_blood, order, reply, age)
         if present is not None:
-            found[finding] = present
+            found[measure.finding.id] = present
     return found
 
 
 _NAME_PART = re.compile(r"[^\W_]+")
 
 
+class _Measured(NamedTuple):
+    """A measured finding."""
+
+    place: int
+    finding: Finding
+    names: tuple[frozenset[str], ...]
+    """The words of each of its names."""
+    of_blood: bool
+
+
 @lru_cache(maxsize=1)
-def _measures() -> dict[str, list[tuple[int, str]]]:
-    """The measured findings, with their places, by the first words of their names: most results have none of these."""
-    found: dict[str, list[tuple[int, str]]] = {}
+def _measures() -> dict[str, list[_Measured]]:
+    """The measured findings by the first words of their names: most results have none of these."""
+    found: dict[str, list[_Measured]] = {}
     for place, finding in enumerate(knowledge().findings.values()):
-        names = finding.measure.names if finding.measure else ()
-        for word in dict.fromkeys(_NAME_PART.findall(name.casefold())[0] for name in names):
-            found.setdefault(word, []).append((place, finding.id))
+        if finding.measure is None:
+            continue
+        names = [_NAME_PART.findall(name.casefold()) for name in finding.measure.names]
+        of_blood = finding.kind == "lab" and not _SPECIMEN.search(finding.measure.names[0])
+        measured = _Measured(place, finding, tuple(map(frozenset, names)), of_blood)
+        for word in dict.fromkeys(words[0] for words in names):
+            found.setdefault(word, []).append(measured)
     return found
 
 
@@ -179,7 +219,22 @@ _SPECIMEN = re.compile(
 )
 
 
+_FLUIDS = (
+    "csf", "cerebrospinal", "lumbar puncture", "spinal tap", "synovial", "joint", "arthrocentesis", "pleural",
+    "thoracentesis", "ascit", "peritoneal", "paracentesis", "urin", "stool",
+)  # fmt: skip
+"""Without any of these no fluid matches `_SPECIMEN`, which is slow to look for."""
+
+
+@lru_cache(maxsize=512)
+def _may_name_fluid(text: str) -> bool:
+    lower = text.replace("_", " ").lower()
+    return any(fluid in lower for fluid in _FLUIDS)
+
+
 def _from_another_fluid(order: str, reply: str, place: int) -> bool:
+    if not (_may_name_fluid(reply) or _may_name_fluid(order)):
+        return False
     before = bisect_right(_specimens(reply), place, key=lambda named: named[0])
     named = _specimens(reply)[before - 1 : before] if before else _specimens(order.replace("_", " "))[-1:]
     return any(fluid for _, fluid in named)
@@ -205,12 +260,10 @@ def _pattern(finding_id: str) -> re.Pattern[str]:
     )
 
 
-def _read_number(finding_id: str, order: str, reply: str, age: float | None) -> bool | None:
-    finding = knowledge().findings[finding_id]
+def _read_number(finding: Finding, of_blood: bool, order: str, reply: str, age: float | None) -> bool | None:
     measure = finding.measure
     assert measure is not None
-    of_blood = finding.kind == "lab" and not _SPECIMEN.search(measure.names[0])
-    for match in _pattern(finding_id).finditer(reply):
+    for match in _pattern(finding.id).finditer(reply):
         if of_blood and _from_another_fluid(order, reply, match.start()):
             continue
         number = match["second"] if measure.part == "diastolic" else match["number"]

@@ -138,7 +138,8 @@ class PlainDoctor:
 
     def request(self, seen: Observation, *, prompts: bool = True) -> Request:
         """What the model is asked this turn: first the system prompt, last the notes with the last-turn reminder."""
-        self._images = tuple(dict.fromkeys((*self._images, *seen.incoming.images)))  # asked for twice, shown once
+        if seen.incoming.images:
+            self._images = tuple(dict.fromkeys((*self._images, *seen.incoming.images)))  # asked for twice, shown once
         payload = DoctorPayload(
             self._door,
             seen.exchanges,

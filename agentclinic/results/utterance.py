@@ -201,7 +201,7 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     """
     text, own_slips, read = _read(raw, cut)
     words = _spoken(text)
-    if text and any(_spoken(said) == words for said in earlier):
+    if text and words in map(_spoken, earlier):
         return replace(read, slips=(*own_slips, REPEATED, *read.slips[len(own_slips) :]))
     return read
 

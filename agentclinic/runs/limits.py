@@ -56,6 +56,8 @@ class Prices:
 
     def used_in(self, record: Record) -> PriceTable | None:
         """The prices of the tests in a record that are not those of our own table; None if there are none."""
+        if self.costs is None and self.run.test_budget is None and _limited(self.run, self.case) is None:
+            return None
         asked = requests(record) or ()
         return self._about({item.name for one in asked if one.kind == "test" for item in items(one)})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -187,7 +187,7 @@ class UnitSeat(Seat):
             models.usage.setdefault("doctor", Usage(requests=0))  # what it did on its own is not known
         elif isinstance(doctor, WorldDoctor):
             models.usage["doctor"] = NOTHING_ASKED
-        usage = {role: asdict(models.usage[role]) for role in METERED if role in models.usage}
+        usage = {role: dict(vars(models.usage[role])) for role in METERED if role in models.usage}
         record = Record.model_validate(
             {
                 "scenario_id": case.scenario_id,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from agentclinic import lazy
 from agentclinic.vocabulary.denial import clauses
@@ -74,6 +75,8 @@ _NEEDS_CHART = ORGANISMS | {"left", "right"}
 """What a chart would show if it were so."""
 _CLASS = 100
 """Kinds in the public vocabularies from which a class says only where a disease is or what causes it."""
+_NO_NAMES = GENERIC | GRADE | FUNCTION | COURSE
+_NO_DETAILS = FUNCTION | GENERIC | GRADE | {"acute"}
 _ROOT = 5
 """Letters by which forms of one word are recognized: adenoma, adenomatous."""
 _STEM = 6
@@ -92,32 +95,46 @@ def compare(
 
     With a chart, an organism or a side that the diagnosis adds must be in it; otherwise the answer is not readable.
     """
+    found, said, names = _compared(diagnosis, truth, accept, partial, reject, bool(chart))
+    return _by_chart(found, said, names, chart) if said else found
+
+
+@lru_cache(maxsize=4096)  # a case is played, graded and trained on many times, and most answers to it come again
+def _compared(
+    diagnosis: str,
+    truth: str,
+    accept: tuple[str, ...],
+    partial: tuple[str, ...],
+    reject: tuple[tuple[str, str], ...],
+    charted: bool,
+) -> tuple[Comparison, Answer | None, tuple[Name, ...]]:
+    """The comparison, and what was read unless the chart can no longer change it."""
     forms = tuple(form for text in (truth, *accept) for form in _forms(text))
     names = tuple(name(form) for form in forms)
     said = read(_written_out(diagnosis, forms), names)
     if diagnosis.strip(" .\n").casefold() in {form.casefold() for form in (truth, *accept, *forms)}:
-        return Comparison(Relation.SAME, "the same name")
+        return Comparison(Relation.SAME, "the same name"), None, names
     if by_key := _by_key(name(diagnosis[:LONGEST_NAME]), said, names, partial, reject):
-        return by_key
+        return by_key, None, names
     match said.kind:
         case Kind.UNREAD:
-            return Comparison(None, f"cannot read {said.unread}")
+            return Comparison(None, f"cannot read {said.unread}"), None, names
         case Kind.NOTHING | Kind.DENIES:
-            return Comparison(Relation.DIFFERENT, str(said.kind))
+            return Comparison(Relation.DIFFERENT, str(said.kind)), None, names
         case Kind.HEDGES:
-            return Comparison(Relation.HEDGED, str(said.kind))
+            return Comparison(Relation.HEDGED, str(said.kind)), None, names
     # A further name that is not known, or that only shares a word, says nothing if another one is known.
     closest = min(
-        (_related(said, one, chart) for one in names),
+        (_related(said, one, charted) for one in names),
         key=lambda one: (one.reason in (_UNRELATED, _SHARED), _CLOSEST.index(one.relation)),
     )
     if closest.relation in _UNLIKE and any(
         abbreviates(short, form) for short in _CAPITALS.findall(diagnosis) for form in forms
     ):
-        return Comparison(None, "an abbreviation that may stand for the true name")
+        return Comparison(None, "an abbreviation that may stand for the true name"), None, names
     if said.unread or (said.aside and not _is_plainly_wrong(closest, said, names, diagnosis)):
-        return Comparison(None, f"cannot read {said.unread or said.aside!r}")
-    return _by_chart(closest, said, names, chart)
+        return Comparison(None, f"cannot read {said.unread or said.aside!r}"), None, names
+    return closest, said, names
 
 
 def _by_key(
@@ -185,7 +202,7 @@ def _is_same(one: Name, other: Name) -> bool:
 # --- the whole answer -----------------------------------------------------------------------------------------------
 
 
-def _related(said: Answer, true: Name, chart: str) -> Comparison:
+def _related(said: Answer, true: Name, charted: bool) -> Comparison:
     """How what was read relates to one name of the truth."""
     meant = phrase_of(true)
     told = frozenset(word for part in (said.main, *said.also, *said.causes) for word in part.words) - said.left_open
@@ -215,7 +232,7 @@ def _related(said: Answer, true: Name, chart: str) -> Comparison:
             return Comparison(right.relation, f"{right.reason}, by its other name")
         return Comparison(None, "two names that may not be the same disease")
     if caused:
-        if chart and (found.relation is Relation.MANIFESTATION or is_sign(said.main)):
+        if charted and (found.relation is Relation.MANIFESTATION or is_sign(said.main)):
             return Comparison(Relation.NARROWER_CONSISTENT, "the disease, as the cause of what it leads to")
         return Comparison(None, "named as a cause, which a chart would have to show")
     if listed and (found.relation or len(said.further) > 1):
@@ -230,8 +247,12 @@ def _related(said: Answer, true: Name, chart: str) -> Comparison:
 
 def _share(said: frozenset[str], true: Name) -> bool:
     """Whether any word of the true name is said, in whatever form: adenoma, adenomatous."""
-    theirs = {word[:_ROOT] for word in (*true.key, *true.spelled) if word not in GENERIC | GRADE | FUNCTION | COURSE}
-    return not theirs.isdisjoint(word[:_ROOT] for word in said)
+    return not _roots(true).isdisjoint([word[:_ROOT] for word in said])
+
+
+@lru_cache(maxsize=4096)
+def _roots(true: Name) -> frozenset[str]:
+    return frozenset(word[:_ROOT] for word in (*true.key, *true.spelled) if word not in _NO_NAMES)
 
 
 # --- two diseases ---------------------------------------------------------------------------------------------------
@@ -333,7 +354,7 @@ def _more(added: frozenset[str]) -> Comparison:
 
 
 def _details(added: frozenset[str]) -> frozenset[str]:
-    return added - FUNCTION - GENERIC - GRADE - {"acute"}
+    return added - _NO_DETAILS
 
 
 def _missing(wanted: frozenset[str], told: frozenset[str], core: Name) -> frozenset[str]:

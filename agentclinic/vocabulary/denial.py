@@ -41,16 +41,15 @@ _RESUMES = frozenset(
 )
 """After a comma, these start a statement that an earlier negation does not reach: "no fever, has chills"."""
 # A negation does not reach past the end of a sentence, or past a word that turns to what is present.
+_STOP = r"\.(?:(?<!\d\.)(?!\d)|(?=\s))|[!?]"
+_SENTENCE_END = lazy.regex(_STOP)
 _CLAUSE_END = lazy.regex(
-    r"(?<!\d)\.(?!\d)|[!?]|\.(?=\s)"
-    r"|\b(?:but|however|though|although|except|(?<!\bno )(?<!without )reports?|endorses?|admits?"
+    rf"{_STOP}|\b(?:but|however|though|although|except|(?<!\bno )(?<!without )reports?|endorses?|admits?"
     r"|positive for|notable for)\b",
     re.IGNORECASE,
 )
-_MAY_END = (
-    ".", "!", "?", "but", "though", "however", "except", "report", "endorse", "admit", "positive", "notable",
-)  # fmt: skip
-"""Without any of these nothing matches `_CLAUSE_END`, which is slow to look for."""
+_TURNING = ("but", "though", "however", "except", "report", "endorse", "admit", "positive for", "notable for")
+"""Without any of these only the ends of sentences match `_CLAUSE_END`, which is slow to look for."""
 _COMMA = lazy.regex(r",(?!\d)")
 _NEGATING = _NEGATIONS | _SHORT_NEGATIONS | {pair[0] for pair in (*_PHRASE_NEGATIONS, *_NEAR_NEGATIONS)} | {"absent"}
 """Without one of these no word is negated, which spares most clauses the closer look."""
@@ -93,7 +92,8 @@ def clauses(text: str) -> tuple[Clause, ...]:
 def _clauses_of(item: str) -> tuple[Clause, ...]:
     """The clauses of a text without semicolons and line breaks, which end every clause."""
     lower = item.lower()
-    parts = _CLAUSE_END.split(item) if any(one in lower for one in _MAY_END) else [item]
+    end = _CLAUSE_END if any(word in lower for word in _TURNING) else _SENTENCE_END
+    parts = end.split(item)
     return tuple([clause for part in parts if (clause := _clause(part)).words])
 
 
@@ -172,18 +172,17 @@ class Phrasebook:
         said, lengths = clause.words, self._lengths
         if not self.may_find(said):
             return found
-        index, count = 0, len(said)
-        while index < count:
-            step = 1
-            for length in lengths.get(said[index], ()):
+        after = 0
+        for index, word in enumerate(said):
+            if word not in lengths or index < after:
+                continue
+            for length in lengths[word]:
                 end = index + length
-                keys = self._keys.get(said[index:end], ()) if end <= count else ()
-                if keys:
+                if end <= len(said) and (keys := self._keys.get(said[index:end])):
                     negated = clause.negated[index] or clause.denied_after(end)
                     found += [Mention(key, said[index:end], negated) for key in keys]
-                    step = length
+                    after = end
                     break
-            index += step
         return found
 
 

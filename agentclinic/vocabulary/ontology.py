@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -64,22 +64,14 @@ class Ontology:
     def names(self, disease: int) -> tuple[str, ...]:
         return tuple(self.diseases[disease].split("\t")[3].split("|"))
 
-    def above(self, disease: int, steps: int | None = None) -> dict[int, int]:
+    def above(self, disease: int, steps: int | None = None) -> Mapping[int, int]:
         """Everything a disease is a kind of, with the number of steps to it, up to a limit."""
-        found: dict[int, int] = {}
-        level, distance = self._parents(disease), 1
-        while level and (steps is None or distance <= steps):
-            found |= dict.fromkeys(level, distance)
-            level, distance = [up for one in level for up in self._parents(one) if up not in found], distance + 1
-        return found
+        return _above(self, disease, steps)
 
     def are_siblings(self, one: int, other: int) -> bool:
         """Whether two diseases are kinds of the same one, each at most two steps below it."""
         shared = self.above(one, 2).keys() & self.above(other, 2).keys()
         return any(self.kinds(each) <= _FAMILY for each in shared)
-
-    def _parents(self, disease: int) -> list[int]:
-        return [int(place) for place in self.diseases[disease].split("\t")[1].split()]
 
     @property
     def version(self) -> str:
@@ -96,6 +88,21 @@ def _whole(known: Ontology, words: tuple[str, ...], spelled: tuple[str, ...]) ->
     # "Cushing" may be a disease or a syndrome.
     near = {known.place(key((*bare, *head))) for head in _HEADS} - {None}
     return near.pop() if len(near) == 1 else None
+
+
+@lru_cache(maxsize=8192)  # and for the classes of the same few diseases
+def _above(known: Ontology, disease: int, steps: int | None) -> Mapping[int, int]:
+    found: dict[int, int] = {}
+    level, distance = _parents(known, disease), 1
+    while level and (steps is None or distance <= steps):
+        found |= dict.fromkeys(level, distance)
+        level, distance = [up for one in level for up in _parents(known, one) if up not in found], distance + 1
+    return found
+
+
+@lru_cache(maxsize=8192)
+def _parents(known: Ontology, disease: int) -> Sequence[int]:
+    return [int(place) for place in known.diseases[disease].split("\t", 2)[1].split()]
 
 
 def key(tokens: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from agentclinic import lazy
@@ -39,7 +39,7 @@ class Phrase:
     unread: tuple[str, ...] = ()
     """Words that fit nowhere."""
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """All words, as written and with the usual names."""
         core = self.core.key | set(self.core.spelled) if self.core else frozenset()

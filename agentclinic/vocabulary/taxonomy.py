@@ -33,6 +33,7 @@ class Taxonomy:
         related = {key for table in (self._parents, self._shows_as) for key in set(table).union(*table.values())}
         usual = {_key(text) for entry in name_table().diseases for text in entry.names[:1]}
         self._ours = related | usual | self._families.keys()
+        self._above = lru_cache(maxsize=4096)(self._classes_of)
 
     def has(self, said: Name) -> bool:
         return said.key - GRADE in self._ours
@@ -40,7 +41,7 @@ class Taxonomy:
     def is_kind_of(self, child: Key, parent: Key) -> bool:
         return parent in self._above(child)
 
-    def _above(self, child: Key) -> set[Key]:
+    def _classes_of(self, child: Key) -> set[Key]:
         seen: set[Key] = set()
         todo = [child]
         while todo:

@@ -11,6 +11,11 @@ from agentclinic import lazy
 _SPLITTERS = str.maketrans(
     {"_": " ", "-": " ", "‑": " ", "–": " ", "—": " ", "/": " ", "'": None, "’": None, "`": None}
 )
+# The same for text in ASCII, as bytes, which is several times faster: what is dropped, and the table for the rest.
+_DROPPED = b"'`"
+_FOLDED = bytes.maketrans(b"_-/", b"   ")
+# What is no letter and no digit is not part of a word.
+_APART = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
 # "Non" belongs to its word: a non-productive cough is not productive.
 _WORD = lazy.regex(r"(?:non )?[^\W_]+(?:\.\d+)?")
 _ABBREVIATIONS = r"(?<!\b(?:Dr|St|vs|Mr)\.)(?<!\bMrs\.)(?<!\b(?:e\.g|i\.e)\.)"
@@ -34,10 +39,10 @@ def tidy(text: str) -> str:
 @lru_cache(maxsize=65536)
 def fold(text: str) -> str:
     """Lower the case, strip accents, and turn separators and runs of whitespace into single spaces."""
-    plain = text
-    if not text.isascii():
-        plain = unicodedata.normalize("NFKD", text)
-        plain = "".join(char for char in plain if not unicodedata.combining(char))
+    if text.isascii():
+        return " ".join(text.encode().lower().translate(_FOLDED, _DROPPED).decode().split())
+    plain = unicodedata.normalize("NFKD", text)
+    plain = "".join(char for char in plain if not unicodedata.combining(char))
     return " ".join(plain.lower().translate(_SPLITTERS).split())
 
 
@@ -55,6 +60,10 @@ def singular(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def words(text: str) -> tuple[str, ...]:
+    if text.isascii() and "." not in text:  # as most clauses are: no pattern is needed
+        found = text.encode().lower().translate(_APART, _DROPPED).decode().split()
+        if "non" not in found:
+            return tuple(map(singular, found))
     folded = fold(text)
     found = _WORD.findall(folded)
     if "non " in folded:
