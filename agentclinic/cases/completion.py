@@ -368,14 +368,28 @@ def _named_by(read: Reading) -> frozenset[str]:
 
 def named_in(fact: Fact, asked: Said) -> bool:
     """Whether a clause of an order has all the words by which a result is ordered alone, or names the same."""
+    all_of, any_of = _names_of(fact.heads, fact.section)
+    for said in asked.clauses:
+        for names in all_of:
+            if names <= said:
+                return True
+        if not any_of.isdisjoint(said):
+            return True
+    return False
+
+
+@lru_cache(maxsize=16384)
+def _names_of(heads: tuple[str, ...], section: Section) -> tuple[Sequence[frozenset[str]], frozenset[str]]:
+    """What an order has to have to name a result: all of one of these sets, or else any of the last one."""
+    fact = Fact("", section, heads, "")
     written, meant = _ordered_by(_label(fact))
     if is_sign(fact):  # "neck, muscle strength" is not the strength of the neck
-        return meant is not None and any(said.issuperset(meant) for said in asked.clauses)
+        return () if meant is None else (meant,), frozenset()
     if meant and _is_organ(reading(_label(fact))):  # "liver and spleen", of which one is ordered
-        return any(not said.isdisjoint(meant) or said.issuperset(written) for said in asked.clauses)
+        return (frozenset(written),), meant
     if meant and len(written) == 1:
-        written = tuple(meant)  # the height of a patient is not that of a womb
-    return any(said.issuperset(written) or (meant is not None and said.issuperset(meant)) for said in asked.clauses)
+        return (meant,), frozenset()  # the height of a patient is not that of a womb
+    return (frozenset(written), *(() if meant is None else (meant,))), frozenset()
 
 
 def is_sign(fact: Fact) -> bool:

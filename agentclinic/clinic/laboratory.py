@@ -251,7 +251,7 @@ class Laboratory:
         for item in suggested:
             facts = tuple(fact for fact in item.facts if fact in left.values())
             if facts:
-                ordered.append(replace(item, facts=facts))
+                ordered.append(item.with_facts(facts))
                 left = {name: fact for name, fact in left.items() if fact not in facts}
         for head in dict.fromkeys(fact.heads[:1] for fact in left.values()):
             facts = tuple(fact for fact in left.values() if fact.heads[:1] == head)
@@ -309,11 +309,11 @@ def _found(payload: LaboratoryPayload) -> list[Ordered]:
     items = _of_this_time(as_ordered(found, payload.request), payload.request)
     items = [_with_other_side(item, payload.request, added) for item in items]
     if not _OF_A_BLISTER.search(payload.request):
-        items = [replace(item, facts=tuple(fact for fact in item.facts if fact.text != NO_BLISTER)) for item in items]
+        items = [item.with_facts(tuple(fact for fact in item.facts if fact.text != NO_BLISTER)) for item in items]
     items = [_with_contrast(_on_record(item), payload.request, added) for item in items]
     if _FINGERSTICK.search(payload.request):
         items = _with_fingerstick([_by_fingerstick(item, added) for item in items], added)
-    return [replace(item, facts=tuple(map(added.worded, item.facts))) for item in items]
+    return [item.with_facts(tuple(map(added.worded, item.facts))) for item in items]
 
 
 def _signs_left_out(items: Sequence[Ordered], payload: LaboratoryPayload) -> Iterator[Ordered]:
@@ -352,7 +352,7 @@ def _on_record(item: Ordered) -> Ordered:
     """An old result without those of today."""
     if not asks_for_old(item.name):
         return item
-    return replace(item, facts=tuple(fact for fact in item.facts if _SPEAKS_OF_OLD.search(_spoken(fact))))
+    return item.with_facts(tuple(fact for fact in item.facts if _SPEAKS_OF_OLD.search(_spoken(fact))))
 
 
 def _spoken(fact: Fact) -> str:
@@ -378,10 +378,10 @@ def _with_contrast(item: Ordered, request: str, added: Completion) -> Ordered:
     ]
     if not enhanced:
         said = {fact: replace(fact, text=f"{fact.text}; no images with contrast were taken") for fact in plain}
-        return replace(item, facts=tuple(said.get(fact, fact) for fact in item.facts))
+        return item.with_facts(tuple(said.get(fact, fact) for fact in item.facts))
     nearest = min(enhanced, key=lambda fact: len(charted_as(fact).of("sites") ^ own.of("sites")))
     shown = tuple(fact for fact in item.facts if fact not in plain or _BOTH_WAYS.search(request))
-    return replace(item, facts=(*shown, *([] if nearest in shown else [nearest])))
+    return item.with_facts((*shown, *([] if nearest in shown else [nearest])))
 
 
 def _shows_all_of(vessels: Reading, image: Reading) -> bool:
@@ -423,7 +423,7 @@ def _by_fingerstick(item: Ordered, added: Completion) -> Ordered:
     if drawn or read.of("specimens") - {"blood"} or not item.facts:
         return item
     pricked = _fingersticks(added)
-    return replace(item, facts=pricked) if pricked else item
+    return item.with_facts(pricked) if pricked else item
 
 
 def _with_fingerstick(items: list[Ordered], added: Completion) -> list[Ordered]:
@@ -455,12 +455,12 @@ def _as_charted_of_place(item: Ordered, charted: Sequence[Fact]) -> Ordered:
         and read.of("sites") & reading(fact.text).of("sites")
         and (reading(fact.heads[-1]).of("sites") or read.of("sites")) & read.of("sites")
     ]
-    return replace(item, facts=tuple(spoken)) if spoken else item
+    return item.with_facts(tuple(spoken)) if spoken else item
 
 
 def _of_this_time(items: Sequence[Ordered], request: str) -> list[Ordered]:
     """Items without what was found on examination again later, unless the order is for that or has nothing else."""
-    kept = [replace(item, facts=tuple(fact for fact in item.facts if not _is_later(fact))) for item in items]
+    kept = [item.with_facts(tuple(fact for fact in item.facts if not _is_later(fact))) for item in items]
     if _AGAIN.search(request) or not any(item.facts for item in kept):
         return list(items)
     return [now for now, item in zip(kept, items, strict=True) if now.facts or not item.facts]
@@ -494,7 +494,7 @@ def _with_other_side(item: Ordered, request: str, added: Completion) -> Ordered:
     heads = (*fact.heads[:-1], other)
     normal = Fact(f"{ROOT}/{fact.path.rsplit('/', 1)[0]}/{other.replace(' ', '_')}", fact.section, heads, _plain(entry))
     at = item.facts.index(fact)
-    return replace(item, facts=(*item.facts[: at + (not of_other)], normal, *item.facts[at + 1 :]))
+    return item.with_facts((*item.facts[: at + (not of_other)], normal, *item.facts[at + 1 :]))
 
 
 def _plain(entry: Normal) -> str:
@@ -552,7 +552,7 @@ def _matched_with_table(payload: LaboratoryPayload, added: Completion) -> list[O
     return [
         _as_charted_alone(item)
         if item.facts
-        else replace(item, facts=() if item.name in sent_out(payload.request) else _covered(item.name, added))
+        else item.with_facts(() if item.name in sent_out(payload.request) else _covered(item.name, added))
         for item in items
     ]
 
@@ -588,7 +588,7 @@ def _covered(name: str, added: Completion) -> tuple[Fact, ...]:
 def _without_tests_apart(item: Ordered, added: Completion) -> Ordered:
     """An examination without the normal maneuvers that no one orders with it: no Dix-Hallpike test of the arms."""
     kept = tuple(fact for fact in item.facts if not _stands_apart(fact, added))
-    return replace(item, facts=kept or item.facts)
+    return item.with_facts(kept or item.facts)
 
 
 def _stands_apart(fact: Fact, added: Completion) -> bool:
@@ -598,13 +598,13 @@ def _stands_apart(fact: Fact, added: Completion) -> bool:
 
 def _as_charted_alone(item: Ordered) -> Ordered:
     """An item without completed results of which the chart has one of its own, under whatever heading."""
-    item = replace(item, facts=_one_maneuver(item))
+    item = item.with_facts(_one_maneuver(item))
     charted = [fact for fact in item.facts if not is_completed(fact.path)]
     kept = [f for f in item.facts if not is_completed(f.path) or not any(_say_same(f, own) for own in charted)]
     sided = reading(item.name).sides
     both = [fact for fact in kept if is_completed(fact.path) and not (sided or _is_sided(fact))]
     kept = [f for f in kept if not (is_completed(f.path) and _is_sided(f) and any(_say_same(f, own) for own in both))]
-    return replace(item, facts=tuple(kept)) if len(kept) < len(item.facts) else item
+    return item.with_facts(tuple(kept)) if len(kept) < len(item.facts) else item
 
 
 def _one_maneuver(item: Ordered) -> tuple[Fact, ...]:
@@ -663,7 +663,7 @@ def _of_the_place(item: Ordered, said: Said) -> Ordered:
         for fact in item.facts
         if not (_is_added_finding(fact) and _is_special(fact, said)) or read.of("sites") & charted_as(fact).of("sites")
     )
-    return replace(item, facts=kept)
+    return item.with_facts(kept)
 
 
 def _as_charted(items: list[Ordered], payload: LaboratoryPayload) -> list[Ordered]:
@@ -678,7 +678,7 @@ def _as_charted(items: list[Ordered], payload: LaboratoryPayload) -> list[Ordere
         return items
     charted = {item.name: item.facts for item in asked_of_measurement(payload.request, payload.facts) if item.facts}
     return [
-        replace(item, facts=(*charted[item.name], *(item.facts if _EXAMINED.search(item.name) else ())))
+        item.with_facts((*charted[item.name], *(item.facts if _EXAMINED.search(item.name) else ())))
         if item in added
         and item.name in charted
         and (_replaces(item.name) or _is_elsewhere(item, charted[item.name]))
@@ -728,7 +728,7 @@ def _of_its_system(item: Ordered) -> Ordered:
     if not here or set(read.by_kind) != {"sites"} or all(_is_added_finding(fact) for fact in item.facts):
         return item
     kept = (f for f in item.facts if not _is_added_finding(f) or here & _examined(f.heads[0]))
-    return replace(item, facts=tuple(kept))
+    return item.with_facts(tuple(kept))
 
 
 def _examined(heading: str) -> frozenset[str]:
@@ -800,7 +800,7 @@ _OF_SOME_SPECIMEN = frozenset({"culture", "pcr", "gram stain", "microscopy", "sm
 def _only_charted(item: Ordered, systems: Set[str]) -> Ordered:
     """A biopsy without a place, of what the order names; of anything, if it names nothing else."""
     charted = [fact for fact in item.facts if not is_completed(fact.path)]
-    return replace(item, facts=tuple(fact for fact in charted if not systems or fact.heads[0] in systems))
+    return item.with_facts(tuple(fact for fact in charted if not systems or fact.heads[0] in systems))
 
 
 def _without_like_studies(found: Sequence[Ordered], tabled: Sequence[Ordered]) -> list[Ordered]:
@@ -812,25 +812,25 @@ def _without_like_studies(found: Sequence[Ordered], tabled: Sequence[Ordered]) -
             fact.heads[0] != other.heads[0] and same_study(charted_as(fact), charted_as(other)) for other in images
         )
 
-    return [replace(item, facts=tuple(fact for fact in item.facts if not again(fact))) for item in found]
+    return [item.with_facts(tuple(fact for fact in item.facts if not again(fact))) for item in found]
 
 
 def _further(item: Ordered, horizon: float | None) -> Ordered:
     """The charted results of an item that are back in time."""
-    return replace(item, facts=tuple(f for f in item.facts if not is_completed(f.path) and not late_result(f, horizon)))
+    return item.with_facts(tuple(f for f in item.facts if not is_completed(f.path) and not late_result(f, horizon)))
 
 
 def _usual(item: Ordered, added: Completion, said: Said) -> Ordered:
     """An item without completed results that are reported only if asked for by name, if it has others."""
     kept = tuple([fact for fact in item.facts if not added.is_rare(fact) or named_in(fact, said)])
-    return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
+    return item.with_facts(kept) if 0 < len(kept) < len(item.facts) else item
 
 
 def _without_rare(item: Ordered, said: Said) -> Ordered:
     """An item without special tests that the order does not name, if it has others."""
     listed = reading(item.name).of("panels") & _OF_ANTIBODIES  # each antibody of these is wanted
     kept = tuple([f for f in item.facts if not _is_special(f, said) or (listed and not is_completed(f.path))])
-    return replace(item, facts=kept) if 0 < len(kept) < len(item.facts) else item
+    return item.with_facts(kept) if 0 < len(kept) < len(item.facts) else item
 
 
 _OF_ANTIBODIES = frozenset({"ena", "myositis antibodies", "neuromuscular antibodies", "antiphospholipid antibodies"})
@@ -840,7 +840,7 @@ def _without_unnamed_signs(ordered: Sequence[Ordered], said: Said) -> Iterator[O
     """Items without the completed single signs that the order does not name."""
     for item in ordered:
         kept = tuple([f for f in item.facts if not (is_completed(f.path) and is_sign(f)) or named_in(f, said)])
-        yield replace(item, facts=kept)
+        yield item.with_facts(kept)
 
 
 def _without_maneuvers(item: Ordered, said: Said) -> Ordered:
@@ -848,7 +848,7 @@ def _without_maneuvers(item: Ordered, said: Said) -> Ordered:
     if item.name != PHYSICAL_EXAMINATION:
         return item
     usual = (f for f in item.facts if not ((entry := normal_of(f.heads)) and entry.maneuver) or named_in(f, said))
-    return replace(item, facts=tuple(usual))
+    return item.with_facts(tuple(usual))
 
 
 def _is_special(fact: Fact, said: Said) -> bool:
@@ -886,7 +886,7 @@ def _merged(items: Sequence[Ordered], more: Sequence[Ordered], added: Completion
         extra = left.pop(item.name, ())
         own = extra if item.equivalent else (*item.facts, *extra)
         facts = tuple(sorted(own, key=added.place))
-        merged.append(Ordered(item.name, facts) if extra else replace(item, facts=facts or item.facts))
+        merged.append(Ordered(item.name, facts) if extra else item.with_facts(facts or item.facts))
     return merged + [Ordered(name, facts) for name, facts in left.items() if facts]
 
 

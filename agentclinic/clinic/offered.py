@@ -6,7 +6,6 @@ It depends on the setting and on the names in orders and charts alone, never on 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,7 +36,7 @@ def parts_of(setting: Setting, item: Ordered, request: str = "") -> tuple[list[P
     if setting.nothing:
         return [], False
     if not any(read.of(kind) for kind in MEASURED) or _at_bedside(read):
-        done = replace(item, facts=tuple(fact for fact in item.facts if has(setting, fact)))
+        done = item.with_facts(tuple(fact for fact in item.facts if has(setting, fact)))
         return ([Part(done)], True) if done.facts or not _is_unknown_test(item.name, read) else ([], False)
     if offer := _offer(setting, item.name, f"{item.name} {request}"):
         return [Part(_reported(setting, item, offer), offer)], True

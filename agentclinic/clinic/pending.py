@@ -71,7 +71,7 @@ def in_time(item: Ordered, horizon: float | None, sent: str = "") -> tuple[Order
             if len(item.facts) == 1 and _is_one_of(item.name, fact):
                 named = [name]
             waiting.setdefault(", ".join(named), until)
-    return (replace(item, facts=tuple(back)) if back else None), waiting
+    return (item.with_facts(tuple(back)) if back else None), waiting
 
 
 def _is_one_of(name: str, fact: Fact) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from agentclinic.cases.completion import is_completed
 from agentclinic.cases.denied_signs import stated
@@ -63,7 +62,7 @@ def _each_by_its_name(items: Sequence[Ordered]) -> list[Ordered]:
 def _without(item: Ordered, paths: frozenset[str]) -> Ordered:
     """An item without these results, if it has others."""
     kept = tuple(fact for fact in item.facts if fact.path not in paths)
-    return replace(item, facts=kept) if kept else item
+    return item.with_facts(kept) if kept else item
 
 
 def _fitting(item: Ordered, order: Reading) -> Ordered:
@@ -72,7 +71,7 @@ def _fitting(item: Ordered, order: Reading) -> Ordered:
         kept = [fact for fact in item.facts if _taken_as(order, charted_as(fact))]
         if not kept and len({fact.heads[0] for fact in item.facts}) >= _MANY and order.by_kind.keys() > {"tests"}:
             # Of something that the order does not name: what was taken is charted, or waited for.
-            return replace(item, facts=tuple(fact for fact in item.facts if not is_completed(fact.path)))
+            return item.with_facts(tuple(fact for fact in item.facts if not is_completed(fact.path)))
     elif _is_germ_anywhere(asked) and all("pcr" in charted_as(fact).of("tests") for fact in item.facts):
         charted = [fact for fact in item.facts if not is_completed(fact.path)]
         kept = charted or [fact for fact in item.facts if _taken_as(order, charted_as(fact))]
@@ -84,7 +83,7 @@ def _fitting(item: Ordered, order: Reading) -> Ordered:
         added = [fact for fact in item.facts if is_completed(fact.path) and fact.path not in headed]
         stray = {fact.path for fact in added if _strays(fact, item.name, exact)}
         kept = [fact for fact in item.facts if fact.path not in stray]
-    return replace(item, facts=tuple(kept)) if 0 < len(kept) < len(item.facts) else item
+    return item.with_facts(tuple(kept)) if kept else item
 
 
 def _is_germ_anywhere(asked: Reading) -> bool:
@@ -203,10 +202,8 @@ def each_once(ordered: Sequence[Ordered]) -> Iterator[Ordered]:
                 said.append(every)
                 kept.append(fact)
         kept = _told_once(kept)
-        if len(kept) == len(item.facts):
-            yield item if tuple(kept) == item.facts else replace(item, facts=tuple(kept))
-        elif kept:
-            yield replace(item, facts=tuple(kept))
+        if kept or not item.facts:
+            yield item.with_facts(tuple(kept))
         elif item.equivalent and not _tells(item):
             yield Ordered(item.name, ())  # what would stand in for it was told as itself
 

@@ -55,6 +55,10 @@ class Ordered:
     equivalent: str | None = None
     """The test reported in place of the one ordered."""
 
+    def with_facts(self, facts: tuple[Fact, ...]) -> Ordered:
+        """The same item with these facts; itself if they are its own."""
+        return self if facts == self.facts else Ordered(self.name, facts, self.equivalent)
+
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """The things an order names, each with the facts that answer it."""
@@ -1305,7 +1309,7 @@ def _signs_by_name(answers: list[Ordered]) -> list[Ordered]:
     for answer in answers:
         joints = reading(answer.name).by_kind == {"sites": {"joint"}}
         facts = tuple(f for f in answer.facts if not joints or alone.get(f.path, answer.name) == answer.name)
-        kept.append(replace(answer, facts=facts or answer.facts))
+        kept.append(answer.with_facts(facts or answer.facts))
     return kept
 
 
