@@ -8,7 +8,11 @@ from typing import Any, cast
 _ATTRIBUTES = ("search", "match", "fullmatch", "findall", "finditer", "split", "sub", "subn", "flags", "groups")
 
 
-class _Pattern:
+class _Compiled:
+    """Has the methods of a pattern as attributes of its own, which are found fast."""
+
+
+class _Pattern(_Compiled):
     """Stands for a compiled pattern. When one of its methods is first looked for, it takes them all over."""
 
     def __init__(self, pattern: str, flags: int) -> None:
@@ -21,6 +25,8 @@ class _Pattern:
         compiled = re.compile(self.pattern, self._given)
         for one in _ATTRIBUTES:
             setattr(self, one, getattr(compiled, one))
+        # A class with `__getattr__` takes twice as long to find any attribute.
+        self.__class__ = cast("type[_Pattern]", _Compiled)
         return getattr(compiled, name)
 
 
