@@ -129,13 +129,15 @@ class Curve(TrainerCallback):
         self._path.write_text(json.dumps([entry for entry in state.log_history if "reward" in entry], indent=1))
 
 
-def report(stage: str, place: str, records: list[Record]) -> str:
-    """A row of the table, with 95% intervals over patients."""
+def report(stage: str, place: str, records: list[Record], before: list[Record]) -> str:
+    """A row of the table, with 95% intervals over patients; `before` is what the same patients met a stage earlier."""
     found = [(record.case_hash, record, record.regret) for record in records if record.regret]
+    earlier = {record.case_hash: record.regret.regret for record in before if record.regret}
     turns = [(case, float(t.kind == "best"), 1.0) for case, _, regret in found for t in regret.turns]
     cells = (
         _cell(mean((case, regret.utility) for case, _, regret in found)),
         _cell(mean((case, regret.regret) for case, _, regret in found)),
+        _cell(mean((case, regret.regret - earlier[case]) for case, _, regret in found if case in earlier)),
         _cell(ratio(turns, low=0, high=1), 100),
         _cell(share((case, float(record.correct is True), 1.0) for case, record, _ in found), 100),
         _cell(share((case, float(regret.ending is not None), 1.0) for case, _, regret in found), 100),
@@ -144,6 +146,8 @@ def report(stage: str, place: str, records: list[Record]) -> str:
 
 
 def _cell(found: Estimate | Proportion, scale: float = 1.0) -> str:
+    if found.value is None:
+        return ""
     numbers = [found.value, found.low, found.high]
     shown = ["?" if number is None else f"{scale * number:.1f}" for number in numbers]
     return f"{shown[0]} ({shown[1]} to {shown[2]})"
@@ -225,15 +229,18 @@ def main() -> None:
 
         model.generate = Rollouts(model)
     lines = [
-        "| stage | played in | patients | utility | regret | best actions, % | right, % | diagnosed, % |",
-        "|---|---|---|---|---|---|---|---|",
+        "| stage | played in | patients | utility | regret | change of regret | best actions, % | right, % "
+        "| diagnosed, % |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
+    latest: dict[str, list[Record]] = {}
 
     def evaluated(stage: str) -> None:
         for place in environments(given):
             played.clear()
             trainer.evaluate(patients(place, HELD_OUT, given.evaluate))
-            lines.append(report(stage, place, played))
+            lines.append(report(stage, place, played, latest.get(place, [])))
+            latest[place] = list(played)
             print(lines[-1], flush=True)
             (given.output / "table.md").write_text("\n".join(lines) + "\n")
             with (given.output / "records.jsonl").open("a") as file:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,13 @@ def test_the_example_evaluates_warms_up_and_trains_for_two_steps(tiny: Path, tmp
     assert (tmp_path / "out" / "table.md").read_text().splitlines()[-9:] == table
     records = (tmp_path / "out" / "records.jsonl").read_text().splitlines()
     assert len(records) == 9 * 2
-    assert all(json.loads(line)["regret"] for line in records)
+    regrets = [json.loads(line)["regret"]["regret"] for line in records]
+    stages = [sum(regrets[at : at + 2]) / 2 for at in (0, 6, 12)]  # in the world that it trains in
+    changes = [line.split(" | ")[5] for line in table]
+    assert changes[:3] == [""] * 3
+    assert [float(changes[at].split()[0]) for at in (3, 6)] == pytest.approx(
+        [after - before for before, after in pairwise(stages)], abs=0.06
+    )
     assert [entry["step"] for entry in json.loads((tmp_path / "out" / "curve.json").read_text())] == [1, 2]
     assert (tmp_path / "out" / "adapter" / "adapter_model.safetensors").is_file()
 
