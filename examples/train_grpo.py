@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -64,23 +66,50 @@ def environments(given: argparse.Namespace) -> dict[str, Callable[[], ClinicEnv]
         "world": partial(Watched, first, given.reward, seed=1),
         "second world": partial(Watched, second, given.reward, seed=1),
         "other names": partial(Watched, first, given.reward, seed=2),
+        **{f"names {seed}": partial(Watched, first, given.reward, seed=seed) for seed in names(given)},
     }
 
 
-def patients(environment: str, first: int, count: int) -> Dataset:
+EVALUATED = ("world", "second world", "other names")
+
+
+def names(given: argparse.Namespace) -> list[int]:
+    """The seeds of the names to train with: 1 is evaluated, too, and 2 is never trained with."""
+    return [1, *range(3, given.names + 2)]
+
+
+def patients(first: int, environments: Iterable[str]) -> Dataset:
     """Rows for GRPO: `reset` is given the seed and adds what is known at the door to the empty prompt."""
     prompt = [{"role": "user", "content": ""}]
-    return Dataset.from_list([{"prompt": prompt, "seed": first + i, "environment": environment} for i in range(count)])
+    return Dataset.from_list(
+        [{"prompt": prompt, "seed": seed, "environment": name} for seed, name in enumerate(environments, first)]
+    )
+
+
+def training_patients(given: argparse.Namespace) -> Dataset:
+    """Patients for every step, all of one step under the same names, so that their prompts have a common beginning."""
+    each_step = [f"names {seed}" for seed in names(given) for _ in range(given.batch // given.group)]
+    return patients(0, islice(cycle(each_step), HELD_OUT))
 
 
 def demonstrations(given: argparse.Namespace) -> Dataset:
-    """Encounters of the optimal doctor, with its utterances as tool calls."""
-    env = environments(given)["world"]()
+    """Encounters of the optimal doctor, with its utterances as tool calls: as many under each set of names."""
+    seeds = names(given)
+    shares = [len(range(at, given.demonstrations, len(seeds))) for at in range(len(seeds))]
+    shown = [row for seed, share in zip(seeds, shares, strict=True) if share for row in shown_under(seed, share, given)]
+    random.Random(0).shuffle(shown)
+    return Dataset.from_list(shown, on_mixed_types="use_json")  # or every call would have the arguments of all tools
+
+
+def shown_under(seed: int, count: int, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Encounters of the optimal doctor under one set of names."""
+    env = environments(given)[f"names {seed}"]()
+    first = seed * count  # other patients under other names
     run = evaluate(
         "optimal",
         f"Solvable:{given.world}",
-        seed=1,
-        num_scenarios=given.demonstrations,
+        seed=seed,
+        scenarios=",".join(map(str, range(first, first + count))),
         output_dir=str(given.output / "runs"),
         progress=False,
     )
@@ -100,7 +129,7 @@ def demonstrations(given: argparse.Namespace) -> Dataset:
                 messages.append({"role": "tool", "name": name, "content": reply})
         assert record_of(env).diagnosis_text == record.diagnosis_text, "the environment plays the same encounter"
         rows.append({"messages": [*messages, {"role": "assistant", "content": "Done."}], "tools": tools})
-    return Dataset.from_list(rows, on_mixed_types="use_json")  # or every call would have the arguments of all tools
+    return rows
 
 
 class Until(TrainerCallback):
@@ -158,6 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="name or folder of a chat model that can call tools")
     parser.add_argument("--world", default="headache,invented", help="the world to train in")
+    parser.add_argument("--names", type=int, default=1, help="how many sets of invented names to train with")
     parser.add_argument("--second-world", default="chest-pain,invented", help="a world for evaluation only")
     parser.add_argument("--reward", default="utility", help="utility or regret")
     parser.add_argument(
@@ -214,12 +244,13 @@ def main() -> None:
         temperature=1.0,
         scale_rewards="batch",  # by group, hardly any difference would count as much as a large one
         beta=0.0,
+        shuffle_dataset=False,  # all patients of a step have the same names
         **common,
     )
     trainer = GRPOTrainer(
         model,
         args=settings,
-        train_dataset=patients("world", 0, HELD_OUT),
+        train_dataset=training_patients(given),
         processing_class=tokenizer,
         environment_factory=environments(given),
         callbacks=[Until(given.minutes), Curve(given.output / "curve.json")],
@@ -236,9 +267,9 @@ def main() -> None:
     latest: dict[str, list[Record]] = {}
 
     def evaluated(stage: str) -> None:
-        for place in environments(given):
+        for place in EVALUATED:
             played.clear()
-            trainer.evaluate(patients(place, HELD_OUT, given.evaluate))
+            trainer.evaluate(patients(HELD_OUT, [place] * given.evaluate))
             lines.append(report(stage, place, played, latest.get(place, [])))
             latest[place] = list(played)
             print(lines[-1], flush=True)

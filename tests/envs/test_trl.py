@@ -148,7 +148,7 @@ def test_the_trainer_plays_encounters_with_the_tools_and_takes_the_reward(
         assert entry["reward"] == pytest.approx(math.fsum(utilities[4 * step : 4 * step + 4]) / 4, rel=1e-5)
 
 
-@pytest.mark.parametrize("more", ["", "--fast --keep"])
+@pytest.mark.parametrize("more", ["", "--fast --keep --names 3"])
 def test_the_example_evaluates_warms_up_and_trains_for_two_steps(tiny: Path, tmp_path: Path, more: str) -> None:
     small = "--steps 2 --demonstrations 4 --evaluate 2 --batch 4 --micro-batch 2 --group 2 --length 64 --call-length 32"
     words = [*small.split(), *more.split(), "--output", "out"]
