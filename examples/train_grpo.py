@@ -147,15 +147,21 @@ class Until(TrainerCallback):
         control.should_training_stop |= time.monotonic() > self._end
 
 
-class Curve(TrainerCallback):
-    """Writes what is known of each step of GRPO, as the steps come."""
+class Kept(TrainerCallback):
+    """Writes what is known of each step of GRPO as the steps come, and the adapter every ten: machines are lost."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, output: Path) -> None:
+        self._output = output
 
     def on_log(self, _args: TrainingArguments, state: Any, _control: Any, **_: Any) -> None:
         """Write the curve so far."""
-        self._path.write_text(json.dumps([entry for entry in state.log_history if "reward" in entry], indent=1))
+        curve = [entry for entry in state.log_history if "reward" in entry]
+        (self._output / "curve.json").write_text(json.dumps(curve, indent=1))
+
+    def on_step_end(self, _args: TrainingArguments, state: Any, _control: Any, *, model: Any, **_: Any) -> None:
+        """Write the adapter."""
+        if state.global_step % 10 == 0:
+            model.save_pretrained(self._output / "adapter")
 
 
 def report(stage: str, place: str, records: list[Record], before: list[Record]) -> str:
@@ -253,7 +259,7 @@ def main() -> None:
         train_dataset=training_patients(given),
         processing_class=tokenizer,
         environment_factory=environments(given),
-        callbacks=[Until(given.minutes), Curve(given.output / "curve.json")],
+        callbacks=[Until(given.minutes), Kept(given.output)],
     )
     if given.fast:
         from rollouts import Rollouts
