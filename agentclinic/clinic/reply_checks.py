@@ -30,6 +30,8 @@ POLARITY = "polarity"
 WITHHELD = "withheld"
 ADDED = "added"
 RESULT = "result"
+ROLE = "role"
+UNTOLD = "untold"
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ def problems(said: str, told: Told, question: str) -> list[Problem]:
     if not said:
         return [Problem(utterance.EMPTY, "you said nothing")]
     said = " ".join(said.split())
+    if _speaks_as_another(said, [*told.texts, *told.words], question):
+        return [Problem(ROLE, "those are the doctor's words, and you are the patient")]
     before = () if told.silent else told.before
     allowed = [*told.texts, *told.words, question, *(f"{fact.text} {fact.says or ''}" for fact in before)]
     found = []
@@ -99,7 +103,38 @@ def problems(said: str, told: Told, question: str) -> list[Problem]:
         found.append(Problem(RESULT, "you gave the result of a test that you do not know of"))
     if not found:
         found += _beyond(said, told, allowed, question)
+    if not found and _tells_nothing(said, told):
+        found.append(Problem(UNTOLD, "you told nothing of what you were asked for"))
     return found
+
+
+# --- whose words they are, and whether they answer --------------------------------------------------------------------
+
+_SENTENCE_OR_MORE = 6
+"""Words from which a reply says something: with fewer, it may be a greeting, or "just now and then"."""
+_OF_ANOTHER = lazy.regex(
+    r"\bi (?:can ?not|can['’]?t|am unable to|am not able to) diagnose\b|\bas an ai\b|\blanguage model\b"
+    r"|(?<!\bi'm )(?<!\bi am )\bthe patient\b|\byour (?:symptoms|patient|boy|girl|son|daughter|child|baby)\b",
+    re.IGNORECASE,
+)
+"""What doctors and assistants say and patients do not."""
+
+
+def _speaks_as_another(said: str, own: Sequence[str], question: str) -> bool:
+    """Whether the words are the doctor's: a sentence of the question, or what only a doctor would say."""
+    repeated = words(said)
+    if len(repeated) >= _SENTENCE_OR_MORE and f" {' '.join(repeated)} " in f" {' '.join(words(question))} ":
+        return True
+    known = " ".join(own).lower()
+    return any(of_another[0].lower() not in known for of_another in _OF_ANOTHER.finditer(said))
+
+
+def _tells_nothing(said: str, told: Told) -> bool:
+    """Whether a whole sentence has nothing in common with any fact that it should tell."""
+    if told.silent or not told.facts or len(words(said)) < _SENTENCE_OR_MORE or answers_yes(said):
+        return False
+    texts = [*told.texts, *told.words]
+    return not (stems(said) & stems(" ".join(texts)) or _named([said]).closed & _named(texts).closed & ~lexicon.roots())
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

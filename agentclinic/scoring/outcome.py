@@ -340,7 +340,12 @@ def _added(left: dict[str, Any] | None, right: dict[str, Any]) -> dict[str, int 
 _PATIENT = {
     "number": "named a number that is in no chosen fact",
     "disease": "named a disease that is in no chosen fact",
-    "polarity": "said yes where the answer is no or not known",
+    "polarity": "said yes where the answer is no or not known, or the reverse",
+    "added": "told more than it was asked for",
+    "withheld": "told or denied what this patient keeps back",
+    "result": "gave the result of a test that no chosen fact mentions",
+    "role": "spoke as the doctor",
+    "untold": "told nothing of the chosen facts",
     "malformed": "gave no usable reply",
     "refused": "declined to answer",
 }

@@ -49,6 +49,35 @@ def kinds(said: str, told: Told, question: str = "How is the knee?") -> list[str
     return [problem.kind for problem in problems(said, told, question)]
 
 
+FAINT = Told((fact("Passed out while playing basketball"),), ("I passed out while playing basketball.",))
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "slips"),
+    [
+        ("Oh, that sounds like a tough day for your boy. Did he talk to anyone?", "What happened?", ["role"]),
+        ("I'm sorry, but I cannot diagnose the patient. Can you give me details?", "What happened?", ["role"]),
+        ("As an AI, I have no symptoms.", "What happened?", ["role"]),
+        ("Can you tell me what happened to you?", "Hello. Can you tell me what happened to you?", ["role"]),
+        ("What happened to me?", "Can you tell me what happened to you?", []),
+        ("Oh, that sounds like a very long day for everyone.", "What happened?", ["untold"]),
+        ("I just keeled over on the court during basketball.", "What happened?", []),
+        ("I fainted, out of the blue, just like that.", "What happened?", []),
+        ("Yes, it did, just as you say, doctor.", "Did you pass out?", []),
+        ("Well, sort of.", "Did you pass out?", []),
+    ],
+)
+def test_the_patient_speaks_as_the_patient_and_tells_what_it_is_asked(
+    said: str, question: str, slips: list[str]
+) -> None:
+    assert kinds(said, FAINT, question) == slips
+
+
+def test_words_of_the_chart_are_the_patients_own() -> None:
+    told = Told((fact("Nurses the patient next door"),))
+    assert kinds("I look after the patient next door as a nurse.", told, "What do you do?") == []
+
+
 @pytest.mark.parametrize(
     ("said", "slips"),
     [
