@@ -103,18 +103,20 @@ def problems(said: str, told: Told, question: str) -> list[Problem]:
         found.append(Problem(RESULT, "you gave the result of a test that you do not know of"))
     if not found:
         found += _beyond(said, told, allowed, question)
-    if not found and _tells_nothing(said, told):
+    if not found and _tells_nothing(said, told, question):
         found.append(Problem(UNTOLD, "you told nothing of what you were asked for"))
     return found
 
 
 # --- whose words they are, and whether they answer --------------------------------------------------------------------
 
-_SENTENCE_OR_MORE = 6
-"""Words from which a reply says something: with fewer, it may be a greeting, or "just now and then"."""
+_REPEATED = 6
+"""Words from which what is repeated is no mere "the chest pain?"."""
 _OF_ANOTHER = lazy.regex(
     r"\bi (?:can ?not|can['’]?t|am unable to|am not able to) diagnose\b|\bas an ai\b|\blanguage model\b"
-    r"|(?<!\bi'm )(?<!\bi am )\bthe patient\b|\byour (?:symptoms|patient|boy|girl|son|daughter|child|baby)\b",
+    r"|(?<!\bi'm )(?<!\bi am )\bthe patient\b"
+    r"|\byour (?:patient|boy|girl|son|daughter|child|baby|condition|concerns|medical history|breathing"
+    r"|symptoms?|pain|dizziness|cough|fever|headaches?|nausea|vomiting|rash|swelling|fatigue|bleeding)\b",
     re.IGNORECASE,
 )
 """What doctors and assistants say and patients do not."""
@@ -123,18 +125,25 @@ _OF_ANOTHER = lazy.regex(
 def _speaks_as_another(said: str, own: Sequence[str], question: str) -> bool:
     """Whether the words are the doctor's: a sentence of the question, or what only a doctor would say."""
     repeated = words(said)
-    if len(repeated) >= _SENTENCE_OR_MORE and f" {' '.join(repeated)} " in f" {' '.join(words(question))} ":
+    if len(repeated) >= _REPEATED and f" {' '.join(repeated)} " in f" {' '.join(words(question))} ":
         return True
     known = " ".join(own).lower()
     return any(of_another[0].lower() not in known for of_another in _OF_ANOTHER.finditer(said))
 
 
-def _tells_nothing(said: str, told: Told) -> bool:
-    """Whether a whole sentence has nothing in common with any fact that it should tell."""
-    if told.silent or not told.facts or len(words(said)) < _SENTENCE_OR_MORE or answers_yes(said):
+def _tells_nothing(said: str, told: Told, question: str) -> bool:
+    """Whether the words have nothing in common with any fact that they should tell.
+
+    A plain yes or no is enough if the facts say no more than the question: "Any fever?" but not "Any medicines?".
+    """
+    if told.silent or not told.facts:
         return False
     texts = [*told.texts, *told.words]
-    return not (stems(said) & stems(" ".join(texts)) or _named([said]).closed & _named(texts).closed & ~lexicon.roots())
+    if stems(said) & stems(" ".join(texts)) or _named([said]).closed & _named(texts).closed & ~lexicon.roots():
+        return False
+    if answers_yes(said) or answers_no(said):
+        return not any(stems(fact.text) <= stems(question) for fact in told.facts)
+    return True
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

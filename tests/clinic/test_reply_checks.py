@@ -58,13 +58,15 @@ FAINT = Told((fact("Passed out while playing basketball"),), ("I passed out whil
         ("Oh, that sounds like a tough day for your boy. Did he talk to anyone?", "What happened?", ["role"]),
         ("I'm sorry, but I cannot diagnose the patient. Can you give me details?", "What happened?", ["role"]),
         ("As an AI, I have no symptoms.", "What happened?", ["role"]),
+        ("Good to hear. Can you tell me more about your dizziness?", "What happened?", ["role"]),
         ("Can you tell me what happened to you?", "Hello. Can you tell me what happened to you?", ["role"]),
-        ("What happened to me?", "Can you tell me what happened to you?", []),
+        ("What happened to me?", "Can you tell me what happened to you?", ["untold"]),
         ("Oh, that sounds like a very long day for everyone.", "What happened?", ["untold"]),
         ("I just keeled over on the court during basketball.", "What happened?", []),
         ("I fainted, out of the blue, just like that.", "What happened?", []),
-        ("Yes, it did, just as you say, doctor.", "Did you pass out?", []),
-        ("Well, sort of.", "Did you pass out?", []),
+        ("Yes, doctor.", "Did anything happen to you?", ["untold"]),
+        ("I understand.", "Did anything happen to you?", ["untold"]),
+        ("Yes, I did.", "Did you pass out while playing basketball?", []),
     ],
 )
 def test_the_patient_speaks_as_the_patient_and_tells_what_it_is_asked(
