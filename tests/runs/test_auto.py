@@ -25,10 +25,11 @@ def chosen_as_marked(*roles: str) -> list[Json]:
         letter, facts = ("f", row.case.patient_facts) if row.role == "patient" else ("r", row.case.exam_facts)
         wanted = row.marked.paths | row.marked.equivalent
         names = [f"{letter}{place}" for place, fact in enumerate(facts, start=1) if fact.path in wanted]
+        told = [fact.says or fact.text for fact in facts if fact.path in wanted][:6]
         given = (
             {
                 "parts": [{"asked": "it", "facts": names[:6], "kind": "answer" if names else "unknown"}],
-                "reply": "Well, not that I know.",
+                "reply": " ".join(told) or "Well, not that I know.",
             }
             if row.role == "patient"
             else {"items": names, "not_in_chart": []}
