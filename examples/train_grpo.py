@@ -148,7 +148,7 @@ class Until(TrainerCallback):
 
 
 class Kept(TrainerCallback):
-    """Writes what is known of each step of GRPO as the steps come, and the adapter every ten: machines are lost."""
+    """Writes what is known of each step of GRPO as the steps come, and the adapter every ten steps."""
 
     def __init__(self, output: Path) -> None:
         self._output = output

@@ -111,10 +111,10 @@ def problems(said: str, told: Told, question: str) -> list[Problem]:
 # --- whose words they are, and whether they answer --------------------------------------------------------------------
 
 _REPEATED = 6
-"""Words from which what is repeated is no mere "the chest pain?"."""
+"""Whoever repeats fewer words of a question may only be asking back: "The chest pain?"."""
 _OF_ANOTHER = lazy.regex(
     r"\bi (?:can ?not|can['’]?t|am unable to|am not able to) diagnose\b|\bas an ai\b|\blanguage model\b"
-    r"|(?<!\bi'm )(?<!\bi am )\bthe patient\b"
+    r"|(?<!\bi['’]m )(?<!\bi am )\bthe patient\b"
     r"|\byour (?:patient|boy|girl|son|daughter|child|baby|condition|concerns|medical history|breathing"
     r"|symptoms?|pain|dizziness|cough|fever|headaches?|nausea|vomiting|rash|swelling|fatigue|bleeding)\b",
     re.IGNORECASE,
@@ -134,7 +134,7 @@ def _speaks_as_another(said: str, own: Sequence[str], question: str) -> bool:
 def _tells_nothing(said: str, told: Told, question: str) -> bool:
     """Whether the words have nothing in common with any fact that they should tell.
 
-    A plain yes or no is enough if the facts say no more than the question: "Any fever?" but not "Any medicines?".
+    A plain yes or no is enough if one of the facts says no more than the question: "Any fever?", not "Any medicines?".
     """
     if told.silent or not told.facts:
         return False

@@ -341,7 +341,7 @@ _PATIENT = {
     "number": "named a number that is in no chosen fact",
     "disease": "named a disease that is in no chosen fact",
     "polarity": "said yes where the answer is no or not known, or the reverse",
-    "added": "told more than it was asked for",
+    "added": "told more than was asked",
     "withheld": "told or denied what this patient keeps back",
     "result": "gave the result of a test that no chosen fact mentions",
     "role": "spoke as the doctor",

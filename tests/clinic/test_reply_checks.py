@@ -57,6 +57,7 @@ FAINT = Told((fact("Passed out while playing basketball"),), ("I passed out whil
     [
         ("Oh, that sounds like a tough day for your boy. Did he talk to anyone?", "What happened?", ["role"]),
         ("I'm sorry, but I cannot diagnose the patient. Can you give me details?", "What happened?", ["role"]),
+        ("I’m the patient, and I passed out on the court.", "Who are you?", []),
         ("As an AI, I have no symptoms.", "What happened?", ["role"]),
         ("Good to hear. Can you tell me more about your dizziness?", "What happened?", ["role"]),
         ("Can you tell me what happened to you?", "Hello. Can you tell me what happened to you?", ["role"]),
